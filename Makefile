@@ -1,0 +1,37 @@
+# The README's commands. Everything runs in an environment of its own, made on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.PHONY: help demo test lint types bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
+
+demo: $(READY) ## teach ten digits in five tasks and write demo.html
+	$(BIN)/frugalvae demo -o demo.html
+
+test: $(READY) lint types ## everything that must hold before a change lands
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(READY) ## style, format and import direction
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/lint-imports --no-cache
+
+types: $(READY) ## mypy, strict
+	$(BIN)/mypy
+
+bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
+	$(BIN)/python -m benchmarks.speed
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt torch -e '.[dev]'
+	touch $(READY)
+
+clean: ## remove the environment and what was made
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,232 @@
+"""What a memory costs: numbers by component, as the paper counts and as stored.
+
+The paper counts numbers, not bytes, and counts some twice: four statistics a
+class and dimension where two suffice, and both halves of symmetric matrices.
+Every function here gives both counts for one kind of memory; a test holds the
+stored count against the tensors that a trained memory really keeps.
+
+Plain arithmetic: nothing in this module imports PyTorch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from frugalvae.errors import InputError
+from frugalvae.memories import MEMORIES
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of a memory.
+
+    Attributes
+    ----------
+    name
+        What it is for.
+    paper
+        Numbers, as the paper counts them.
+    stored
+        Numbers really kept.
+    bytes
+        What those take.
+    """
+
+    name: str
+    paper: int
+    stored: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """What a memory holds and what it costs.
+
+    >>> report = MemoryReport("diagonal", classes=2, tasks=1, components=gaussian("diagonal", 3, 2))
+    >>> report.paper, report.stored, report.bytes
+    (12, 12, 48)
+    """
+
+    memory: str
+    classes: int
+    tasks: int
+    components: Sequence[Component]
+
+    @property
+    def paper(self) -> int:
+        """All numbers, as the paper counts them."""
+        return sum(part.paper for part in self.components)
+
+    @property
+    def stored(self) -> int:
+        """All numbers really kept."""
+        return sum(part.stored for part in self.components)
+
+    @property
+    def bytes(self) -> int:
+        """What those take."""
+        return sum(part.bytes for part in self.components)
+
+    def __str__(self) -> str:
+        rows = [(part.name, part.paper, part.stored, part.bytes) for part in self.components]
+        rows.append(("total", self.paper, self.stored, self.bytes))
+        width = max(len(row[0]) for row in rows)
+        lines = [
+            f"{self.memory}: {self.classes} classes in {self.tasks} tasks",
+            f"{'':{width}}  {'as the paper counts':>19}  {'really stored':>13}  {'bytes':>13}",
+        ]
+        lines += [f"{n:{width}}  {p:>19,}  {s:>13,}  {b:>13,}" for n, p, s, b in rows]
+        return "\n".join(lines)
+
+
+def component(name: str, paper: int, stored: int | None = None, width: int = 4) -> Component:
+    """A component of numbers that take ``width`` bytes each."""
+    stored = paper if stored is None else stored
+    return Component(name, paper, stored, stored * width)
+
+
+def vae(
+    dim: int,
+    classes: int,
+    tasks: int,
+    *,
+    hidden: int = 512,
+    latent: int = 256,
+    own_prior: bool = True,
+    classwise: bool = True,
+    null_space: bool = True,
+    dynamic: bool = False,
+    embedding: int = 0,
+    decoders: int = 1,
+) -> list[Component]:
+    """One incremental VAE and all of its variants.
+
+    ``own_prior`` says that every class has a latent mean of its own. ``decoders``
+    counts fresh starts; each has its own covariances.
+
+    >>> total = sum(part.paper for part in vae(768, classes=200, tasks=10))
+    >>> f"{total / 1e6:.2f} M"
+    '2.96 M'
+    """
+    encoder = layer_sizes([dim, hidden, hidden, 2 * latent], embedding)
+    decoder = layer_sizes([latent, hidden, hidden, dim], embedding)
+    last, biases = decoder[-1], sum(n_out for _, n_out in decoder)
+    shared = decoder[:-1] if dynamic else decoder
+    in_null_space = [n_in for n_in, _ in shared] if null_space else []
+    parts = [
+        component("encoder", parameters(encoder)),
+        component("decoder", decoders * parameters(decoder)),
+        component(
+            "covariances",
+            decoders * sum(size**2 for size in in_null_space),
+            decoders * sum(triangle(size) for size in in_null_space),
+            width=8,
+        ),
+    ]
+    if dynamic:
+        own = last[0] * last[1] + biases
+        parts.append(component("task layers", (tasks - decoders) * own))
+    if embedding:
+        parts.append(component("class embeddings", 2 * len(decoder) * embedding * classes))
+    if own_prior:
+        parts.append(component("latent means", classes * latent))
+    parts.append(normalisation(dim, classes, classwise))
+    parts.append(component("residual noise", 0, classes))
+    return [part for part in parts if part.stored]
+
+
+def normalisation(dim: int, classes: int, classwise: bool) -> Component:
+    """Mean and deviation of each class, where the paper counts min and max too; or of all."""
+    if classwise:
+        return component("normalisation", classes * 4 * dim, classes * 2 * dim)
+    return component("normalisation", 0, 2 * dim)
+
+
+def class_vae(
+    dim: int, classes: int, *, hidden: int = 512, latent: int = 256, classwise: bool = True
+) -> list[Component]:
+    """One VAE per class, of which the decoder is kept (CGIL)."""
+    decoder = parameters(layer_sizes([latent, hidden, hidden, dim]))
+    return [
+        component("decoders", classes * decoder),
+        normalisation(dim, classes, classwise),
+        component("residual noise", 0, classes),
+    ]
+
+
+def gaussian(covariance: str, dim: int, classes: int) -> list[Component]:
+    """One Gaussian per class: diagonal, shared or full covariance."""
+    means = component("means", classes * dim)
+    if covariance == "diagonal":
+        return [means, component("variances", classes * dim)]
+    if covariance == "shared":
+        pooled = component("shared covariance", dim**2, triangle(dim) + 1, width=8)  # and its count
+        return [means, pooled]
+    return [means, component("covariances", classes * dim**2, classes * triangle(dim))]
+
+
+def mixture(dim: int, parts_per_class: Sequence[int]) -> list[Component]:
+    """A mixture of diagonal Gaussians per class; the paper counts no weights."""
+    total = sum(parts_per_class)
+    return [
+        component("means", total * dim),
+        component("variances", total * dim),
+        component("weights", 0, total),
+    ]
+
+
+def store_all(dim: int, samples: int) -> list[Component]:
+    """Every feature vector ever seen."""
+    return [component("features", samples * dim)]
+
+
+def plan(
+    variant: str, dim: int, classes: int, tasks: int, samples: int | None = None
+) -> list[Component]:
+    """What a memory of the given name will cost, before it is trained.
+
+    >>> sum(part.paper for part in plan("vae-cgil", 768, classes=100, tasks=10))
+    79129600
+    """
+    settings = MEMORIES[variant]
+    if variant == "store-all":
+        if samples is None:
+            raise InputError("what store-all costs depends on the data; give --samples N")
+        return store_all(dim, samples)
+    if variant == "mixture":
+        return mixture(dim, [5] * classes)
+    if variant == "none":
+        return []
+    if variant.startswith("gaussian"):
+        return gaussian(settings["covariance"], dim, classes)
+    if variant == "vae-cgil":
+        return class_vae(dim, classes)
+    return vae(
+        dim,
+        classes,
+        tasks,
+        own_prior=settings.get("prior") != "single",
+        dynamic=settings.get("dynamic", False),
+        embedding=settings.get("embedding", 0),
+    )
+
+
+def layer_sizes(sizes: Sequence[int], embedding: int = 0) -> list[tuple[int, int]]:
+    """Inputs and outputs of each layer, inputs widened by the class embedding.
+
+    >>> layer_sizes([4, 8, 2], embedding=1)
+    [(5, 8), (9, 2)]
+    """
+    return [(n_in + embedding, n_out) for n_in, n_out in itertools.pairwise(sizes)]
+
+
+def parameters(layers: Sequence[tuple[int, int]]) -> int:
+    """Weights and biases of fully connected layers."""
+    return sum(n_in * n_out + n_out for n_in, n_out in layers)
+
+
+def triangle(size: int) -> int:
+    """Distinct numbers of a symmetric matrix."""
+    return size * (size + 1) // 2

@@ -1,0 +1,179 @@
+"""The command line: one function per verb."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from frugalvae import __version__
+from frugalvae.errors import FrugalError
+from frugalvae.heads import HEADS
+from frugalvae.memories import MEMORIES
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the return value is the process's exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except FrugalError as error:
+        print(f"frugalvae: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("frugalvae: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    top = argparse.ArgumentParser(
+        prog="frugalvae",
+        description="Teach a frozen encoder new classes, task by task, without keeping the data.",
+    )
+    top.add_argument("--version", action="version", version=f"frugalvae {__version__}")
+    verbs = top.add_subparsers(required=True, metavar="COMMAND")
+
+    demo = verbs.add_parser("demo", help="teach handwritten digits and write a picture of it")
+    demo.add_argument("-o", "--output", type=Path, default=Path("demo.html"), metavar="FILE")
+    demo.add_argument("--seed", type=int, default=0)
+    demo.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    demo.set_defaults(run=run_demo)
+
+    run = verbs.add_parser(
+        "run",
+        help="stream a feature file through a memory and a head",
+        description="Split the classes of a feature file into tasks, teach them one after the "
+        "other, and write everything that happened as JSON.",
+    )
+    run.add_argument("features", type=Path, metavar="FEATURES.npz")
+    run.add_argument(
+        "--tasks",
+        type=task_sizes,
+        default=10,
+        metavar="N or N,N,...",
+        help="number of tasks, or the size of each (default: 10)",
+    )
+    run.add_argument("--memory", default="vae-fo", metavar="NAME", help=", ".join(MEMORIES))
+    run.add_argument("--head", default="cosine", metavar="NAME", help=", ".join(HEADS))
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="PART.NAME=VALUE",
+        help="change a setting, such as memory.epochs=50 or head.samples=128",
+    )
+    run.add_argument("--seed", type=int, default=0)
+    run.add_argument(
+        "--held-out",
+        type=float,
+        metavar="PART",
+        help="measure on this part of the training samples instead of the test set",
+    )
+    run.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where the JSON goes (default: DATA-MEMORY-HEAD-seedN.json)",
+    )
+    run.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    run.set_defaults(run=run_features)
+
+    memory = verbs.add_parser("memory", help="what a variant costs, before you train it")
+    memory.add_argument("--variant", required=True, metavar="NAME", help=", ".join(MEMORIES))
+    memory.add_argument("--classes", type=positive, required=True, metavar="N")
+    memory.add_argument("--tasks", type=positive, default=10, metavar="N")
+    memory.add_argument("--dim", type=positive, default=768, metavar="N", help="width of a feature")
+    memory.add_argument(
+        "--samples", type=positive, metavar="N", help="training samples in all, for store-all"
+    )
+    memory.add_argument("--json", action="store_true", help="for scripts")
+    memory.set_defaults(run=run_memory)
+    return top
+
+
+def run_demo(options: argparse.Namespace) -> None:
+    """``frugalvae demo``."""
+    from frugalvae.demo import demo
+
+    demo(options.output, seed=options.seed, quiet=options.quiet)
+
+
+def run_features(options: argparse.Namespace) -> None:
+    """``frugalvae run``."""
+    from frugalvae.experiments.command import run_features as stream
+
+    settings: dict[str, dict[str, Any]] = {"memory": {}, "head": {}}
+    for part, name, value in options.set:
+        settings[part][name] = value
+    stream(
+        options.features,
+        tasks=options.tasks,
+        memory=options.memory,
+        head=options.head,
+        settings=settings,
+        seed=options.seed,
+        held_out=options.held_out,
+        output=options.output,
+        quiet=options.quiet,
+    )
+
+
+def run_memory(options: argparse.Namespace) -> None:
+    """``frugalvae memory``."""
+    import json
+    from dataclasses import asdict
+
+    from frugalvae.accounting import MemoryReport, plan
+
+    parts = plan(options.variant, options.dim, options.classes, options.tasks, options.samples)
+    report = MemoryReport(options.variant, options.classes, options.tasks, parts)
+    if options.json:
+        print(
+            json.dumps(
+                asdict(report)
+                | {"paper": report.paper, "stored": report.stored, "bytes": report.bytes},
+                indent=1,
+            )
+        )
+    else:
+        print(report)
+
+
+def positive(text: str) -> int:
+    """A whole number above zero."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not a whole number above zero")
+    return value
+
+
+def task_sizes(text: str) -> int | list[int]:
+    """``10``, or ``50,10,10``."""
+    numbers = [positive(part) for part in text.split(",")]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def setting(text: str) -> tuple[str, str, Any]:
+    """``memory.epochs=50`` as ("memory", "epochs", 50)."""
+    import ast
+
+    name, equals, value = text.partition("=")
+    part, dot, key = name.partition(".")
+    if not (equals and dot and key and part in ("memory", "head")):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form memory.NAME=VALUE or head.NAME=VALUE"
+        )
+    try:
+        return part, key, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return part, key, value
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Feature files and streams of tasks."""

@@ -1,0 +1,138 @@
+"""Feature files: what a frozen encoder made of a data set, as one ``.npz``."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.errors import FeatureFileError
+
+REQUIRED = ("x_train", "y_train", "x_test", "y_test")
+
+
+@dataclass(frozen=True)
+class Features:
+    """Training and test features of one data set.
+
+    Attributes
+    ----------
+    x_train, x_test
+        One row an image, shape (n, d), float32.
+    y_train, y_test
+        The label of each row: integers, or names where the file has them.
+    text
+        Text feature of each class, where the file has them.
+    """
+
+    name: str
+    x_train: NDArray[np.float32]
+    y_train: NDArray[Any]
+    x_test: NDArray[np.float32]
+    y_test: NDArray[Any]
+    text: dict[Any, NDArray[np.float32]] | None = None
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """All labels of the training set, in ascending order."""
+        return np.unique(self.y_train)
+
+    def held_out(self, part: float, seed: int) -> Features:
+        """The same with a part of each class's training samples in place of the test set.
+
+        For choosing settings: the test set is never looked at.
+        """
+        rng = np.random.default_rng(seed)
+        out = np.zeros(len(self.y_train), bool)
+        for label in self.classes:
+            rows = rng.permutation(np.flatnonzero(self.y_train == label))
+            out[rows[: round(part * len(rows))]] = True
+        return Features(
+            f"{self.name} (held out)",
+            self.x_train[~out],
+            self.y_train[~out],
+            self.x_train[out],
+            self.y_train[out],
+            self.text,
+        )
+
+
+def load_features(path: str | Path) -> Features:
+    """Read a feature file and check it.
+
+    The file is an ``.npz`` with ``x_train`` and ``x_test`` (any float type, shape
+    (n, d)), ``y_train`` and ``y_test`` (integers, shape (n,)), and optionally
+    ``class_names`` (one string a class) and ``text`` (one row a class).
+    """
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except FileNotFoundError:
+        raise FeatureFileError(f"{path}: there is no such file") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise FeatureFileError(
+            f"{path}: not a readable .npz file of plain arrays ({error}); make one with "
+            f"numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
+        ) from error
+    _check(path, arrays)
+    labels, names = {}, arrays.get("class_names")
+    for split in ("train", "test"):
+        numbers = arrays[f"y_{split}"]
+        labels[split] = numbers if names is None else names[numbers]
+    text = arrays.get("text")
+    keys = (np.arange(len(text)) if names is None else names).tolist() if text is not None else []
+    return Features(
+        path.stem,
+        arrays["x_train"].astype(np.float32),
+        labels["train"],
+        arrays["x_test"].astype(np.float32),
+        labels["test"],
+        dict(zip(keys, text.astype(np.float32), strict=True)) if text is not None else None,
+    )
+
+
+def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse what cannot be used, and say all that is wrong with it at once."""
+    wrong = [f"{key} is missing" for key in REQUIRED if key not in arrays]
+    for split in ("train", "test"):
+        x, y = arrays.get(f"x_{split}"), arrays.get(f"y_{split}")
+        if x is not None and (x.ndim != 2 or x.dtype.kind != "f" or not x.size):
+            wrong.append(f"x_{split} is {_describe(x)}, expected floats of shape (n, d)")
+        elif x is not None and not np.isfinite(x).all():
+            wrong.append(f"x_{split} holds NaN or infinite values")
+        if y is not None and (y.ndim != 1 or y.dtype.kind not in "iu"):
+            wrong.append(f"y_{split} is {_describe(y)}, expected integers of shape (n,)")
+        elif x is not None and y is not None and len(x) != len(y):
+            wrong.append(f"x_{split} has {len(x)} rows but y_{split} has {len(y)} labels")
+    if not wrong:
+        wrong += _check_together(arrays)
+    if wrong:
+        raise FeatureFileError(f"{path}: " + "; ".join(wrong))
+
+
+def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
+    wrong = []
+    train, test = arrays["x_train"].shape[1], arrays["x_test"].shape[1]
+    if train != test:
+        wrong.append(f"x_train has {train} columns but x_test has {test}")
+    unknown = np.setdiff1d(arrays["y_test"], arrays["y_train"])
+    if len(unknown):
+        wrong.append(f"y_test has classes that y_train lacks: {unknown[:5].tolist()}")
+    numbers = np.concatenate([arrays["y_train"], arrays["y_test"]])
+    for key, kinds in (("class_names", "US"), ("text", "f")):
+        if key not in arrays:
+            continue
+        if arrays[key].dtype.kind not in kinds:
+            wrong.append(f"{key} is {_describe(arrays[key])}")
+        elif numbers.min() < 0 or numbers.max() >= len(arrays[key]):
+            wrong.append(f"{key} has {len(arrays[key])} entries, labels go to {numbers.max()}")
+    return wrong
+
+
+def _describe(array: NDArray[Any]) -> str:
+    return f"{array.dtype} of shape {array.shape}"

@@ -1,0 +1,64 @@
+"""Splitting a data set into tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.errors import InputError
+
+
+def split_classes(
+    classes: NDArray[Any], tasks: int | Sequence[int], seed: int | None
+) -> list[NDArray[Any]]:
+    """Classes in random order, cut into tasks. No class is dropped.
+
+    Parameters
+    ----------
+    tasks
+        How many tasks, of sizes by :func:`equal_sizes`; or the size of each.
+    seed
+        Decides the order; ``None`` keeps the order given.
+
+    Examples
+    --------
+    >>> split_classes(np.arange(5), 2, seed=None)
+    [array([0, 1, 2]), array([3, 4])]
+    >>> split_classes(np.arange(5), [1, 4], seed=None)
+    [array([0]), array([1, 2, 3, 4])]
+    """
+    sizes = equal_sizes(len(classes), tasks) if isinstance(tasks, int) else list(tasks)
+    if sum(sizes) != len(classes) or min(sizes) < 1:
+        raise InputError(
+            f"task sizes {sizes} add up to {sum(sizes)}, but there are {len(classes)} classes; "
+            "every class must be in one task, and every task must have a class"
+        )
+    order = classes if seed is None else np.random.default_rng(seed).permutation(classes)
+    return np.split(order, np.cumsum(sizes)[:-1])
+
+
+def equal_sizes(classes: int, tasks: int) -> list[int]:
+    """Sizes as the paper's: all the same but the last, which may be smaller.
+
+    Where that would leave the last task less than half as large as the others,
+    sizes differ by one at most instead.
+
+    >>> equal_sizes(196, 10)
+    [20, 20, 20, 20, 20, 20, 20, 20, 20, 16]
+    >>> equal_sizes(101, 10)
+    [11, 10, 10, 10, 10, 10, 10, 10, 10, 10]
+    """
+    if not 1 <= tasks <= classes:
+        raise InputError(
+            f"{classes} classes cannot be split into {tasks} tasks; give a number of tasks "
+            f"from 1 to {classes}"
+        )
+    size = -(-classes // tasks)
+    last = classes - size * (tasks - 1)
+    if 2 * last >= size:
+        return [size] * (tasks - 1) + [last]
+    small, larger = divmod(classes, tasks)
+    return [small + 1] * larger + [small] * (tasks - larger)

@@ -1,0 +1,49 @@
+"""Errors that a user can act on: what was given, what was expected, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class FrugalError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class InputError(FrugalError, ValueError):
+    """The data or the arguments cannot be used; nothing was changed."""
+
+
+class KnownClassError(InputError):
+    """A class was taught that is known already."""
+
+
+class UnknownClassError(InputError, KeyError):
+    """A class was asked for that was never taught."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
+class FeatureFileError(InputError):
+    """A feature file is missing, damaged or not in the expected format."""
+
+
+class SaturationWarning(UserWarning):
+    """A layer's null space is used up: learning more will disturb old classes."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The fixed-point iteration stopped before it stood still."""
+
+
+def suggestion(name: object, known: Iterable[object]) -> str:
+    """`` Did you mean ...?`` with the nearest known name, or nothing.
+
+    >>> suggestion("vae-f0", ["vae-fo", "store-all"])
+    " Did you mean 'vae-fo'?"
+    >>> suggestion("zebra", ["vae-fo"])
+    ''
+    """
+    names = {str(candidate): candidate for candidate in known}
+    close = difflib.get_close_matches(str(name), names, n=1)
+    return f" Did you mean {names[close[0]]!r}?" if close else ""

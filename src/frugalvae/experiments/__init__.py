@@ -1,0 +1,1 @@
+"""Running classifiers over streams of tasks and recording what happened."""

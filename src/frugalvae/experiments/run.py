@@ -1,0 +1,153 @@
+"""One classifier, one stream of tasks, one record of everything that happened."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+import frugalvae
+from frugalvae import metrics
+from frugalvae.data.features import Features
+from frugalvae.data.stream import split_classes
+from frugalvae.learner import FrugalClassifier
+
+
+@dataclass
+class Record:
+    """What happened in a run.
+
+    Attributes
+    ----------
+    settings
+        Everything that decides the result: data, tasks, memory, head, seed.
+    versions
+        What it ran on.
+    tasks
+        The classes of each task.
+    accuracy
+        The task x task matrix: row ``t`` after task ``t``, NaN above the diagonal.
+    metrics
+        Scores made of that matrix.
+    layers
+        For each task and layer of a null-space decoder: R, free directions, size.
+    priors
+        For each task: how its class means were placed.
+    memory
+        Numbers by component.
+    seconds
+        Time of each task: learning, and predicting all test samples so far.
+    """
+
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    tasks: list[list[Any]]
+    accuracy: list[list[float]] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    layers: list[dict[str, Any]] = field(default_factory=list)
+    priors: list[dict[str, Any]] = field(default_factory=list)
+    memory: dict[str, Any] = field(default_factory=dict)
+    seconds: list[dict[str, float]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; NaN, which JSON does not have, becomes null."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def run_stream(
+    classifier: FrugalClassifier,
+    features: Features,
+    tasks: int | Sequence[int],
+    seed: int,
+    after_task: Callable[[FrugalClassifier, Record], None] = lambda classifier, record: None,
+    settings: dict[str, Any] | None = None,
+) -> Record:
+    """Teach the tasks one after the other, measuring on all classes so far after each.
+
+    Parameters
+    ----------
+    seed
+        Decides the order of the classes. The classifier has a seed of its own.
+    after_task
+        Called after every task, for showing how it goes.
+    settings
+        Recorded along with what is known here.
+    """
+    parts = split_classes(features.classes, tasks, seed)
+    record = Record(
+        settings={
+            "data": features.name,
+            "task_sizes": [len(part) for part in parts],
+            "seed": seed,
+            **(settings or {}),
+        },
+        versions=versions(),
+        tasks=[part.tolist() for part in parts],
+    )
+    for number, part in enumerate(parts):
+        rows = np.isin(features.y_train, part)
+        started = time.perf_counter()
+        classifier.partial_fit(features.x_train[rows], features.y_train[rows], text=features.text)
+        learned = time.perf_counter()
+        seen = np.isin(features.y_test, np.concatenate(parts[: number + 1]))
+        prediction = classifier.predict(features.x_test[seen])
+        record.seconds.append(
+            {"learn": learned - started, "predict": time.perf_counter() - learned}
+        )
+        row = metrics.accuracy_row(
+            features.y_test[seen], prediction, parts[: number + 1], len(parts)
+        )
+        record.accuracy.append(row.tolist())
+        after_task(classifier, record)
+    counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
+    record.metrics = scores(record.accuracy, counts)
+    record.layers = [asdict(state) for state in getattr(classifier.memory_, "layers_", [])]
+    record.priors = [asdict(prior) for prior in getattr(classifier.memory_, "priors_", [])]
+    report = classifier.memory_report()
+    record.memory = {
+        "components": [asdict(part) for part in report.components],
+        "paper": report.paper,
+        "stored": report.stored,
+        "bytes": report.bytes,
+    }
+    return record
+
+
+def scores(accuracy: list[list[float]], test_counts: Sequence[int]) -> dict[str, float]:
+    """All scores of a task x task matrix."""
+    return {
+        "final_average_accuracy": metrics.final_average_accuracy(accuracy),
+        "average_incremental_accuracy": metrics.average_incremental_accuracy(accuracy, test_counts),
+        "forgetting": metrics.forgetting(accuracy),
+        "backward_transfer": metrics.backward_transfer(accuracy),
+    }
+
+
+def versions() -> dict[str, str]:
+    """What this ran on."""
+    import sklearn
+    import torch
+
+    return {
+        "frugalvae": frugalvae.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+        "scikit-learn": sklearn.__version__,
+        "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,56 @@
+"""Writing files so that a kill at any moment leaves the old one or the new one."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from frugalvae.errors import InputError
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write beside the file, make sure it is on disk, then rename over it."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
+    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def write_text(path: str | Path, content: str) -> None:
+    """Like :func:`write_bytes`, in UTF-8."""
+    write_bytes(path, content.encode())
+
+
+def write_json(path: str | Path, content: dict[str, Any]) -> None:
+    """Like :func:`write_text`, as JSON that a person can read."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the renaming itself durable, where the system can open folders."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,32 @@
+"""Heads: what classifies among the classes that were taught."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.registry import Registry
+
+if TYPE_CHECKING:
+    from frugalvae.heads.base import Head
+
+#: Every head by name.
+HEADS = Registry(
+    "head",
+    {
+        "cosine": ("frugalvae.heads.cosine:CosineHead", {}),
+        "ridge": ("frugalvae.heads.closed_form:RidgeHead", {}),
+        "nearest-mean": ("frugalvae.heads.closed_form:NearestMeanHead", {}),
+        "lda": ("frugalvae.heads.closed_form:StreamingLDAHead", {}),
+        "ranpac": ("frugalvae.heads.closed_form:RanPACHead", {}),
+    },
+)
+
+
+def make_head(name: str, **settings: Any) -> Head:
+    """The head of that name, with any of its settings changed.
+
+    >>> make_head("cosine", epochs=5).epochs
+    5
+    """
+    head: Head = HEADS.make(name, settings)
+    return head

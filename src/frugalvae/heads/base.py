@@ -1,0 +1,40 @@
+"""What a head is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from frugalvae.accounting import Component
+from frugalvae.tasks import Replay, Task
+
+
+class Head(Protocol):
+    """Classifies features among all classes learned so far.
+
+    After each task a head is given the task itself and a replay of every class
+    so far, including the task's own. A head that learns from replay ignores the
+    task; a head that keeps sums of real features ignores the replay.
+    """
+
+    @property
+    def classes(self) -> list[int]:
+        """The class of each column of :meth:`logits`."""
+        ...
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Take in a task's classes."""
+        ...
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Scores (n, k) whose softmax are class probabilities."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every number that has to be kept to predict and to learn on."""
+        ...
+
+    def components(self) -> list[Component]:
+        """The same numbers counted by purpose."""
+        ...

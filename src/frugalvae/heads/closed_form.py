@@ -1,0 +1,265 @@
+"""Heads that need no gradient steps: nearest mean, ridge, streaming LDA, RanPAC."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from frugalvae.accounting import Component, component, triangle
+from frugalvae.symmetric import add_ridge, pack
+from frugalvae.tasks import Replay, Task
+
+
+class NearestMeanHead:
+    """The class whose mean is nearest. Takes means from the task itself: no replay.
+
+    >>> head = NearestMeanHead()
+    >>> task = Task(torch.tensor([[0.0], [10.0]]), torch.tensor([0, 1]))
+    >>> head.learn(task, None)
+    >>> head.logits(torch.tensor([[7.0]])).argmax()
+    tensor(1)
+    """
+
+    def __init__(self) -> None:
+        self.means_: dict[int, Tensor] = {}
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return list(self.means_)
+
+    def learn(self, task: Task, replay: Replay | None) -> None:
+        """Keep the mean of each new class."""
+        self.means_ |= {label: task.of(label).mean(dim=0) for label in task.classes}
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Minus half the squared distance."""
+        means = torch.stack(list(self.means_.values()))
+        return -0.5 * torch.cdist(features, means).square()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """One vector a class."""
+        return {"means": torch.stack(list(self.means_.values()))}
+
+    def components(self) -> list[Component]:
+        """One vector a class."""
+        return [component("head: means", self.tensors()["means"].numel())]
+
+
+class RidgeHead:
+    """Least squares on one-hot targets with a quadratic penalty, fitted on replay.
+
+    ``penalty`` is relative to the mean variance of the features, so that it means
+    the same whatever their scale. ``scale`` turns the fitted targets, which lie
+    between 0 and 1, into logits.
+    """
+
+    def __init__(self, *, samples: int = 512, penalty: float = 1e-2, scale: float = 20.0) -> None:
+        self.samples = samples
+        self.penalty = penalty
+        self.scale = scale
+        self.classes_: list[int] = []
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return self.classes_
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Solve for all classes anew."""
+        self.classes_ = list(replay.classes)
+        x, y = replay.draw(self.samples)
+        targets = torch.nn.functional.one_hot(y, len(self.classes_)).double()
+        x = x.double()
+        centre, prior = x.mean(dim=0), targets.mean(dim=0)
+        centred = x - centre
+        gram = add_ridge(centred.T @ centred, self.penalty)
+        weights = torch.linalg.solve(gram, centred.T @ (targets - prior))
+        self.weights_ = weights.float()
+        self.bias_ = (prior - centre @ weights).float()
+
+    def logits(self, features: Tensor) -> Tensor:
+        """The fitted targets, scaled."""
+        return self.scale * (features @ self.weights_ + self.bias_)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Weights and biases."""
+        return {"weights": self.weights_, "bias": self.bias_}
+
+    def components(self) -> list[Component]:
+        """The paper counts what is kept for replay, not the classifier."""
+        return [
+            component(f"head: {name}", 0, kept.numel()) for name, kept in self.tensors().items()
+        ]
+
+
+class StreamingLDAHead:
+    """Bayes rule with one shared covariance, kept up to date sample by sample; no replay.
+
+    Learning task by task gives exactly what learning everything at once gives.
+
+    Parameters
+    ----------
+    shrinkage
+        Added to the diagonal of the covariance, as a part of its mean entry.
+
+    References
+    ----------
+    Hayes and Kanan, "Lifelong Machine Learning with Deep Streaming Linear
+    Discriminant Analysis", 2020.
+    """
+
+    def __init__(self, *, shrinkage: float = 0.05) -> None:
+        self.shrinkage = shrinkage
+        self.means_: dict[int, Tensor] = {}
+        self.scatter_: Tensor | None = None
+        self.count_ = 0
+        self._rule: tuple[Tensor, Tensor] | None = None  # derived; never stored
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return list(self.means_)
+
+    def learn(self, task: Task, replay: Replay | None) -> None:
+        """Add the task's means and scatter."""
+        for label in task.classes:
+            x = task.of(label).double()
+            self.means_[label] = x.mean(dim=0)
+            centred = x - self.means_[label]
+            scatter = centred.T @ centred
+            self.scatter_ = scatter if self.scatter_ is None else self.scatter_ + scatter
+            self.count_ += len(x)
+        self._rule = None
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Log densities up to what all classes share."""
+        if self._rule is None:
+            self._rule = self._derive_rule()
+        weights, bias = self._rule
+        return features @ weights + bias
+
+    def _derive_rule(self) -> tuple[Tensor, Tensor]:
+        assert self.scatter_ is not None
+        means = torch.stack(list(self.means_.values()))  # (k, d)
+        covariance = self.scatter_ / self.count_
+        shrunk = add_ridge(covariance, self.shrinkage)
+        weights = torch.linalg.solve(shrunk, means.T)  # (d, k)
+        bias = -0.5 * (means * weights.T).sum(dim=1)
+        return weights.float(), bias.float()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Means, scatter and how many samples it sums over."""
+        assert self.scatter_ is not None
+        means = torch.stack(list(self.means_.values())).float()
+        return {
+            "means": means,
+            "scatter": pack(self.scatter_),
+            "count": torch.tensor([float(self.count_)]),
+        }
+
+    def components(self) -> list[Component]:
+        """Means, and a symmetric matrix of which half is kept."""
+        dim = len(next(iter(self.means_.values())))
+        return [
+            component("head: means", len(self.means_) * dim),
+            component("head: scatter", dim**2, triangle(dim) + 1, width=8),
+        ]
+
+
+class RanPACHead:
+    """Ridge regression on many random ReLU features, from running sums; no replay.
+
+    Parameters
+    ----------
+    width
+        Number of random features.
+    penalties
+        Tried at each task on a fifth of its samples; the best is used.
+
+    References
+    ----------
+    McDonnell et al., "RanPAC: Random Projections and Pre-trained Models for
+    Continual Learning", 2023.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int = 5000,
+        penalties: tuple[float, ...] = tuple(10.0**power for power in range(-2, 8)),
+        scale: float = 20.0,
+    ) -> None:
+        self.width = width
+        self.penalties = penalties
+        self.scale = scale
+        self.classes_: list[int] = []
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return self.classes_
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Add the task to the sums, choose a penalty, solve."""
+        if not self.classes_:
+            dim, rng = task.features.shape[1], replay.rng
+            self.seed_ = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
+            self._projection = self._draw_projection(dim, rng.device)
+            self.gram_ = torch.zeros(self.width, self.width, device=rng.device)
+            self.targets_ = torch.zeros(self.width, 0, device=rng.device)
+        new = task.classes
+        self.classes_ = self.classes_ + new
+        grown = self.targets_.new_zeros(self.width, len(new))
+        self.targets_ = torch.cat([self.targets_, grown], dim=1)
+        column = {label: position for position, label in enumerate(self.classes_)}
+        positions = torch.tensor([column[int(label)] for label in task.labels])
+        hidden = self._hidden(task.features)
+        one_hot = torch.nn.functional.one_hot(positions, len(self.classes_)).to(hidden)
+
+        order = torch.randperm(len(hidden), generator=replay.rng, device=replay.rng.device)
+        held_out, fitted = order[: len(order) // 5], order[len(order) // 5 :]
+        self.gram_ += hidden[fitted].T @ hidden[fitted]
+        self.targets_ += hidden[fitted].T @ one_hot[fitted]
+        penalty = self._best_penalty(hidden[held_out], one_hot[held_out])
+        self.gram_ += hidden[held_out].T @ hidden[held_out]
+        self.targets_ += hidden[held_out].T @ one_hot[held_out]
+        self.weights_ = self._solve(penalty)
+
+    def _best_penalty(self, hidden: Tensor, one_hot: Tensor) -> float:
+        if not len(hidden):
+            return self.penalties[len(self.penalties) // 2]
+        errors = {
+            penalty: float((hidden @ self._solve(penalty) - one_hot).square().mean())
+            for penalty in self.penalties
+        }
+        return min(errors, key=errors.__getitem__)
+
+    def _solve(self, penalty: float) -> Tensor:
+        identity = torch.eye(self.width, device=self.gram_.device)
+        factor, failed = torch.linalg.cholesky_ex(self.gram_ + penalty * identity)
+        if failed:  # the penalty is below float32's rounding of the Gram matrix
+            return torch.full_like(self.targets_, float("inf"))
+        return torch.cholesky_solve(self.targets_, factor)
+
+    def _draw_projection(self, dim: int, device: torch.device) -> Tensor:
+        rng = torch.Generator(device).manual_seed(self.seed_)
+        return torch.empty(dim, self.width, device=device).normal_(generator=rng)
+
+    def _hidden(self, features: Tensor) -> Tensor:
+        return (features @ self._projection).relu()
+
+    def logits(self, features: Tensor) -> Tensor:
+        """The fitted targets, scaled."""
+        return self.scale * (self._hidden(features) @ self.weights_)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The two sums; the projection comes back from its seed, the weights from the sums."""
+        return {"gram": pack(self.gram_), "targets": self.targets_}
+
+    def components(self) -> list[Component]:
+        """A symmetric matrix of which half is kept, and one column a class."""
+        return [
+            component("head: gram", self.width**2, triangle(self.width)),
+            component("head: targets", self.targets_.numel()),
+        ]

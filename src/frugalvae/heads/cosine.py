@@ -1,0 +1,121 @@
+"""Eq. 3 with free class vectors: a softmax over cosine similarities."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from frugalvae.accounting import Component, component
+from frugalvae.equations import cosine_logits, unit
+from frugalvae.errors import InputError
+from frugalvae.progress import track
+from frugalvae.tasks import Replay, Task
+from frugalvae.training import batches
+
+
+class CosineHead:
+    """One vector per class and one temperature, fitted on replay by Adam.
+
+    Parameters
+    ----------
+    start
+        Where class vectors start: at the ``"means"`` of replayed samples, or at
+        the ``"text"`` features of class names, which every task must then bring.
+    resample
+        Draw new samples for every epoch; otherwise the first are used throughout.
+    samples
+        Samples of each class in an epoch.
+    temperature
+        Where Eq. 3's temperature starts; it is fitted too.
+
+    Examples
+    --------
+    >>> from frugalvae.memories.store_all import StoreAllMemory
+    >>> task = Task(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
+    >>> memory, rng = StoreAllMemory(), torch.Generator().manual_seed(0)
+    >>> memory.learn(task, rng)
+    >>> head = CosineHead(epochs=1)
+    >>> head.learn(task, Replay(memory, rng))
+    >>> head.logits(torch.tensor([[2.0, 1.0]])).argmax()
+    tensor(0)
+    """
+
+    def __init__(
+        self,
+        start: Literal["means", "text"] = "means",
+        *,
+        epochs: int = 30,
+        samples: int = 64,
+        resample: bool = True,
+        batch_size: int = 512,
+        learning_rate: float = 0.01,
+        temperature: float = 0.05,
+    ) -> None:
+        self.start = start
+        self.epochs = epochs
+        self.samples = samples
+        self.resample = resample
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.temperature = temperature
+        self.classes_: list[int] = []
+        self.text_: dict[int, Tensor] = {}
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return self.classes_
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Fit all class vectors anew on replay of every class."""
+        self.classes_ = list(replay.classes)
+        self._remember_text(task)
+        x, y = replay.draw(self.samples)
+        vectors = self._first_vectors(x).requires_grad_()
+        log_scale = x.new_tensor(1 / self.temperature).log().requires_grad_()
+        optimiser = torch.optim.Adam([vectors, log_scale], self.learning_rate, fused=True)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(self.epochs, 1))
+        for epoch in track(range(self.epochs), "fitting the head"):
+            if epoch and self.resample:
+                x, y = replay.draw(self.samples)
+            for batch in batches(len(x), self.batch_size, replay.rng):
+                logits = cosine_logits(x[batch], vectors, (-log_scale).exp())
+                loss = torch.nn.functional.cross_entropy(logits, y[batch])
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()
+                optimiser.step()
+            schedule.step()
+        self.vectors_ = unit(vectors.detach())
+        self.temperature_ = (-log_scale.detach()).exp()
+
+    def _first_vectors(self, x: Tensor) -> Tensor:
+        if self.start == "text":
+            return unit(torch.stack([self.text_[label] for label in self.classes_]))
+        return unit(x.view(len(self.classes_), self.samples, -1).mean(dim=1))
+
+    def _remember_text(self, task: Task) -> None:
+        if self.start != "text":
+            return
+        if not set(task.classes) <= set(task.text):
+            raise InputError(
+                "a head with start='text' needs the text feature of every new class; "
+                "pass text={label: vector, ...}, or use start='means'"
+            )
+        self.text_ |= {label: task.text[label] for label in task.classes}
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Cosine similarities divided by the temperature."""
+        return cosine_logits(features, self.vectors_, self.temperature_)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Class vectors and temperature; text features if it starts from them."""
+        text = {"text": torch.stack(list(self.text_.values()))} if self.text_ else {}
+        return {"vectors": self.vectors_, "temperature": self.temperature_.view(1)} | text
+
+    def components(self) -> list[Component]:
+        """The paper counts what is kept for replay, not the classifier."""
+        return [
+            component(f"head: {name}", 0, kept.numel()) for name, kept in self.tensors().items()
+        ]

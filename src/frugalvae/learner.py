@@ -1,0 +1,270 @@
+"""The incremental classifier: Algorithm 1 of the paper behind scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from frugalvae.accounting import MemoryReport
+from frugalvae.errors import InputError, KnownClassError, UnknownClassError, suggestion
+from frugalvae.heads import make_head
+from frugalvae.memories import make_memory
+from frugalvae.tasks import Replay, Task
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from frugalvae.heads.base import Head
+    from frugalvae.memories.base import Memory
+
+logger = logging.getLogger(__name__)
+
+
+class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns classes as they come, keeps no data, and classifies among all of them.
+
+    Parameters
+    ----------
+    memory
+        What remembers the classes: a name (see ``frugalvae.memories.MEMORIES``),
+        or a memory made with settings of your own, which serves as a template
+        and is never changed.
+    head
+        What classifies: a name (see ``frugalvae.heads.HEADS``), or a head.
+    random_state
+        Seed of everything random. The same seed on the same machine gives the
+        same classifier.
+    device
+        Where to compute; ``None`` takes a GPU if there is one.
+
+    Attributes
+    ----------
+    classes_
+        Labels in the order in which they were learned, ascending within a call.
+    task_of_class_
+        For each of them, the number of the call that taught it, from 0.
+    n_tasks_
+        How many calls of :meth:`partial_fit` there were.
+    memory_, head_
+        What was learned.
+
+    Examples
+    --------
+    >>> from frugalvae import FrugalClassifier
+    >>> clf = FrugalClassifier(memory="gaussian-diagonal")
+    >>> clf = clf.partial_fit([[0.0, 1.0], [0.1, 1.0]], ["cat", "cat"])
+    >>> clf = clf.partial_fit([[1.0, 0.0], [1.0, 0.1]], ["emu", "emu"])
+    >>> clf.predict([[0.9, 0.0]]).tolist()
+    ['emu']
+    >>> clf.sample("cat", 5).shape
+    (5, 2)
+    """
+
+    def __init__(
+        self,
+        memory: str | Memory = "vae-fo",
+        head: str | Head = "cosine",
+        *,
+        random_state: int = 0,
+        device: str | None = None,
+    ) -> None:
+        self.memory = memory
+        self.head = head
+        self.random_state = random_state
+        self.device = device
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, text: Mapping[Any, ArrayLike] | None = None
+    ) -> FrugalClassifier:
+        """Forget everything, then learn the given classes as one task."""
+        fresh = copy.copy(self)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(fresh, name)
+        fresh.partial_fit(X, y, text=text)
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        text: Mapping[Any, ArrayLike] | None = None,
+    ) -> FrugalClassifier:
+        """Learn new classes. If anything goes wrong, the classifier stays as it was.
+
+        Parameters
+        ----------
+        X, y
+            Features (n, d) and their labels. No label may be known already.
+        classes
+            Ignored: scikit-learn passes all classes here, we need not know them.
+        text
+            Text feature of each new class, for heads that start from them.
+        """
+        first = not hasattr(self, "classes_")
+        features, labels = self._check_samples(X, y, first)
+        new = np.unique(labels)
+        known = np.empty(0, new.dtype) if first else self.classes_
+        self._check_new(new, known)
+        number = np.searchsorted(new, labels) + len(known)
+        task = Task(
+            torch.as_tensor(features, device=self._device()),
+            torch.as_tensor(number, device=self._device()),
+            self._check_text(text, new, len(known), features.shape[1]),
+        )
+
+        memory, head = self._parts(first)
+        tasks = 0 if first else self.n_tasks_
+        rng = self._generator("learn", tasks)
+        memory.learn(task, rng)  # Algorithm 1: place Gaussians, train, update null spaces
+        head.learn(task, Replay(memory, rng))  # Algorithm 1: adapt the classifier on replay
+
+        if first:
+            self.n_features_in_ = features.shape[1]
+        self.memory_, self.head_ = memory, head
+        self.classes_ = np.concatenate([known, new])
+        before = np.empty(0, int) if first else self.task_of_class_
+        self.task_of_class_ = np.concatenate([before, np.full(len(new), tasks)])
+        self.n_tasks_ = tasks + 1
+        logger.info("task %d: %d new classes, %d in all", tasks, len(new), len(self.classes_))
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of each row."""
+        return self.classes_[self._logits(X).argmax(axis=1)]
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each class, columns in the order of ``classes_``."""
+        return torch.as_tensor(self._logits(X)).double().softmax(dim=1).numpy()
+
+    def sample(
+        self, label: Any, n_samples: int = 1, random_state: int | None = None
+    ) -> NDArray[np.float32]:
+        """Features of a class as the memory recalls them, shape (n_samples, d).
+
+        The same ``random_state`` gives the same samples; by default it is the
+        classifier's own.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise InputError(f"n_samples is {n_samples}; at least 1 sample must be asked for")
+        position = np.flatnonzero(self.classes_ == label)
+        if not len(position):
+            near = suggestion(label, self.classes_.tolist())
+            raise UnknownClassError(
+                f"class {label!r} was never taught.{near} {_listing(self.classes_)}"
+            )
+        number = int(position[0])
+        rng = self._generator("sample", number, random_state)
+        return self.memory_.sample(number, n_samples, rng).cpu().numpy()
+
+    def memory_report(self) -> MemoryReport:
+        """What is kept, by component: as the paper counts, as stored, and in bytes."""
+        check_is_fitted(self)
+        name = self.memory if isinstance(self.memory, str) else type(self.memory).__name__
+        parts = self.memory_.components() + self.head_.components()
+        return MemoryReport(name, len(self.classes_), self.n_tasks_, tuple(parts))
+
+    def _logits(self, X: ArrayLike) -> NDArray[np.float32]:
+        check_is_fitted(self)
+        features = _finite(
+            validate_data(self, X, dtype=np.float32, reset=False, ensure_all_finite=False)
+        )
+        rows = torch.as_tensor(features, device=self._device()).split(8192)
+        return torch.cat([self.head_.logits(block) for block in rows]).cpu().numpy()
+
+    def _check_samples(
+        self, X: ArrayLike, y: ArrayLike, first: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        fitted = {k: v for k, v in vars(self).items() if k in _VALIDATED}
+        try:
+            features, labels = validate_data(
+                self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
+            )
+            labels = column_or_1d(labels, warn=True)
+            check_classification_targets(labels)
+            return _finite(features), labels
+        except Exception:
+            for name in _VALIDATED & vars(self).keys():  # validate_data leaves these behind
+                delattr(self, name)
+            self.__dict__.update(fitted)
+            raise
+
+    def _check_new(self, new: NDArray[Any], known: NDArray[Any]) -> None:
+        if len(known) and new.dtype.kind != known.dtype.kind:
+            if not {new.dtype.kind, known.dtype.kind} <= set("iufb"):
+                raise InputError(
+                    f"labels like {new[0]!r} were given, but labels like {known[0]!r} were learned; "
+                    "use labels of one kind throughout"
+                )
+        for label in new:
+            if label in known:
+                task = self.task_of_class_[known == label][0] + 1
+                raise KnownClassError(
+                    f"class {label.item() if hasattr(label, 'item') else label!r} is already known "
+                    f"(learned in task {task}); leave its rows out, or call fit() to start over"
+                )
+
+    def _check_text(
+        self, text: Mapping[Any, ArrayLike] | None, new: NDArray[Any], offset: int, dim: int
+    ) -> dict[int, torch.Tensor]:
+        if text is None:
+            return {}
+        vectors = {}
+        for number, label in enumerate(new.tolist(), start=offset):
+            if label not in text:
+                raise InputError(f"text has no entry for class {label!r}; give one for every class")
+            vector = torch.as_tensor(np.asarray(text[label], np.float32), device=self._device())
+            if vector.shape != (dim,) or not vector.isfinite().all():
+                raise InputError(
+                    f"text feature of class {label!r} has shape {tuple(vector.shape)}; "
+                    f"expected {dim} finite numbers, as many as the image features have"
+                )
+            vectors[number] = vector
+        return vectors
+
+    def _parts(self, first: bool) -> tuple[Memory, Head]:
+        """Copies to learn on, so that a failure leaves the originals alone."""
+        if not first:
+            return copy.deepcopy((self.memory_, self.head_))
+        memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
+        head = make_head(self.head) if isinstance(self.head, str) else self.head
+        return copy.deepcopy((memory, head))
+
+    def _device(self) -> torch.device:
+        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def _generator(self, purpose: str, number: int, seed: int | None = None) -> torch.Generator:
+        """A stream of its own for each task and class: no draw depends on earlier calls."""
+        base = self.random_state if seed is None else seed
+        entropy = [int(base), number, *purpose.encode()]
+        mixed = np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
+        return torch.Generator(self._device()).manual_seed(int(mixed >> np.uint64(1)))
+
+
+_VALIDATED = {"n_features_in_", "feature_names_in_"}
+
+
+def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    wrong = ~np.isfinite(features)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"X contains {wrong.sum()} values that are NaN or infinity (inf), the first in row "
+            f"{row}, column {column}; remove those rows or mend the features"
+        )
+    return features
+
+
+def _listing(labels: NDArray[Any], most: int = 8) -> str:
+    shown = ", ".join(map(repr, labels[:most].tolist()))
+    return f"Known: {shown}" + (f" and {len(labels) - most} more" if len(labels) > most else "")

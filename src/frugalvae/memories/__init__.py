@@ -1,0 +1,45 @@
+"""Memories: what is kept of the classes that were taught."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.registry import Registry
+
+if TYPE_CHECKING:
+    from frugalvae.memories.base import Memory
+
+#: Every memory by name, and the settings that make it.
+MEMORIES = Registry(
+    "memory",
+    {
+        "vae-fo": ("frugalvae.memories.vae:VAEMemory", {}),
+        "vae-fod": ("frugalvae.memories.vae:VAEMemory", {"dynamic": True}),
+        "vae-fodce": ("frugalvae.memories.vae:VAEMemory", {"dynamic": True, "embedding": 10}),
+        "vae-ceo": ("frugalvae.memories.vae:VAEMemory", {"prior": "single", "embedding": 10}),
+        "vae-cgil": ("frugalvae.memories.class_vae:ClassVAEMemory", {}),
+        "gaussian-diagonal": (
+            "frugalvae.memories.gaussian:GaussianMemory",
+            {"covariance": "diagonal"},
+        ),
+        "gaussian-shared": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "shared"}),
+        "gaussian-full": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "full"}),
+        "mixture": ("frugalvae.memories.mixture:MixtureMemory", {}),
+        "store-all": ("frugalvae.memories.store_all:StoreAllMemory", {}),
+        "none": ("frugalvae.memories.store_all:NoMemory", {}),
+    },
+)
+
+
+def make_memory(name: str, **settings: Any) -> Memory:
+    """The memory of that name, with any of its settings changed.
+
+    >>> make_memory("vae-fod", epochs=20).dynamic
+    True
+    >>> make_memory("vae-f0")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: there is no memory 'vae-f0'. Did you mean 'vae-fo'? ...
+    """
+    memory: Memory = MEMORIES.make(name, settings)
+    return memory

@@ -1,0 +1,41 @@
+"""What a memory is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from frugalvae.accounting import Component
+from frugalvae.tasks import Task
+
+
+class Memory(Protocol):
+    """Learns classes task by task and gives back features of any of them.
+
+    A memory is made with its settings alone and knows nothing beforehand: not
+    how many classes or tasks will come, nor how wide features are. All
+    randomness comes from the generator that is passed in.
+    """
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far, in the order in which they were learned."""
+        ...
+
+    def learn(self, task: Task, rng: torch.Generator) -> None:
+        """Take in a task's classes, none of which is known yet."""
+        ...
+
+    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+        """Features of one class, shape (count, d), float32."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every number that has to be kept to replay and to learn on."""
+        ...
+
+    def components(self) -> list[Component]:
+        """The same numbers counted by purpose: as the paper counts, and as stored."""
+        ...

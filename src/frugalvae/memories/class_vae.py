@@ -1,0 +1,117 @@
+"""One VAE per class, of which only the decoder is kept: VAE-CGIL."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from frugalvae import accounting
+from frugalvae.accounting import Component
+from frugalvae.equations import reparametrise
+from frugalvae.networks import MLP
+from frugalvae.normalise import make_normaliser, stack
+from frugalvae.progress import track
+from frugalvae.tasks import Task
+from frugalvae.training import Batch, Training, encode, train_vae
+
+
+class ClassVAEMemory:
+    """An unconditional VAE for every class by itself, as CGIL trains them.
+
+    Parameters
+    ----------
+    classwise, hidden, latent, epochs, batch_size, max_steps, learning_rate
+        As in :class:`frugalvae.memories.vae.VAEMemory`; ``max_steps`` is per class.
+    warm_up, likelihood_std, noise
+        Likewise.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> memory = ClassVAEMemory(hidden=16, latent=4, epochs=5)
+    >>> memory.learn(Task(torch.randn(20, 8, generator=rng), torch.arange(20) % 2), rng)
+    >>> memory.sample(1, 3, rng).shape
+    torch.Size([3, 8])
+    """
+
+    def __init__(
+        self,
+        *,
+        classwise: bool = True,
+        hidden: int = 512,
+        latent: int = 256,
+        epochs: int = 500,
+        batch_size: int = 64,
+        max_steps: int = 200,
+        learning_rate: float = 1e-3,
+        warm_up: float = 0.3,
+        likelihood_std: float = 1.0,
+        noise: float | Literal["residual"] = "residual",
+    ) -> None:
+        self.classwise = classwise
+        self.hidden = hidden
+        self.latent = latent
+        self.learning_rate = learning_rate
+        self.training = Training(epochs, batch_size, max_steps, warm_up, likelihood_std, False)
+        self.noise = noise
+        self.normaliser_ = make_normaliser(classwise)
+        self.decoders_: dict[int, MLP] = {}
+        self.noise_: dict[int, Tensor] = {}
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return list(self.decoders_)
+
+    def learn(self, task: Task, rng: torch.Generator) -> None:
+        """Train a VAE on each class, and let its encoder go."""
+        self.normaliser_.learn(task)
+        dim = task.features.shape[1]
+        for label in track(task.classes, "training a VAE per class"):
+            x = self.normaliser_.normalise(label, task.of(label))
+            data = Batch(x, x.new_zeros(len(x), self.latent))
+            encoder = MLP([dim, self.hidden, self.hidden, 2 * self.latent], rng=rng)
+            decoder = MLP([self.latent, self.hidden, self.hidden, dim], rng=rng)
+            parameters = [*encoder.parameters(), *decoder.parameters()]
+            groups = [{"params": parameters, "lr": self.learning_rate}]
+            train_vae(encoder, decoder, data, groups, self.training, rng)
+            self.decoders_[label] = decoder
+            self.noise_[label] = self._noise(encoder, decoder, data, rng)
+
+    @torch.no_grad()
+    def _noise(self, encoder: MLP, decoder: MLP, data: Batch, rng: torch.Generator) -> Tensor:
+        if self.noise != "residual":
+            return data.x.new_tensor(self.noise)
+        mu, sigma = encode(encoder, data, relative=False)
+        z = reparametrise(mu, sigma, torch.empty_like(mu).normal_(generator=rng))
+        return (data.x - decoder(z)).square().mean().sqrt()
+
+    @torch.no_grad()
+    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+        """Decode draws from N(0, I) with the class's own decoder."""
+        z = torch.empty(count, self.latent, device=rng.device).normal_(generator=rng)
+        x = self.decoders_[label](z)
+        noise = self.noise_[label] * torch.empty_like(x).normal_(generator=rng)
+        return self.normaliser_.restore(label, x + noise)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All decoders, and what is kept of each class."""
+        kept = self.normaliser_.tensors() | {"noise": stack(self.noise_)}
+        for label, decoder in self.decoders_.items():
+            kept |= {f"decoder.{label}.{key}": v for key, v in decoder.state_dict().items()}
+        return kept
+
+    def components(self) -> list[Component]:
+        """All decoders, and what is kept of each class."""
+        if not self.decoders_:
+            return []
+        dim = next(iter(self.decoders_.values())).layers[-1].out_features
+        return accounting.class_vae(
+            dim,
+            len(self.decoders_),
+            hidden=self.hidden,
+            latent=self.latent,
+            classwise=self.classwise,
+        )

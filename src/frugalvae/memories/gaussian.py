@@ -1,0 +1,103 @@
+"""One Gaussian per class, with three kinds of covariance."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from frugalvae import accounting
+from frugalvae.accounting import Component
+from frugalvae.normalise import stack
+from frugalvae.symmetric import pack, square_root, unpack
+from frugalvae.tasks import Task
+
+Covariance = Literal["diagonal", "shared", "full"]
+
+
+class GaussianMemory:
+    """Mean of each class, and a covariance: its own diagonal, its own in full, or one for all.
+
+    The shared covariance is that of all samples around their class means. Its
+    sums are kept, so that learning task by task gives what learning everything
+    at once would give.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> memory = GaussianMemory("diagonal")
+    >>> memory.learn(Task(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([0, 0])), rng)
+    >>> memory.means_[0]
+    tensor([1., 1.])
+    >>> memory.sample(0, 2, rng)[:, 1]
+    tensor([1., 1.])
+    """
+
+    def __init__(self, covariance: Covariance = "diagonal") -> None:
+        self.covariance = covariance
+        self.means_: dict[int, Tensor] = {}
+        self.covariances_: dict[int, Tensor] = {}  # a vector, or the packed triangle
+        self.pooled_: Tensor | None = None  # sum of outer products around class means
+        self.count_ = 0
+        self._factors: dict[int | None, Tensor] = {}  # derived; never stored
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return list(self.means_)
+
+    def learn(self, task: Task, rng: torch.Generator) -> None:
+        """Take mean and covariance of each new class."""
+        for label in task.classes:
+            x = task.of(label)
+            self.means_[label] = x.mean(dim=0)
+            centred = x - self.means_[label]
+            if self.covariance == "diagonal":
+                self.covariances_[label] = centred.square().mean(dim=0)
+            elif self.covariance == "full":
+                self.covariances_[label] = pack(centred.T @ centred / len(x))
+            else:
+                self._pool(centred.double())
+
+    def _pool(self, centred: Tensor) -> None:
+        outer = centred.T @ centred
+        self.pooled_ = outer if self.pooled_ is None else self.pooled_ + outer
+        self.count_ += len(centred)
+        self._factors.clear()
+
+    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+        """Draw from the class's Gaussian."""
+        mean = self.means_[label]
+        if self.covariance == "diagonal":
+            noise = torch.empty(count, len(mean), device=mean.device).normal_(generator=rng)
+            return mean + noise * self.covariances_[label].sqrt()
+        factor = self._factor(label if self.covariance == "full" else None)
+        noise = torch.empty(count, factor.shape[1], device=mean.device).normal_(generator=rng)
+        return mean + noise @ factor.T
+
+    def _factor(self, label: int | None) -> Tensor:
+        """F with F F^T the covariance of the class, or the shared one; kept for the next call."""
+        if label not in self._factors:
+            if label is not None:
+                covariance = unpack(self.covariances_[label])
+            else:
+                assert self.pooled_ is not None
+                covariance = self.pooled_ / self.count_
+            self._factors[label] = square_root(covariance)
+        return self._factors[label]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Means, and covariances as triangles."""
+        kept = {"means": stack(self.means_)}
+        if self.covariance == "shared" and self.pooled_ is not None:
+            return kept | {
+                "pooled": pack(self.pooled_),
+                "count": torch.tensor([float(self.count_)]),
+            }
+        return kept | {"covariances": stack(self.covariances_)}
+
+    def components(self) -> list[Component]:
+        """Means and covariances."""
+        dim = len(next(iter(self.means_.values()))) if self.means_ else 0
+        return accounting.gaussian(self.covariance, dim, len(self.means_))

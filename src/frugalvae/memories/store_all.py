@@ -1,0 +1,90 @@
+"""The two ends of the scale: keep everything, keep nothing."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import torch
+from torch import Tensor
+
+from frugalvae import accounting
+from frugalvae.accounting import Component
+from frugalvae.errors import InputError
+from frugalvae.tasks import Task
+
+
+class StoreAllMemory:
+    """Keeps every feature vector and replays them at random, with replacement.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> memory = StoreAllMemory()
+    >>> memory.learn(Task(torch.tensor([[3.0]]), torch.tensor([0])), rng)
+    >>> memory.sample(0, 2, rng)
+    tensor([[3.],
+            [3.]])
+    """
+
+    def __init__(self) -> None:
+        self.features_: dict[int, Tensor] = {}
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return list(self.features_)
+
+    def learn(self, task: Task, rng: torch.Generator) -> None:
+        """Keep the features of each new class."""
+        self.features_ |= {label: task.of(label) for label in task.classes}
+
+    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+        """Draw from what was kept."""
+        features = self.features_[label]
+        drawn = torch.randint(len(features), (count,), generator=rng, device=rng.device)
+        return features[drawn]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All features."""
+        return {f"features.{label}": kept for label, kept in self.features_.items()}
+
+    def components(self) -> list[Component]:
+        """All features."""
+        kept = list(self.features_.values())
+        dim = kept[0].shape[1] if kept else 0
+        return accounting.store_all(dim, sum(len(features) for features in kept))
+
+
+class NoMemory:
+    """Keeps nothing: for heads that take what they need from the task itself.
+
+    >>> NoMemory().tensors()
+    {}
+    """
+
+    def __init__(self) -> None:
+        self.classes_: list[int] = []
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes that went by."""
+        return self.classes_
+
+    def learn(self, task: Task, rng: torch.Generator) -> None:
+        """Note the names and let everything go."""
+        self.classes_ = self.classes_ + task.classes
+
+    def sample(self, label: int, count: int, rng: torch.Generator) -> NoReturn:
+        """There is nothing to draw from."""
+        raise InputError(
+            "memory 'none' keeps nothing that could be sampled; choose a memory that does, "
+            "such as memory='vae-fo', or a head that needs no replay, such as head='lda'"
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Nothing."""
+        return {}
+
+    def components(self) -> list[Component]:
+        """Nothing."""
+        return []

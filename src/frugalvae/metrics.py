@@ -1,0 +1,89 @@
+"""Scores of class-incremental learning, all from one matrix of accuracies.
+
+Row ``t`` of the matrix is measured after task ``t``; column ``s`` is the
+accuracy on the test samples of task ``s``. Entries above the diagonal (tasks
+not learned yet) are NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Matrix = NDArray[np.float64]
+
+
+def accuracy_row(
+    truth: NDArray[Any], prediction: NDArray[Any], tasks: Sequence[NDArray[Any]], width: int
+) -> Matrix:
+    """One row of the matrix: accuracy on each of the tasks learned so far, then NaN.
+
+    >>> tasks = [np.array(["a", "b"]), np.array(["c"])]
+    >>> truth = np.array(["a", "b", "c", "c"])
+    >>> prediction = np.array(["a", "a", "c", "c"])
+    >>> accuracy_row(truth, prediction, tasks, width=3)
+    array([0.5, 1. , nan])
+    """
+    row = np.full(width, np.nan)
+    for position, classes in enumerate(tasks):
+        belongs = np.isin(truth, classes)
+        if belongs.any():
+            row[position] = np.mean(prediction[belongs] == truth[belongs])
+    return row
+
+
+def final_average_accuracy(matrix: ArrayLike) -> float:
+    """Mean over tasks of the accuracy after the last one: every task counts the same.
+
+    >>> final_average_accuracy([[1.0, float("nan")], [0.5, 0.9]])
+    0.7
+    """
+    return float(np.nanmean(_matrix(matrix)[-1]))
+
+
+def average_incremental_accuracy(matrix: ArrayLike, test_counts: Sequence[int]) -> float:
+    """Mean over time of the accuracy on all samples of the classes seen so far (iCaRL).
+
+    >>> average_incremental_accuracy([[1.0, float("nan")], [0.5, 0.9]], [10, 30])
+    0.9
+    """
+    weights = np.asarray(test_counts, float)
+    rows = _matrix(matrix)
+    return float(
+        np.mean([np.average(row[: t + 1], weights=weights[: t + 1]) for t, row in enumerate(rows)])
+    )
+
+
+def forgetting(matrix: ArrayLike) -> float:
+    """How far each earlier task has fallen from its best, on average; 0 for one task.
+
+    >>> round(forgetting([[1.0, float("nan")], [0.75, 0.9]]), 6)
+    0.25
+    """
+    rows = _matrix(matrix)
+    if len(rows) < 2:
+        return 0.0
+    best = np.nanmax(rows[:-1, :-1], axis=0)
+    return float(np.nanmean(best - rows[-1, :-1]))
+
+
+def backward_transfer(matrix: ArrayLike) -> float:
+    """Change of each earlier task since it was learned, on average; 0 for one task.
+
+    >>> round(backward_transfer([[1.0, float("nan")], [0.75, 0.9]]), 6)
+    -0.25
+    """
+    rows = _matrix(matrix)
+    if len(rows) < 2:
+        return 0.0
+    return float(np.nanmean(rows[-1, :-1] - np.diag(rows)[:-1]))
+
+
+def _matrix(values: ArrayLike) -> Matrix:
+    matrix = np.asarray(values, float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise ValueError(f"expected a square matrix task x task, got shape {matrix.shape}")
+    return matrix

@@ -1,0 +1,98 @@
+"""Multi-layer perceptrons whose layers can be shared, and conditioned on a class."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class MLP(nn.Module):
+    """Fully connected layers with ReLU between them.
+
+    With ``embedding > 0`` every layer has a table of class embeddings, and the
+    row of the sample's class is appended to the layer's input.
+
+    Parameters
+    ----------
+    sizes
+        Width of the input, of each hidden layer, and of the output.
+    embedding
+        Length of a class embedding; 0 for none.
+
+    Examples
+    --------
+    >>> mlp = MLP([2, 8, 3], rng=torch.Generator().manual_seed(0))
+    >>> mlp(torch.zeros(5, 2)).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        embedding: int = 0,
+        *,
+        rng: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            linear(n_in + embedding, n_out, rng) for n_in, n_out in itertools.pairwise(sizes)
+        )
+        self.tables = nn.ParameterList(
+            nn.Parameter(torch.empty(0, embedding, device=rng.device))
+            for _ in self.layers
+            if embedding
+        )
+
+    def forward(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Output for each row of ``x``; ``rows`` says which embeddings to append."""
+        for depth in range(len(self.layers)):
+            x = self.step(depth, self.layer_input(depth, x, rows))
+        return x
+
+    def step(self, depth: int, layer_input: Tensor) -> Tensor:
+        """One layer and what follows it."""
+        out: Tensor = self.layers[depth](layer_input)
+        return out if depth == len(self.layers) - 1 else out.relu()
+
+    def layer_input(self, depth: int, x: Tensor, rows: Tensor | None) -> Tensor:
+        """What a layer is fed: ``x``, and the class embedding if there is one."""
+        if not len(self.tables):
+            return x
+        return torch.cat([x, self.tables[depth][rows]], dim=1)
+
+    def layer_inputs(self, x: Tensor, rows: Tensor | None = None) -> list[Tensor]:
+        """What every layer is fed on the way."""
+        inputs = []
+        for depth in range(len(self.layers)):
+            inputs.append(self.layer_input(depth, x, rows))
+            x = self.step(depth, inputs[-1])
+        return inputs
+
+    def add_classes(self, count: int, rng: torch.Generator) -> None:
+        """A new random row in every table for each new class."""
+        for table in self.tables:
+            rows = torch.empty(count, table.shape[1], device=table.device).normal_(generator=rng)
+            table.data = torch.cat([table.data, rows])
+
+    def fork(self) -> MLP:
+        """A network with its own last layer and biases that shares everything else."""
+        twin = copy.copy(self)
+        twin._modules = dict(self._modules)
+        twin.layers = nn.ModuleList(copy.deepcopy(layer) for layer in self.layers)
+        for own, shared in zip(twin.layers[:-1], self.layers[:-1], strict=True):
+            own.weight = shared.weight
+        return twin
+
+
+def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
+    """A linear layer with PyTorch's usual initial values, drawn from ``rng``."""
+    layer = nn.Linear(n_in, n_out, device="meta").to_empty(device=rng.device)
+    bound = n_in**-0.5
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=rng)
+        layer.bias.uniform_(-bound, bound, generator=rng)
+    return layer

@@ -1,0 +1,82 @@
+"""What a layer has been fed so far, and the directions that no old input used.
+
+A weight may change in those directions alone: W + D with D x = 0 for every old
+input x gives the old outputs, whatever D is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from frugalvae.equations import projector, proportion, spectrum
+
+
+@dataclass(frozen=True)
+class NullSpace:
+    """The approximate null space of one layer's old inputs.
+
+    Attributes
+    ----------
+    projection
+        Eq. 8 as a matrix, shape (in, in).
+    rank
+        Its dimension: how many directions are still free.
+    size
+        The layer's input dimension.
+    proportion
+        R of Eq. 10: the part of the old inputs' energy inside it.
+    """
+
+    projection: Tensor
+    rank: int
+    size: int
+    proportion: float
+
+
+class LayerInputs:
+    """Sum of x x^T over all inputs x that a layer was ever fed, kept in float64.
+
+    Fed task by task or all at once, the matrix is the same up to rounding. It is
+    the (uncentred) covariance of Eq. 9 but for its scale, on which neither the
+    eigenvectors nor R depend.
+
+    >>> inputs = LayerInputs(3)
+    >>> inputs.add(torch.tensor([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]))
+    >>> null = inputs.null_space()
+    >>> null.rank, null.proportion
+    (2, 0.0)
+    """
+
+    def __init__(self, size: int, device: torch.device | str = "cpu") -> None:
+        self.sum_ = torch.zeros(size, size, dtype=torch.float64, device=device)
+
+    def add(self, inputs: Tensor) -> None:
+        """Count a batch of inputs, shape (n, in)."""
+        inputs = inputs.double()
+        self.sum_ += inputs.T @ inputs
+
+    def null_space(self, ratio: float = 100.0, max_proportion: float | None = None) -> NullSpace:
+        """Directions whose eigenvalue is at most ``ratio`` times the smallest.
+
+        With fewer inputs than dimensions the smallest eigenvalue is rounding
+        noise; every eigenvalue below rounding (size * eps * largest) is then
+        null too. With ``max_proportion`` the null space is instead the largest
+        one whose R (Eq. 10) stays within it.
+        """
+        eigen = spectrum(self.sum_)
+        values = eigen.eigenvalues
+        rounding = float(values[-1]) * len(values) * torch.finfo(torch.float64).eps
+        if max_proportion is None:
+            null_size = int((values <= max(ratio * float(values[0]), rounding)).sum())
+        else:
+            energy = values.cumsum(0)
+            null_size = int((energy <= max(max_proportion * float(energy[-1]), rounding)).sum())
+        return NullSpace(
+            projector(eigen.null_basis(null_size)),
+            rank=null_size,
+            size=len(values),
+            proportion=proportion(values, null_size),
+        )

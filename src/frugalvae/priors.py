@@ -1,0 +1,172 @@
+"""Where the Gaussian of each class stands in latent space.
+
+A prior is asked once a task for the means of the new classes. It sees the mean
+latent of every new class and the means of all classes before, which never move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from frugalvae.equations import fixed_point_step, pair_weight
+from frugalvae.errors import InputError, suggestion
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Means of a task's classes, and how they were found.
+
+    Attributes
+    ----------
+    means
+        One row a class, shape (k, latent).
+    iterations
+        Steps of the fixed-point iteration; 0 where there is none.
+    residual
+        Length of the last step's change, relative to the means.
+    converged
+        Whether the residual fell below the tolerance.
+    """
+
+    means: Tensor
+    iterations: int = 0
+    residual: float = 0.0
+    converged: bool = True
+
+
+class Prior(Protocol):
+    """Places the Gaussians of a task's classes."""
+
+    def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
+        """Means for the new classes, shape (k, latent); ``fixed`` are the old ones."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedPointPrior:
+    """Eq. 5: mean latents, pushed apart until attraction and repulsion balance.
+
+    Undamped, the iteration is nearly a 2-cycle; each step here goes only part
+    of the way (``damping``). Coincident means have no direction to part in, so
+    they are first moved by a tiny random vector.
+
+    Parameters
+    ----------
+    weight
+        The paper's lambda, 900.
+    per_pair
+        Divide lambda by the number of pairs K (K - 1), as Eq. 20 does. ``False``
+        takes Eq. 5 literally, which puts 100 classes at radius 200.
+    damping
+        Part of each step that is taken.
+    tolerance, max_iterations
+        Stop when the means change by less than this, relatively; or give up.
+
+    Examples
+    --------
+    Two classes at the same place end up at distance sqrt(2 lambda):
+
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> prior = FixedPointPrior(weight=8.0, per_pair=False)
+    >>> means = prior.place(torch.zeros(2, 3), torch.empty(0, 3), rng).means
+    >>> round(float((means[0] - means[1]).norm()), 3)
+    4.0
+    """
+
+    weight: float = 900.0
+    per_pair: bool = True
+    damping: float = 0.5
+    tolerance: float = 1e-6
+    max_iterations: int = 1000
+
+    def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
+        """Iterate Eq. 5 in float64 until it stands still."""
+        target, old = latent_means.double(), fixed.double()
+        n_classes = len(target) + len(old)
+        weight = pair_weight(self.weight, n_classes) if self.per_pair else self.weight
+        jitter = torch.empty_like(target).normal_(generator=rng)
+        means = target + 1e-3 * jitter
+        for iteration in range(1, self.max_iterations + 1):
+            change = fixed_point_step(target, means, weight, old) - means
+            means = means + self.damping * change
+            residual = float(change.norm() / means.norm().clamp(min=1e-12))
+            if residual < self.tolerance:
+                break
+        return Placement(
+            means.to(latent_means.dtype), iteration, residual, residual < self.tolerance
+        )
+
+
+@dataclass(frozen=True)
+class NormalPrior:
+    """Means drawn from N(0, scale^2 I), whatever the data.
+
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> NormalPrior().place(torch.zeros(4, 2), torch.empty(0, 2), rng).means.shape
+    torch.Size([4, 2])
+    """
+
+    scale: float = 1.0
+
+    def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
+        """Draw one row a class."""
+        return Placement(torch.empty_like(latent_means).normal_(generator=rng) * self.scale)
+
+
+@dataclass(frozen=True)
+class UniformPrior:
+    """Means drawn from the cube [-scale, scale], whatever the data."""
+
+    scale: float = 1.0
+
+    def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
+        """Draw one row a class."""
+        draw = torch.empty_like(latent_means).uniform_(-1, 1, generator=rng)
+        return Placement(draw * self.scale)
+
+
+@dataclass(frozen=True)
+class SinglePrior:
+    """Every class shares N(0, I): only class embeddings can tell them apart (VAE-CEO)."""
+
+    def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
+        """All means are the origin."""
+        return Placement(torch.zeros_like(latent_means))
+
+
+_BY_NAME: dict[str, Prior] = {
+    "fpi": FixedPointPrior(),
+    "normal": NormalPrior(),
+    "uniform": UniformPrior(),
+    "single": SinglePrior(),
+}
+
+
+def make_prior(prior: str | Prior) -> Prior:
+    """A prior by name, or the one given.
+
+    >>> make_prior("uniform")
+    UniformPrior(scale=1.0)
+    """
+    if not isinstance(prior, str):
+        return prior
+    if prior not in _BY_NAME:
+        raise InputError(
+            f"there is no prior {prior!r}.{suggestion(prior, _BY_NAME)} Known: {', '.join(_BY_NAME)}"
+        )
+    return _BY_NAME[prior]
+
+
+def smallest_distance(means: Tensor) -> float:
+    """Distance of the closest two means; infinite for fewer than two.
+
+    >>> smallest_distance(torch.tensor([[0.0], [3.0], [5.0]]))
+    2.0
+    """
+    if len(means) < 2:
+        return float("inf")
+    return float(torch.nn.functional.pdist(means.double()).min())

@@ -1,0 +1,57 @@
+"""Parts by name, imported when they are first made: most need PyTorch."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from frugalvae.errors import InputError, suggestion
+
+
+class Registry(Mapping[str, Mapping[str, Any]]):
+    """Names of parts, each with the settings that distinguish it.
+
+    >>> parts = Registry("fraction", {"half": ("fractions:Fraction", {"denominator": 2})})
+    >>> parts.make("half", {"numerator": 1})
+    Fraction(1, 2)
+    >>> parts["half"]
+    {'denominator': 2}
+    """
+
+    def __init__(self, kind: str, entries: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+        self.kind = kind
+        self._entries = entries
+
+    def make(self, name: str, settings: Mapping[str, Any]) -> Any:
+        """The part of that name; ``settings`` go over its own."""
+        preset = self[name]
+        module, attribute = self._entries[name][0].split(":")
+        part = getattr(import_module(module), attribute)
+        known = list(inspect.signature(part).parameters)
+        for setting in settings:
+            if setting not in known:
+                raise InputError(
+                    f"{self.kind} {name!r} has no setting {setting!r}.{suggestion(setting, known)} "
+                    f"Known: {', '.join(known) or 'none'}"
+                )
+        return part(**{**preset, **settings})
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        """The settings that make the part of that name."""
+        if name not in self._entries:
+            raise InputError(
+                f"there is no {self.kind} {name!r}.{suggestion(name, self._entries)} "
+                f"Known: {', '.join(self._entries)}"
+            )
+        return self._entries[name][1]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)

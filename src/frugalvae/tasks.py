@@ -1,0 +1,76 @@
+"""What arrives at once, and what can be replayed of all that came before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from frugalvae.memories.base import Memory
+
+
+@dataclass(frozen=True)
+class Task:
+    """New classes that arrive together.
+
+    Attributes
+    ----------
+    features
+        One row a sample, shape (n, d), float32.
+    labels
+        The class of each row: a number that this class keeps for ever.
+    text
+        Text features of class names, for heads that can start from them.
+
+    Examples
+    --------
+    >>> task = Task(torch.eye(3), torch.tensor([5, 2, 5]))
+    >>> task.classes
+    [2, 5]
+    >>> task.of(2)
+    tensor([[0., 1., 0.]])
+    """
+
+    features: Tensor
+    labels: Tensor
+    text: Mapping[int, Tensor] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes of the task in ascending order."""
+        return [int(label) for label in self.labels.unique()]
+
+    def of(self, label: int) -> Tensor:
+        """The rows of one class."""
+        return self.features[self.labels == label]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Synthetic features of every class that a memory holds.
+
+    Attributes
+    ----------
+    memory
+        Where samples come from.
+    rng
+        What they are drawn with.
+    """
+
+    memory: Memory
+    rng: torch.Generator
+
+    @property
+    def classes(self) -> list[int]:
+        """All classes that can be drawn, in the order in which they were learned."""
+        return self.memory.classes
+
+    def draw(self, per_class: int) -> tuple[Tensor, Tensor]:
+        """Features (k * per_class, d), and for each the position of its class."""
+        samples = [self.memory.sample(label, per_class, self.rng) for label in self.classes]
+        positions = torch.arange(len(samples), device=self.rng.device)
+        return torch.cat(samples), positions.repeat_interleave(per_class)

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from frugalvae.equations import fixed_point_step
+from frugalvae.priors import (
+    FixedPointPrior,
+    NormalPrior,
+    Placement,
+    Prior,
+    SinglePrior,
+    UniformPrior,
+    smallest_distance,
+)
+
+WEIGHT = 8.0
+EXACT = FixedPointPrior(weight=WEIGHT, per_pair=False, tolerance=1e-11, max_iterations=5000)
+PRIORS = [FixedPointPrior(), NormalPrior(), UniformPrior(), SinglePrior()]
+DRAWING = [FixedPointPrior(), NormalPrior(), UniformPrior()]
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
+
+
+def zeros(*shape: int) -> Tensor:
+    return torch.zeros(*shape, dtype=torch.float64)
+
+
+def place(
+    prior: Prior, data_means: Tensor, fixed: Tensor | None = None, seed: int = 0
+) -> Placement:
+    fixed = data_means[:0] if fixed is None else fixed
+    return prior.place(data_means, fixed, seeded(seed))
+
+
+def distances(means: Tensor) -> list[float]:
+    return [float((a - b).norm()) for a, b in itertools.combinations(means, 2)]
+
+
+# --------------------------------------------------------------------------- closed forms
+
+
+def test_two_classes_at_one_point_part_to_the_closed_form_distance() -> None:
+    means = place(EXACT, zeros(2, 3)).means
+    assert distances(means) == pytest.approx([math.sqrt(2 * WEIGHT)])
+    torch.testing.assert_close(means[0], -means[1])
+
+
+@pytest.mark.parametrize(("n_classes", "latent"), [(3, 2), (4, 3), (5, 8), (6, 5)])
+def test_classes_from_one_point_become_a_regular_simplex(n_classes: int, latent: int) -> None:
+    """All K - 1 others at one distance D: a radius r has r^2 = D^2 (K-1)/2K = lambda (K-1)/2."""
+    means = place(EXACT, zeros(n_classes, latent)).means
+    radius = math.sqrt(WEIGHT * (n_classes - 1) / 2)
+    assert means.norm(dim=1).tolist() == pytest.approx([radius] * n_classes)
+    side = math.sqrt(WEIGHT * n_classes)
+    assert distances(means) == pytest.approx([side] * math.comb(n_classes, 2))
+
+
+def test_mean_squared_radius_has_a_closed_form_where_no_simplex_fits() -> None:
+    """Sum mu_y . Eq. 5 over y: every one of the K (K-1) / 2 pairs contributes lambda."""
+    n_classes = 9
+    means = place(EXACT, zeros(n_classes, 2)).means
+    squared = means.square().sum(dim=1)
+    assert float(squared.mean()) == pytest.approx(WEIGHT * (n_classes - 1) / 2)
+    assert float(squared.max() - squared.min()) > 1  # not all at one radius
+
+
+def test_work_of_the_repulsion_is_the_weight_for_every_pair() -> None:
+    data_means = 3 * normal(6, 4)
+    means = place(EXACT, data_means).means
+    work = float((means * (means - data_means)).sum())
+    assert work == pytest.approx(WEIGHT * math.comb(6, 2))
+
+
+def test_repulsion_does_not_move_the_centre_of_all_classes() -> None:
+    data_means = 5 + 3 * normal(6, 4)
+    torch.testing.assert_close(place(EXACT, data_means).means.mean(dim=0), data_means.mean(dim=0))
+
+
+def test_class_beside_an_old_one_stands_at_the_root_of_a_quadratic() -> None:
+    """On the line through both: mu = lambda / (mu - p), on the far side of the origin."""
+    old = torch.tensor([[3.0, 4.0]], dtype=torch.float64)
+    means = place(EXACT, zeros(1, 2), fixed=old).means
+    along = (5 - math.sqrt(25 + 4 * WEIGHT)) / 2
+    torch.testing.assert_close(means, along * old / 5, rtol=1e-8, atol=1e-8)
+
+
+def test_class_on_top_of_an_old_one_leaves_it() -> None:
+    old = normal(1, 3)
+    means = place(EXACT, old.clone(), fixed=old).means
+    assert float((means - old).norm()) == pytest.approx(math.sqrt(WEIGHT))
+
+
+def test_single_class_stays_at_its_data() -> None:
+    data_means = normal(1, 4)
+    torch.testing.assert_close(place(EXACT, data_means).means, data_means)
+
+
+# --------------------------------------------------------------------------- convergence
+
+
+def test_converged_means_are_a_fixed_point_with_old_ones() -> None:
+    data_means, old = normal(4, 3), 3 * normal(5, 3, seed=1)
+    placement = place(EXACT, data_means, old)
+    stepped = fixed_point_step(data_means, placement.means, WEIGHT, old)
+    torch.testing.assert_close(stepped, placement.means, rtol=1e-9, atol=1e-9)
+    assert placement.converged
+    assert 0 < placement.residual < EXACT.tolerance
+    assert 1 < placement.iterations < EXACT.max_iterations
+
+
+def test_paper_weight_converges_with_the_default_settings() -> None:
+    for per_pair in (True, False):
+        data_means, old = 0.1 * normal(20, 64), 10 * normal(80, 64, seed=1)
+        placement = place(FixedPointPrior(per_pair=per_pair), data_means, old)
+        assert placement.converged
+        assert placement.residual < 1e-6
+
+
+def test_iteration_cut_short_says_so() -> None:
+    placement = place(FixedPointPrior(max_iterations=1), normal(5, 3))
+    assert not placement.converged
+    assert placement.iterations == 1
+    assert placement.residual > 1e-3
+
+
+@pytest.mark.parametrize("damping", [0.5, 0.2])
+def test_residual_is_the_undamped_change_of_the_last_step(damping: float) -> None:
+    before, after = (
+        place(FixedPointPrior(damping=damping, max_iterations=count), normal(5, 3))
+        for count in (3, 4)
+    )
+    change = float((after.means - before.means).norm()) / damping
+    assert after.residual == pytest.approx(change / float(after.means.norm()))
+
+
+def test_looser_tolerance_stops_earlier() -> None:
+    loose, strict = (
+        place(FixedPointPrior(tolerance=tolerance), normal(5, 3)) for tolerance in (1e-2, 1e-6)
+    )
+    assert loose.converged
+    assert strict.residual < 1e-6 < loose.residual < 1e-2
+    assert loose.iterations < strict.iterations
+
+
+def test_undamped_iteration_of_two_coincident_classes_never_settles() -> None:
+    """Each distance d is followed by 2 lambda / d, and that by d again."""
+    placement = place(FixedPointPrior(damping=1.0, max_iterations=50), zeros(2, 3))
+    assert not placement.converged
+    assert placement.iterations == 50
+
+
+# --------------------------------------------------------------------------- settings and old means
+
+
+def test_old_means_repel_and_are_not_moved() -> None:
+    data_means, old = normal(3, 4), normal(2, 4, seed=1)
+    untouched = old.clone()
+    with_old = place(EXACT, data_means, old).means
+    assert with_old.shape == data_means.shape
+    assert torch.equal(old, untouched)
+    assert (with_old - place(EXACT, data_means).means).norm() > 0.1
+    together = torch.cat([with_old, old])
+    assert smallest_distance(together) > smallest_distance(torch.cat([data_means, old]))
+
+
+def test_data_means_are_not_overwritten() -> None:
+    data_means = normal(3, 4)
+    for prior in PRIORS:
+        place(prior, data_means)
+        assert torch.equal(data_means, normal(3, 4))
+
+
+def test_weight_per_pair_counts_new_and_old_classes() -> None:
+    data_means, old = normal(3, 4), normal(2, 4, seed=1)
+    per_pair = place(FixedPointPrior(weight=5 * 4 * WEIGHT), data_means, old)
+    literal = place(FixedPointPrior(weight=WEIGHT, per_pair=False), data_means, old)
+    torch.testing.assert_close(per_pair.means, literal.means)
+
+
+def test_literal_weight_puts_a_hundred_classes_beyond_radius_200() -> None:
+    means = place(FixedPointPrior(per_pair=False), zeros(100, 128)).means
+    assert means.norm(dim=1).mean() > 200
+    assert place(FixedPointPrior(), zeros(100, 128)).means.norm(dim=1).mean() < 3
+
+
+def test_more_weight_means_more_distance() -> None:
+    near, far = (
+        smallest_distance(place(FixedPointPrior(weight=weight), normal(5, 3)).means)
+        for weight in (10.0, 1000.0)
+    )
+    assert far > 5 * near
+
+
+# --------------------------------------------------------------------------- random priors
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_normal_means_have_the_moments_of_the_normal(scale: float) -> None:
+    means = place(NormalPrior(scale), 100 + zeros(2000, 10)).means
+    assert abs(float(means.mean())) < 0.03 * scale
+    assert float(means.std()) == pytest.approx(scale, rel=0.02)
+    assert float(means.abs().max()) > 3 * scale
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_uniform_means_fill_the_cube(scale: float) -> None:
+    means = place(UniformPrior(scale), 100 + zeros(2000, 10)).means
+    assert float(means.max()) == pytest.approx(scale, rel=0.01)
+    assert float(means.min()) == pytest.approx(-scale, rel=0.01)
+    assert means.abs().max() <= scale
+    assert float(means.std()) == pytest.approx(scale / math.sqrt(3), rel=0.02)
+
+
+def test_single_prior_puts_all_classes_at_the_origin() -> None:
+    assert torch.equal(place(SinglePrior(), normal(3, 4)).means, zeros(3, 4))
+
+
+@pytest.mark.parametrize("prior", [NormalPrior(), UniformPrior(), SinglePrior()])
+def test_placement_without_iteration_counts_as_converged(prior: Prior) -> None:
+    placement = place(prior, normal(3, 4))
+    assert (placement.iterations, placement.residual, placement.converged) == (0, 0.0, True)
+
+
+@pytest.mark.parametrize("prior", DRAWING)
+def test_same_seed_gives_the_same_means_and_another_seed_others(prior: Prior) -> None:
+    first, again, other = (place(prior, zeros(3, 4), seed=seed).means for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other, atol=1e-2)
+
+
+@pytest.mark.parametrize("prior", DRAWING)
+def test_global_random_state_plays_no_part(prior: Prior) -> None:
+    before = torch.get_rng_state()
+    place(prior, zeros(3, 4))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_means_have_the_precision_of_the_data(prior: Prior, dtype: torch.dtype) -> None:
+    assert place(prior, normal(3, 4).to(dtype)).means.dtype == dtype
+
+
+# --------------------------------------------------------------------------- smallest distance
+
+
+def test_smallest_distance_is_that_of_the_closest_pair() -> None:
+    means = normal(7, 3)
+    assert smallest_distance(means) == pytest.approx(min(distances(means)))
+
+
+@pytest.mark.parametrize("n_classes", [0, 1])
+def test_smallest_distance_without_a_pair_is_infinite(n_classes: int) -> None:
+    assert smallest_distance(zeros(n_classes, 3)) == math.inf
