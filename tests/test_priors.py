@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.equations import fixed_point_step
+from frugalvae.errors import InputError
 from frugalvae.priors import (
     FixedPointPrior,
     NormalPrior,
@@ -15,6 +16,7 @@ from frugalvae.priors import (
     Prior,
     SinglePrior,
     UniformPrior,
+    make_prior,
     smallest_distance,
 )
 
@@ -119,12 +121,14 @@ def test_converged_means_are_a_fixed_point_with_old_ones() -> None:
     assert 1 < placement.iterations < EXACT.max_iterations
 
 
-def test_paper_weight_converges_with_the_default_settings() -> None:
-    for per_pair in (True, False):
-        data_means, old = 0.1 * normal(20, 64), 10 * normal(80, 64, seed=1)
-        placement = place(FixedPointPrior(per_pair=per_pair), data_means, old)
+def test_default_settings_converge_task_after_task() -> None:
+    old = zeros(0, 64)
+    for task in range(4):
+        placement = place(FixedPointPrior(), 0.1 * normal(10, 64, seed=task), old)
         assert placement.converged
         assert placement.residual < 1e-6
+        old = torch.cat([old, placement.means])
+    assert smallest_distance(old) > 3
 
 
 def test_iteration_cut_short_says_so() -> None:
@@ -132,6 +136,11 @@ def test_iteration_cut_short_says_so() -> None:
     assert not placement.converged
     assert placement.iterations == 1
     assert placement.residual > 1e-3
+
+
+def test_iteration_never_begun_claims_nothing() -> None:
+    placement = place(FixedPointPrior(max_iterations=0), normal(5, 3))
+    assert (placement.iterations, placement.residual, placement.converged) == (0, math.inf, False)
 
 
 @pytest.mark.parametrize("damping", [0.5, 0.2])
@@ -160,7 +169,7 @@ def test_undamped_iteration_of_two_coincident_classes_never_settles() -> None:
     assert placement.iterations == 50
 
 
-# --------------------------------------------------------------------------- settings and old means
+# --------------------------------------------------------------------------- settings, old means
 
 
 def test_old_means_repel_and_are_not_moved() -> None:
@@ -188,10 +197,11 @@ def test_weight_per_pair_counts_new_and_old_classes() -> None:
     torch.testing.assert_close(per_pair.means, literal.means)
 
 
-def test_literal_weight_puts_a_hundred_classes_beyond_radius_200() -> None:
-    means = place(FixedPointPrior(per_pair=False), zeros(100, 128)).means
-    assert means.norm(dim=1).mean() > 200
-    assert place(FixedPointPrior(), zeros(100, 128)).means.norm(dim=1).mean() < 3
+def test_literal_weight_of_the_paper_puts_a_hundred_classes_beyond_radius_200() -> None:
+    literal = FixedPointPrior(per_pair=False, max_iterations=50)
+    radius = float(place(literal, zeros(100, 16)).means.square().sum(dim=1).mean().sqrt())
+    assert radius == pytest.approx(math.sqrt(900 * 99 / 2), rel=1e-3)
+    assert radius > 200
 
 
 def test_more_weight_means_more_distance() -> None:
@@ -250,6 +260,25 @@ def test_global_random_state_plays_no_part(prior: Prior) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_means_have_the_precision_of_the_data(prior: Prior, dtype: torch.dtype) -> None:
     assert place(prior, normal(3, 4).to(dtype)).means.dtype == dtype
+
+
+# --------------------------------------------------------------------------- by name
+
+
+@pytest.mark.parametrize(
+    ("name", "prior"), list(zip(["fpi", "normal", "uniform", "single"], PRIORS, strict=True))
+)
+def test_prior_is_made_by_name_or_taken_as_it_is(name: str, prior: Prior) -> None:
+    assert make_prior(name) == prior
+    assert make_prior(prior) is prior
+
+
+def test_unknown_prior_is_answered_with_the_nearest_and_all_names() -> None:
+    with pytest.raises(InputError) as caught:
+        make_prior("unifrom")
+    assert str(caught.value) == (
+        "there is no prior 'unifrom'. Did you mean 'uniform'? Known: fpi, normal, uniform, single"
+    )
 
 
 # --------------------------------------------------------------------------- smallest distance

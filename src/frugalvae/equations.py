@@ -102,7 +102,7 @@ def conditional_elbo(
 
 
 def gaussian_log_likelihood(x: Tensor, mean: Tensor) -> Tensor:
-    """log N(x; mean, I), summed over the last dimension."""
+    """Logarithm of N(x; mean, I), summed over the last dimension."""
     squared = (x - mean).square().sum(dim=-1)
     return -0.5 * (squared + x.shape[-1] * math.log(2 * math.pi))
 
@@ -177,10 +177,11 @@ def kld(mean: Tensor, covariance: Tensor, other_mean: Tensor, other_covariance: 
         + (\mu_{y'} - \mu_y)^\top \Sigma_{y'}^{-1} (\mu_{y'} - \mu_y)]
     """
     difference = other_mean - mean
-    trace = torch.linalg.solve(other_covariance, covariance).trace()
+    trace: Tensor = torch.linalg.solve(other_covariance, covariance).trace()
     distance = difference @ torch.linalg.solve(other_covariance, difference)
     volume = torch.logdet(other_covariance) - torch.logdet(covariance)
-    return 0.5 * (volume - len(mean) + trace + distance)
+    divergence: Tensor = 0.5 * (volume - len(mean) + trace + distance)
+    return divergence
 
 
 def isotropic_kld(mean: Tensor, other_mean: Tensor) -> Tensor:

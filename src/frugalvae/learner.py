@@ -68,6 +68,10 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (5, 2)
     """
 
+    classes_: NDArray[Any]
+    task_of_class_: NDArray[np.int64]
+    n_tasks_: int
+
     def __init__(
         self,
         memory: str | Memory = "vae-fo",
@@ -140,11 +144,13 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
-        return self.classes_[self._logits(X).argmax(axis=1)]
+        columns = self._logits(X).argmax(axis=1)
+        predicted: NDArray[Any] = self.classes_[columns]
+        return predicted
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class, columns in the order of ``classes_``."""
-        return torch.as_tensor(self._logits(X)).double().softmax(dim=1).numpy()
+        return torch.as_tensor(self._logits(X)).softmax(dim=1).numpy()
 
     def sample(
         self, label: Any, n_samples: int = 1, random_state: int | None = None
@@ -174,18 +180,21 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parts = self.memory_.components() + self.head_.components()
         return MemoryReport(name, len(self.classes_), self.n_tasks_, tuple(parts))
 
-    def _logits(self, X: ArrayLike) -> NDArray[np.float32]:
+    def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores in float64: a row's result does not depend on the rows beside it."""
         check_is_fitted(self)
         features = _finite(
             validate_data(self, X, dtype=np.float32, reset=False, ensure_all_finite=False)
         )
-        rows = torch.as_tensor(features, device=self._device()).split(8192)
-        return torch.cat([self.head_.logits(block) for block in rows]).cpu().numpy()
+        blocks = [features[start : start + 8192] for start in range(0, len(features), 8192)]
+        logits = [
+            self.head_.logits(torch.as_tensor(x, device=self._device()).double()) for x in blocks
+        ]
+        return torch.cat(logits).cpu().numpy()
 
     def _check_samples(
         self, X: ArrayLike, y: ArrayLike, first: bool
     ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        fitted = {k: v for k, v in vars(self).items() if k in _VALIDATED}
         try:
             features, labels = validate_data(
                 self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
@@ -194,24 +203,23 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_classification_targets(labels)
             return _finite(features), labels
         except Exception:
-            for name in _VALIDATED & vars(self).keys():  # validate_data leaves these behind
-                delattr(self, name)
-            self.__dict__.update(fitted)
+            if first:  # validate_data leaves what it saw behind
+                for name in {"n_features_in_", "feature_names_in_"} & vars(self).keys():
+                    delattr(self, name)
             raise
 
     def _check_new(self, new: NDArray[Any], known: NDArray[Any]) -> None:
-        if len(known) and new.dtype.kind != known.dtype.kind:
-            if not {new.dtype.kind, known.dtype.kind} <= set("iufb"):
-                raise InputError(
-                    f"labels like {new[0]!r} were given, but labels like {known[0]!r} were learned; "
-                    "use labels of one kind throughout"
-                )
-        for label in new:
+        if len(known) and _is_number(new) != _is_number(known):
+            raise InputError(
+                f"labels like {new.tolist()[0]!r} were given, but labels like "
+                f"{known.tolist()[0]!r} were learned; use labels of one kind throughout"
+            )
+        for label in new.tolist():
             if label in known:
                 task = self.task_of_class_[known == label][0] + 1
                 raise KnownClassError(
-                    f"class {label.item() if hasattr(label, 'item') else label!r} is already known "
-                    f"(learned in task {task}); leave its rows out, or call fit() to start over"
+                    f"class {label!r} is already known (learned in task {task}); "
+                    "leave its rows out, or call fit() to start over"
                 )
 
     def _check_text(
@@ -251,9 +259,6 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return torch.Generator(self._device()).manual_seed(int(mixed >> np.uint64(1)))
 
 
-_VALIDATED = {"n_features_in_", "feature_names_in_"}
-
-
 def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
     wrong = ~np.isfinite(features)
     if wrong.any():
@@ -263,6 +268,10 @@ def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
             f"{row}, column {column}; remove those rows or mend the features"
         )
     return features
+
+
+def _is_number(labels: NDArray[Any]) -> bool:
+    return labels.dtype.kind in "iufb"
 
 
 def _listing(labels: NDArray[Any], most: int = 8) -> str:

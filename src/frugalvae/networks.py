@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,11 @@ class MLP(nn.Module):
             if embedding
         )
 
+    @property
+    def linears(self) -> list[nn.Linear]:
+        """The layers, as what they are."""
+        return cast("list[nn.Linear]", list(self.layers))
+
     def forward(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
         """Output for each row of ``x``; ``rows`` says which embeddings to append."""
         for depth in range(len(self.layers)):
@@ -83,7 +89,7 @@ class MLP(nn.Module):
         twin = copy.copy(self)
         twin._modules = dict(self._modules)
         twin.layers = nn.ModuleList(copy.deepcopy(layer) for layer in self.layers)
-        for own, shared in zip(twin.layers[:-1], self.layers[:-1], strict=True):
+        for own, shared in zip(twin.linears[:-1], self.linears[:-1], strict=True):
             own.weight = shared.weight
         return twin
 

@@ -50,12 +50,12 @@ class GlobalNormaliser:
     """
 
     def __init__(self) -> None:
-        self.mean_: Tensor | None = None
-        self.std_: Tensor | None = None
+        self.mean_ = torch.empty(0)
+        self.std_ = torch.empty(0)
 
     def learn(self, task: Task) -> None:
         """Take mean and standard deviation of the first task."""
-        if self.mean_ is None:
+        if not len(self.mean_):
             self.mean_, std = moments(task.features)
             self.std_ = torch.where(std > 0, std, 1.0)
 
@@ -69,8 +69,6 @@ class GlobalNormaliser:
 
     def tensors(self) -> dict[str, Tensor]:
         """Two vectors."""
-        if self.mean_ is None or self.std_ is None:
-            return {}
         return {"normaliser.mean": self.mean_, "normaliser.std": self.std_}
 
 

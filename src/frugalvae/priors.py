@@ -90,14 +90,14 @@ class FixedPointPrior:
         weight = pair_weight(self.weight, n_classes) if self.per_pair else self.weight
         jitter = torch.empty_like(target).normal_(generator=rng)
         means = target + 1e-3 * jitter
-        for iteration in range(1, self.max_iterations + 1):
+        iterations, residual = 0, float("inf")
+        while residual >= self.tolerance and iterations < self.max_iterations:
             change = fixed_point_step(target, means, weight, old) - means
             means = means + self.damping * change
             residual = float(change.norm() / means.norm().clamp(min=1e-12))
-            if residual < self.tolerance:
-                break
+            iterations += 1
         return Placement(
-            means.to(latent_means.dtype), iteration, residual, residual < self.tolerance
+            means.to(latent_means.dtype), iterations, residual, residual < self.tolerance
         )
 
 
@@ -156,7 +156,8 @@ def make_prior(prior: str | Prior) -> Prior:
         return prior
     if prior not in _BY_NAME:
         raise InputError(
-            f"there is no prior {prior!r}.{suggestion(prior, _BY_NAME)} Known: {', '.join(_BY_NAME)}"
+            f"there is no prior {prior!r}.{suggestion(prior, _BY_NAME)} "
+            f"Known: {', '.join(_BY_NAME)}"
         )
     return _BY_NAME[prior]
 

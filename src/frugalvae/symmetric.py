@@ -41,7 +41,8 @@ def square_root(covariance: Tensor) -> Tensor:
     values, vectors = torch.linalg.eigh(covariance)
     rounding = len(values) * torch.finfo(values.dtype).eps * values[-1]
     kept = values > rounding
-    return (vectors[:, kept] * values[kept].sqrt()).float()
+    factor: Tensor = vectors[:, kept] * values[kept].sqrt()
+    return factor.float()
 
 
 def add_ridge(matrix: Tensor, amount: float) -> Tensor:

@@ -42,7 +42,7 @@ class Task:
     @property
     def classes(self) -> list[int]:
         """The classes of the task in ascending order."""
-        return [int(label) for label in self.labels.unique()]
+        return sorted(set(self.labels.tolist()))
 
     def of(self, label: int) -> Tensor:
         """The rows of one class."""

@@ -116,7 +116,7 @@ def train_vae(
             step += 1
             optimiser.zero_grad(set_to_none=True)
             loss = -bound(encoder, decoder, data[chosen], training, step / steps, rng).mean()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             after_backward()
             optimiser.step()
             after_step()

@@ -64,7 +64,7 @@ def run_stream(
     features: Features,
     tasks: int | Sequence[int],
     seed: int,
-    after_task: Callable[[FrugalClassifier, Record], None] = lambda classifier, record: None,
+    after_task: Callable[[FrugalClassifier, Record], None] | None = None,
     settings: dict[str, Any] | None = None,
 ) -> Record:
     """Teach the tasks one after the other, measuring on all classes so far after each.
@@ -103,7 +103,8 @@ def run_stream(
             features.y_test[seen], prediction, parts[: number + 1], len(parts)
         )
         record.accuracy.append(row.tolist())
-        after_task(classifier, record)
+        if after_task is not None:
+            after_task(classifier, record)
     counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
     record.metrics = scores(record.accuracy, counts)
     record.layers = [asdict(state) for state in getattr(classifier.memory_, "layers_", [])]

@@ -28,7 +28,7 @@ class Head(Protocol):
         ...
 
     def logits(self, features: Tensor) -> Tensor:
-        """Scores (n, k) whose softmax are class probabilities."""
+        """Scores (n, k) whose softmax are class probabilities, in the features' precision."""
         ...
 
     def tensors(self) -> dict[str, Tensor]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -34,7 +36,7 @@ class NearestMeanHead:
 
     def logits(self, features: Tensor) -> Tensor:
         """Minus half the squared distance."""
-        means = torch.stack(list(self.means_.values()))
+        means = torch.stack(list(self.means_.values())).to(features)
         return -0.5 * torch.cdist(features, means).square()
 
     def tensors(self) -> dict[str, Tensor]:
@@ -80,7 +82,8 @@ class RidgeHead:
 
     def logits(self, features: Tensor) -> Tensor:
         """The fitted targets, scaled."""
-        return self.scale * (features @ self.weights_ + self.bias_)
+        targets: Tensor = features @ self.weights_.to(features) + self.bias_.to(features)
+        return self.scale * targets
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights and biases."""
@@ -137,7 +140,7 @@ class StreamingLDAHead:
         if self._rule is None:
             self._rule = self._derive_rule()
         weights, bias = self._rule
-        return features @ weights + bias
+        return features @ weights.to(features) + bias.to(features)
 
     def _derive_rule(self) -> tuple[Tensor, Tensor]:
         assert self.scatter_ is not None
@@ -146,7 +149,7 @@ class StreamingLDAHead:
         shrunk = add_ridge(covariance, self.shrinkage)
         weights = torch.linalg.solve(shrunk, means.T)  # (d, k)
         bias = -0.5 * (means * weights.T).sum(dim=1)
-        return weights.float(), bias.float()
+        return weights, bias
 
     def tensors(self) -> dict[str, Tensor]:
         """Means, scatter and how many samples it sums over."""
@@ -155,7 +158,7 @@ class StreamingLDAHead:
         return {
             "means": means,
             "scatter": pack(self.scatter_),
-            "count": torch.tensor([float(self.count_)]),
+            "count": torch.tensor([self.count_], dtype=torch.float64),
         }
 
     def components(self) -> list[Component]:
@@ -187,7 +190,7 @@ class RanPACHead:
         self,
         *,
         width: int = 5000,
-        penalties: tuple[float, ...] = tuple(10.0**power for power in range(-2, 8)),
+        penalties: Sequence[float] = (1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7),
         scale: float = 20.0,
     ) -> None:
         self.width = width
@@ -247,11 +250,11 @@ class RanPACHead:
         return torch.empty(dim, self.width, device=device).normal_(generator=rng)
 
     def _hidden(self, features: Tensor) -> Tensor:
-        return (features @ self._projection).relu()
+        return (features @ self._projection.to(features)).relu()
 
     def logits(self, features: Tensor) -> Tensor:
         """The fitted targets, scaled."""
-        return self.scale * (self._hidden(features) @ self.weights_)
+        return self.scale * (self._hidden(features) @ self.weights_.to(features))
 
     def tensors(self) -> dict[str, Tensor]:
         """The two sums; the projection comes back from its seed, the weights from the sums."""

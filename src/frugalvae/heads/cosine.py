@@ -84,7 +84,7 @@ class CosineHead:
                 logits = cosine_logits(x[batch], vectors, (-log_scale).exp())
                 loss = torch.nn.functional.cross_entropy(logits, y[batch])
                 optimiser.zero_grad(set_to_none=True)
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
             schedule.step()
         self.vectors_ = unit(vectors.detach())
@@ -107,7 +107,7 @@ class CosineHead:
 
     def logits(self, features: Tensor) -> Tensor:
         """Cosine similarities divided by the temperature."""
-        return cosine_logits(features, self.vectors_, self.temperature_)
+        return cosine_logits(features, self.vectors_.to(features), self.temperature_.to(features))
 
     def tensors(self) -> dict[str, Tensor]:
         """Class vectors and temperature; text features if it starts from them."""

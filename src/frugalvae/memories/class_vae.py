@@ -86,7 +86,8 @@ class ClassVAEMemory:
             return data.x.new_tensor(self.noise)
         mu, sigma = encode(encoder, data, relative=False)
         z = reparametrise(mu, sigma, torch.empty_like(mu).normal_(generator=rng))
-        return (data.x - decoder(z)).square().mean().sqrt()
+        residual: Tensor = data.x - decoder(z)
+        return residual.square().mean().sqrt()
 
     @torch.no_grad()
     def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
@@ -107,7 +108,7 @@ class ClassVAEMemory:
         """All decoders, and what is kept of each class."""
         if not self.decoders_:
             return []
-        dim = next(iter(self.decoders_.values())).layers[-1].out_features
+        dim = next(iter(self.decoders_.values())).linears[-1].out_features
         return accounting.class_vae(
             dim,
             len(self.decoders_),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from frugalvae.networks import MLP
 from frugalvae.nullspace import LayerInputs, NullSpace
@@ -20,7 +20,7 @@ Projection = Literal["update", "gradient"]
 class Freedom:
     """What training may change, and what keeps the changes within bounds."""
 
-    parameters: list[nn.Parameter]
+    parameters: list[Tensor]
     after_backward: Callable[[], None] = lambda: None
     after_step: Callable[[], None] = lambda: None
 
@@ -64,13 +64,13 @@ class Decoder:
         """
         if not self.tasks or update == "free":
             return Freedom(list(self.network.parameters()))
-        own: list[nn.Parameter] = list(self.network.tables)
+        own: list[Tensor] = list(self.network.tables)
         if dynamic:
-            own += [layer.bias for layer in self.network.layers]
-            own.append(self.network.layers[-1].weight)
+            own += [layer.bias for layer in self.network.linears]
+            own.append(self.network.linears[-1].weight)
         if update == "frozen":
             return Freedom(own)
-        weights = [layer.weight for layer, _ in zip(self.network.layers, self.inputs, strict=False)]
+        weights = [layer.weight for layer in self.network.linears[: len(self.inputs)]]
         confine = Confinement(weights, [space.projection for space in spaces])
         if projection == "gradient":
             return Freedom(own + weights, after_backward=confine.gradients)
@@ -100,7 +100,7 @@ class Confinement:
     the start of the task, so rounding does not add up over steps.
     """
 
-    def __init__(self, weights: list[nn.Parameter], projections: list[Tensor]) -> None:
+    def __init__(self, weights: list[Tensor], projections: list[Tensor]) -> None:
         self.weights = weights
         self.starts = [weight.detach().clone() for weight in weights]
         self.projections = [
@@ -124,11 +124,8 @@ class Confinement:
                 weight.grad = weight.grad @ projection
 
 
-def fresh_decoder(
-    sizes: list[int], embedding: int, classes: int, protect: int, rng: torch.Generator
-) -> Decoder:
+def fresh_decoder(sizes: list[int], embedding: int, protect: int, rng: torch.Generator) -> Decoder:
     """An untrained decoder, of which the first ``protect`` layers are kept in a null space."""
     network = MLP(sizes, embedding, rng=rng)
-    network.add_classes(classes, rng)
-    widths = [layer.weight.shape[1] for layer in network.layers]
+    widths = [layer.weight.shape[1] for layer in network.linears]
     return Decoder(network, [LayerInputs(width, rng.device) for width in widths[:protect]])

@@ -93,7 +93,7 @@ class GaussianMemory:
         if self.covariance == "shared" and self.pooled_ is not None:
             return kept | {
                 "pooled": pack(self.pooled_),
-                "count": torch.tensor([float(self.count_)]),
+                "count": torch.tensor([self.count_], dtype=torch.float64),
             }
         return kept | {"covariances": stack(self.covariances_)}
 

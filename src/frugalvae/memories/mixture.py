@@ -59,7 +59,7 @@ class MixtureMemory:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture
 
-        parts = min(self.parts, len(x.unique(dim=0)))
+        parts = min(self.parts, len(np.unique(x.cpu().numpy(), axis=0)))
         if parts == 1:
             variances = x.var(dim=0, correction=0)
             return Mixture(x.new_ones(1), x.mean(dim=0)[None], variances[None])

@@ -248,7 +248,9 @@ class VAEMemory:
         if fresh:
             sizes = [self.latent, self.hidden, self.hidden, task.features.shape[1]]
             protect = 0 if self.decoder != "null-space" else len(sizes) - 1 - self.dynamic
-            decoder = fresh_decoder(sizes, self.embedding, len(self.means_), protect, rng)
+            decoder = fresh_decoder(sizes, self.embedding, protect, rng)
+            if self.decoders_:  # a class uses one decoder only: one set of tables serves all
+                decoder.network.tables = self.decoders_[-1].network.tables
         else:
             decoder = self.decoders_[-1].fork() if self.dynamic else self.decoders_[-1]
         if fresh or self.dynamic:
@@ -386,7 +388,7 @@ class VAEMemory:
         if self.encoder_ is None:
             return []
         return accounting.vae(
-            self.encoder_.layers[0].weight.shape[1] - self.embedding,
+            self.encoder_.linears[0].in_features - self.embedding,
             len(self.means_),
             len(self.priors_),
             hidden=self.hidden,
@@ -396,7 +398,7 @@ class VAEMemory:
             null_space=self.decoder == "null-space",
             dynamic=self.dynamic,
             embedding=self.embedding,
-            decoders=len({id(decoder.network.layers[0].weight) for decoder in self.decoders_}),
+            decoders=len({id(decoder.network.linears[0].weight) for decoder in self.decoders_}),
         )
 
 

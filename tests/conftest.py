@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from frugalvae.data.features import Features, load_features
+from frugalvae.tasks import Task
+
+DATA = Path(os.environ.get("FRUGALVAE_DATA", "data"))
+
+#: Settings that make any trained part small enough for a test.
+SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}
+
+
+@pytest.fixture
+def rng() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def blobs(
+    classes: list[int], per_class: int = 20, dim: int = 8, seed: int = 0, spread: float = 0.3
+) -> Task:
+    """Well separated classes: class ``c`` has a centre of its own, whatever the task."""
+    rng = torch.Generator().manual_seed(seed + 1000)
+    x = []
+    for label in classes:
+        centre = torch.randn(dim, generator=torch.Generator().manual_seed(label)) * 3
+        x.append(centre + spread * torch.randn(per_class, dim, generator=rng))
+    return Task(torch.cat(x), torch.tensor(classes).repeat_interleave(per_class))
+
+
+@pytest.fixture
+def features() -> Features:
+    train, test = blobs(list(range(6)), seed=1), blobs(list(range(6)), per_class=10, seed=2)
+    return Features(
+        "blobs",
+        train.features.numpy(),
+        train.labels.numpy(),
+        test.features.numpy(),
+        test.labels.numpy(),
+    )
+
+
+def real_features(name: str) -> Features:
+    """A real feature file, or a skip that says where it was looked for."""
+    path = DATA / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there; set FRUGALVAE_DATA to a folder of feature files")
+    return load_features(path)
+
+
+def accuracy(truth: np.ndarray, prediction: np.ndarray) -> float:
+    return float(np.mean(truth == prediction))

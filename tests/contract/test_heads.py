@@ -1,0 +1,73 @@
+"""What every head must do. Heads are discovered: a new one is tested by being there."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from frugalvae.heads import HEADS, make_head
+from frugalvae.heads.base import Head
+from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.tasks import Replay, Task
+from tests.conftest import blobs
+
+
+@pytest.fixture(params=list(HEADS))
+def head(request: pytest.FixtureRequest) -> Head:
+    small = {"ranpac": {"width": 100}}
+    return make_head(request.param, **small.get(request.param, {}))
+
+
+def teach(head: Head, *tasks: Task, seed: int = 0) -> Head:
+    """The head after these tasks, with everything stored for replay."""
+    memory, rng = StoreAllMemory(), torch.Generator().manual_seed(seed)
+    for task in tasks:
+        memory.learn(task, rng)
+        head.learn(task, Replay(memory, rng))
+    return head
+
+
+def predict(head: Head, features: torch.Tensor) -> list[int]:
+    return [head.classes[column] for column in head.logits(features).argmax(dim=1).tolist()]
+
+
+def test_separable_classes_are_told_apart(head: Head) -> None:
+    teach(head, blobs([4, 1]), blobs([2]), blobs([0, 3]))
+    test = blobs(list(range(5)), seed=9)
+    assert head.classes == [1, 4, 2, 0, 3]
+    assert predict(head, test.features) == test.labels.tolist()
+
+
+def test_one_class_alone_is_always_the_answer(head: Head) -> None:
+    teach(head, blobs([3]))
+    assert predict(head, blobs([7]).features) == [3] * 20
+
+
+def test_the_same_seed_gives_the_same_logits(head: Head) -> None:
+    x = blobs([0, 1, 2], seed=9).features
+    twins = [teach(copy.deepcopy(head), blobs([0, 1]), blobs([2])) for _ in range(2)]
+    assert torch.equal(twins[0].logits(x), twins[1].logits(x))
+
+
+def test_logits_are_finite_and_one_row_does_not_depend_on_the_others(head: Head) -> None:
+    teach(head, blobs([0, 1]), blobs([2]))
+    x = blobs([0, 1, 2], seed=9).features
+    logits = head.logits(x)
+    assert logits.shape == (60, 3)
+    assert logits.isfinite().all()
+    torch.testing.assert_close(logits[7:8], head.logits(x[7:8]), rtol=1e-4, atol=1e-4)
+
+
+def test_classes_of_one_sample_and_constant_dimensions(head: Head) -> None:
+    x = torch.tensor([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]])
+    teach(head, Task(x, torch.tensor([0, 1])))
+    assert predict(head, x) == [0, 1]
+
+
+def test_stored_numbers_are_exactly_the_tensors(head: Head) -> None:
+    teach(head, blobs([0, 1]), blobs([2]))
+    parts, tensors = head.components(), head.tensors()
+    assert sum(part.stored for part in parts) == sum(t.numel() for t in tensors.values())
+    assert sum(part.bytes for part in parts) == sum(t.nbytes for t in tensors.values())

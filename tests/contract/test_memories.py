@@ -1,0 +1,167 @@
+"""What every memory must do. Memories are discovered: a new one is tested by being there."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from importlib import import_module
+from typing import Any
+
+import pytest
+import torch
+
+from frugalvae.memories import MEMORIES, make_memory
+from frugalvae.memories.base import Memory
+from frugalvae.tasks import Task
+from tests.conftest import SMALL, blobs
+
+GENERATIVE = [name for name in MEMORIES if name != "none"]
+
+#: Settings of the paper's ablations, each on top of a variant.
+ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "normal means": ("vae-fo", {"prior": "normal"}),
+    "uniform means": ("vae-fo", {"prior": "uniform"}),
+    "free": ("vae-fo", {"decoder": "free"}),
+    "frozen": ("vae-fo", {"decoder": "frozen"}),
+    "not class-wise": ("vae-fo", {"classwise": False}),
+    "ceo, free": ("vae-ceo", {"decoder": "free"}),
+    "ceo, frozen": ("vae-ceo", {"decoder": "frozen"}),
+    "fod, free": ("vae-fod", {"decoder": "free"}),
+    "fod, frozen": ("vae-fod", {"decoder": "frozen"}),
+    "relative": ("vae-fo", {"relative": True}),
+    "projected gradient": ("vae-fo", {"projection": "gradient"}),
+    "fresh decoders": ("vae-fo", {"on_saturation": "fresh", "saturation": 0.0, "min_free": 1.0}),
+    "fresh dynamic decoders": (
+        "vae-fodce",
+        {"on_saturation": "fresh", "saturation": 0.0, "min_free": 1.0},
+    ),
+    **{
+        f"protects {inputs}": ("vae-fo", {"inputs": inputs})
+        for inputs in ("prior", "prior-mean", "posterior", "posterior-mean", "batch-mean")
+    },
+}
+
+
+def small(name: str, **settings: Any) -> Memory:
+    """A memory by name, shrunk by those of the small settings that it has."""
+    template = make_memory(name)
+    known = inspect.signature(type(template)).parameters
+    shrunk = {key: value for key, value in SMALL.items() if key in known}
+    return make_memory(name, **{**shrunk, **settings})
+
+
+@pytest.fixture(params=[*MEMORIES, *ABLATIONS])
+def memory(request: pytest.FixtureRequest) -> Memory:
+    name, settings = ABLATIONS.get(request.param, (request.param, {}))
+    return small(name, **settings)
+
+
+@pytest.fixture(params=[*GENERATIVE, *ABLATIONS])
+def generative(request: pytest.FixtureRequest) -> Memory:
+    name, settings = ABLATIONS.get(request.param, (request.param, {}))
+    return small(name, **settings)
+
+
+def test_every_memory_class_of_the_package_has_a_name() -> None:
+    modules = ("vae", "class_vae", "gaussian", "mixture", "store_all")
+    defined = {
+        cls.__name__
+        for module in modules
+        for _, cls in inspect.getmembers(import_module(f"frugalvae.memories.{module}"))
+        if inspect.isclass(cls) and cls.__name__.endswith("Memory")
+    }
+    assert defined == {type(make_memory(name)).__name__ for name in MEMORIES}
+
+
+def test_classes_come_in_the_order_of_learning(memory: Memory, rng: torch.Generator) -> None:
+    assert memory.classes == []
+    memory.learn(blobs([5, 3]), rng)
+    memory.learn(blobs([4]), rng)
+    assert memory.classes == [3, 5, 4]
+
+
+def test_samples_have_the_right_shape_and_are_finite(
+    generative: Memory, rng: torch.Generator
+) -> None:
+    generative.learn(blobs([0, 1]), rng)
+    generative.learn(blobs([2]), rng)
+    for label in generative.classes:
+        sample = generative.sample(label, 7, rng)
+        assert sample.shape == (7, 8)
+        assert sample.dtype == torch.float32
+        assert sample.isfinite().all()
+
+
+def test_the_same_generator_gives_the_same_memory_and_samples(generative: Memory) -> None:
+    samples = []
+    for _ in range(2):
+        memory, rng = copy.deepcopy(generative), torch.Generator().manual_seed(7)
+        memory.learn(blobs([0, 1]), rng)
+        memory.learn(blobs([2]), rng)
+        samples.append(memory.sample(1, 5, rng))
+    assert torch.equal(samples[0], samples[1])
+
+
+def test_another_generator_gives_other_samples(generative: Memory, rng: torch.Generator) -> None:
+    generative.learn(blobs([0, 1]), rng)
+    assert not torch.equal(generative.sample(0, 9, rng), generative.sample(0, 9, rng))
+
+
+def test_global_randomness_is_neither_used_nor_disturbed(
+    memory: Memory, rng: torch.Generator
+) -> None:
+    before = torch.random.get_rng_state()
+    memory.learn(blobs([0, 1]), rng)
+    if memory.tensors():
+        memory.sample(0, 3, rng)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_class_of_one_sample_a_task_of_one_class_and_constant_dimensions(
+    generative: Memory, rng: torch.Generator
+) -> None:
+    constant = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
+    generative.learn(Task(constant, torch.tensor([0])), rng)
+    generative.learn(
+        Task(torch.tensor([[1.0, 5.0, 0, 0], [1.0, 6.0, 0, 0]]), torch.tensor([1, 1])), rng
+    )
+    generative.learn(Task(torch.randn(6, 4, generator=rng), torch.tensor([2, 2, 3, 3, 3, 2])), rng)
+    for label in range(4):
+        assert generative.sample(label, 3, rng).isfinite().all()
+
+
+def test_stored_numbers_are_exactly_the_tensors(memory: Memory, rng: torch.Generator) -> None:
+    for classes in ([0, 1], [2], [3, 4]):
+        memory.learn(blobs(classes), rng)
+        parts, tensors = memory.components(), memory.tensors()
+        assert sum(part.stored for part in parts) == sum(t.numel() for t in tensors.values())
+        assert sum(part.bytes for part in parts) == sum(t.nbytes for t in tensors.values())
+
+
+def test_an_empty_memory_costs_nothing(memory: Memory) -> None:
+    assert sum(part.paper + part.stored for part in memory.components()) == 0
+
+
+def test_a_deep_copy_learns_without_touching_the_original(
+    generative: Memory, rng: torch.Generator
+) -> None:
+    generative.learn(blobs([0, 1]), rng)
+    before = {key: value.clone() for key, value in generative.tensors().items()}
+    copy.deepcopy(generative).learn(blobs([2]), rng)
+    after = generative.tensors()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[key], after[key]) for key in before)
+
+
+@pytest.mark.parametrize("name", GENERATIVE)
+def test_samples_stand_where_their_class_stands(name: str, rng: torch.Generator) -> None:
+    memory = small(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for classes in ([0, 1], [2], [3, 4]):
+            memory.learn(blobs(classes), rng)
+    real = torch.stack([blobs([label]).features.mean(dim=0) for label in range(5)])
+    drawn = torch.stack([memory.sample(label, 200, rng).mean(dim=0) for label in range(5)])
+    nearest = torch.cdist(drawn, real).argmin(dim=1)
+    assert nearest.tolist() == list(range(5))

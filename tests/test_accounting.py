@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from frugalvae import accounting
+from frugalvae.accounting import Component, MemoryReport, component, layer_sizes, parameters
+from frugalvae.errors import InputError
+from frugalvae.networks import MLP
+
+DIM, TASKS = 768, 10
+FODCE = {"dynamic": True, "embedding": 10}
+
+
+def millions(parts: list[Component]) -> str:
+    """As the paper prints it."""
+    return f"{sum(part.paper for part in parts) / 1e6:.2f}"
+
+
+def named(parts: list[Component]) -> dict[str, Component]:
+    return {part.name: part for part in parts}
+
+
+# --------------------------------------------------------------------------- the paper's numbers
+
+
+@pytest.mark.parametrize(
+    ("settings", "with_200_classes", "with_100_classes"),
+    [
+        pytest.param({}, "2.96", "2.63", id="VAE-FO"),
+        pytest.param({"dynamic": True}, "6.26", "5.92", id="VAE-FOD"),
+        pytest.param(FODCE, "6.39", "6.05", id="VAE-FODCE"),
+    ],
+)
+def test_vae_costs_what_table_2_says(
+    settings: dict[str, Any], with_200_classes: str, with_100_classes: str
+) -> None:
+    assert millions(accounting.vae(DIM, 200, TASKS, **settings)) == with_200_classes
+    assert millions(accounting.vae(DIM, 100, TASKS, **settings)) == with_100_classes
+
+
+@pytest.mark.parametrize(("classes", "printed"), [(200, "158.26"), (100, "79.13")])
+def test_one_vae_per_class_costs_what_table_2_says(classes: int, printed: str) -> None:
+    assert millions(accounting.class_vae(DIM, classes)) == printed
+
+
+@pytest.mark.parametrize(
+    ("samples", "printed"),
+    [
+        pytest.param(5994, "4.60", id="CUB-200"),
+        pytest.param(8144, "6.25", id="Cars-196"),
+        pytest.param(24000, "18.43", id="ImageNet-R"),
+        pytest.param(50000, "38.40", id="CIFAR-100"),
+    ],
+)
+def test_storing_everything_costs_what_table_2_says(samples: int, printed: str) -> None:
+    assert millions(accounting.store_all(DIM, samples)) == printed
+
+
+def test_mixture_of_five_costs_what_table_3_says() -> None:
+    assert millions(accounting.mixture(DIM, [5] * 200)) == "1.54"
+
+
+def test_ablation_without_normalisation_follows_from_the_layers() -> None:
+    """The caption prints 2.38 and 2.40, which no reading of the layers gives."""
+    fo = accounting.vae(DIM, 200, TASKS, classwise=False)
+    ceo = accounting.vae(DIM, 200, TASKS, classwise=False, own_prior=False, embedding=10)
+    assert (millions(fo), millions(ceo)) == ("2.35", "2.37")
+
+
+def test_new_class_costs_what_the_text_says() -> None:
+    """3.3k for VAE-FO, 238 times less than a VAE of its own, and 7.68k for a mixture."""
+
+    def growth(parts_of: Any) -> int:
+        return sum(p.paper for p in parts_of(201)) - sum(p.paper for p in parts_of(200))
+
+    fo = growth(lambda classes: accounting.vae(DIM, classes, TASKS))
+    cgil = growth(lambda classes: accounting.class_vae(DIM, classes))
+    assert fo == 3328
+    assert round(cgil / fo) == 238
+    assert growth(lambda classes: accounting.mixture(DIM, [5] * classes)) == 7680
+
+
+# --------------------------------------------------------------------------- real networks
+
+
+@pytest.mark.parametrize("embedding", [0, 3])
+def test_parameters_are_those_of_a_real_network(embedding: int) -> None:
+    network = MLP([5, 7, 6, 4], embedding, rng=torch.Generator())
+    real = sum(tensor.numel() for tensor in network.parameters())  # tables have no rows yet
+    assert parameters(layer_sizes([5, 7, 6, 4], embedding)) == real
+
+
+def test_vae_parts_are_those_of_real_networks() -> None:
+    rng = torch.Generator()
+    encoder, decoder = MLP([9, 6, 6, 8], 3, rng=rng), MLP([4, 6, 6, 9], 3, rng=rng)
+    small = {"hidden": 6, "latent": 4, "embedding": 3, "dynamic": True}
+    parts = named(accounting.vae(9, classes=5, tasks=3, **small))
+    inputs = [layer.in_features for layer in decoder.layers[:-1]]
+    assert parts["encoder"].stored == sum(p.numel() for p in encoder.parameters())
+    assert parts["decoder"].stored == sum(p.numel() for p in decoder.parameters())
+    assert parts["covariances"].paper == sum(size**2 for size in inputs)
+    for network in (encoder, decoder):
+        network.add_classes(5, rng)
+    tables = [*encoder.tables, *decoder.tables]
+    assert parts["class embeddings"].stored == sum(table.numel() for table in tables)
+
+
+def test_task_layers_are_what_a_fork_does_not_share() -> None:
+    decoder = MLP([4, 6, 6, 9], rng=torch.Generator())
+    shared = {id(tensor) for tensor in decoder.parameters()}
+    own = sum(p.numel() for p in decoder.fork().parameters() if id(p) not in shared)
+    parts = named(accounting.vae(9, classes=5, tasks=3, hidden=6, latent=4, dynamic=True))
+    assert parts["task layers"].stored == 2 * own
+
+
+# --------------------------------------------------------------------------- variants
+
+
+def test_static_vae_keeps_a_covariance_for_every_layer_and_no_task_layers() -> None:
+    parts = named(accounting.vae(9, classes=5, tasks=3, hidden=6, latent=4))
+    assert parts["covariances"].paper == 4**2 + 6**2 + 6**2
+    assert parts["covariances"].stored == 10 + 21 + 21
+    assert "task layers" not in parts
+    assert "class embeddings" not in parts
+
+
+@pytest.mark.parametrize(
+    ("setting", "missing"), [("null_space", "covariances"), ("own_prior", "latent means")]
+)
+def test_what_is_switched_off_costs_nothing(setting: str, missing: str) -> None:
+    whole = named(accounting.vae(9, 5, 3))
+    without = named(accounting.vae(9, 5, 3, **{setting: False}))
+    assert whole.keys() - without.keys() == {missing}
+    assert all(without[name] == whole[name] for name in without)
+
+
+def test_one_map_for_all_classes_stores_two_vectors_that_the_paper_does_not_count() -> None:
+    for parts in (
+        accounting.vae(9, 5, 3, classwise=False),
+        accounting.class_vae(9, 5, classwise=False),
+    ):
+        assert named(parts)["normalisation"] == component("normalisation", 0, 2 * 9)
+
+
+def test_residual_noise_is_one_number_a_class_that_the_paper_does_not_count() -> None:
+    for parts in (accounting.vae(9, 5, 3), accounting.class_vae(9, 5)):
+        assert named(parts)["residual noise"] == component("residual noise", 0, 5)
+
+
+def test_fresh_decoder_brings_covariances_and_replaces_a_task_layer() -> None:
+    one = named(accounting.vae(9, 5, 4, dynamic=True))
+    two = named(accounting.vae(9, 5, 4, dynamic=True, decoders=2))
+    for name in ("decoder", "covariances"):
+        assert two[name].paper == 2 * one[name].paper
+        assert two[name].stored == 2 * one[name].stored
+    assert 3 * two["task layers"].paper == 2 * one["task layers"].paper
+    assert two["encoder"] == one["encoder"]
+
+
+def test_dynamic_vae_of_one_task_has_no_task_layers() -> None:
+    assert "task layers" not in named(accounting.vae(9, 5, tasks=1, dynamic=True))
+
+
+def test_stored_numbers_leave_out_what_the_paper_counts_twice() -> None:
+    parts = named(accounting.vae(DIM, 200, TASKS))
+    assert parts["normalisation"].paper == 2 * parts["normalisation"].stored == 200 * 4 * DIM
+    assert parts["encoder"].paper == parts["encoder"].stored
+    per_class = named(accounting.class_vae(DIM, 200))
+    assert per_class["normalisation"] == parts["normalisation"]
+
+
+def test_class_vae_keeps_a_decoder_for_every_class() -> None:
+    decoders = named(accounting.class_vae(9, 5, hidden=6, latent=4))["decoders"]
+    real = MLP([4, 6, 6, 9], rng=torch.Generator())
+    assert decoders.paper == decoders.stored == 5 * sum(p.numel() for p in real.parameters())
+
+
+@pytest.mark.parametrize(
+    ("covariance", "paper", "stored", "size"),
+    [
+        ("diagonal", 5 * (3 + 3), 5 * (3 + 3), 4 * 30),
+        ("shared", 5 * 3 + 9, 5 * 3 + 6 + 1, 4 * 15 + 8 * 7),
+        ("full", 5 * (3 + 9), 5 * (3 + 6), 4 * 45),
+    ],
+)
+def test_gaussian_costs(covariance: str, paper: int, stored: int, size: int) -> None:
+    report = MemoryReport("gaussian", 5, 1, accounting.gaussian(covariance, dim=3, classes=5))
+    assert (report.paper, report.stored, report.bytes) == (paper, stored, size)
+
+
+def test_mixture_stores_its_weights_although_the_paper_counts_none() -> None:
+    report = MemoryReport("mixture", 2, 1, accounting.mixture(3, [1, 4]))
+    assert (report.paper, report.stored) == (5 * 2 * 3, 5 * (2 * 3 + 1))
+
+
+# --------------------------------------------------------------------------- plans
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("vae-fo", "2.96"),
+        ("vae-fod", "6.26"),
+        ("vae-fodce", "6.39"),
+        ("vae-cgil", "158.26"),
+        ("mixture", "1.54"),
+        ("none", "0.00"),
+    ],
+)
+def test_plan_of_a_memory_is_what_the_paper_prints(name: str, printed: str) -> None:
+    assert millions(accounting.plan(name, DIM, 200, TASKS)) == printed
+
+
+def test_plan_of_ceo_has_embeddings_and_no_latent_means() -> None:
+    parts = named(accounting.plan("vae-ceo", DIM, 200, TASKS))
+    assert parts["class embeddings"].paper == 6 * 10 * 200
+    assert "latent means" not in parts
+    assert "task layers" not in parts
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "shared", "full"])
+def test_plan_of_a_gaussian_has_its_covariance(covariance: str) -> None:
+    planned = accounting.plan(f"gaussian-{covariance}", DIM, 200, TASKS)
+    assert planned == accounting.gaussian(covariance, DIM, 200)
+
+
+def test_plan_of_storing_everything_needs_the_number_of_samples() -> None:
+    assert millions(accounting.plan("store-all", DIM, 200, TASKS, samples=5994)) == "4.60"
+    with pytest.raises(InputError, match="depends on the data; give --samples N"):
+        accounting.plan("store-all", DIM, 200, TASKS)
+
+
+def test_plan_of_an_unknown_memory_is_refused() -> None:
+    with pytest.raises(InputError, match="Did you mean 'vae-fo'"):
+        accounting.plan("vae-f0", DIM, 200, TASKS)
+
+
+# --------------------------------------------------------------------------- report
+
+
+def test_bytes_are_four_a_number_and_eight_for_covariances() -> None:
+    parts = named(accounting.vae(9, 5, 3))
+    assert parts["covariances"].bytes == 8 * parts["covariances"].stored
+    others = [part for name, part in parts.items() if name != "covariances"]
+    assert all(part.bytes == 4 * part.stored for part in others)
+
+
+def test_component_counts_what_is_stored_in_bytes() -> None:
+    assert component("a", 10) == Component("a", 10, 10, 40)
+    assert component("a", 10, 0) == Component("a", 10, 0, 0)
+    assert component("a", 10, 6, width=8) == Component("a", 10, 6, 48)
+
+
+def test_report_adds_up_and_prints_a_table() -> None:
+    parts = [component("means", 2000), component("covariances", 30_000, 15_000, width=8)]
+    report = MemoryReport("vae-fo", classes=20, tasks=2, components=parts)
+    assert (report.paper, report.stored, report.bytes) == (32_000, 17_000, 128_000)
+    heading, columns, *rows = str(report).splitlines()
+    assert heading == "vae-fo: 20 classes in 2 tasks"
+    assert columns.split() == ["as", "the", "paper", "counts", "really", "stored", "bytes"]
+    assert [row.split() for row in rows] == [
+        ["means", "2,000", "2,000", "8,000"],
+        ["covariances", "30,000", "15,000", "120,000"],
+        ["total", "32,000", "17,000", "128,000"],
+    ]
+    assert len({len(row) for row in (columns, *rows)}) == 1  # columns line up
+
+
+def test_accounting_needs_no_pytorch() -> None:
+    program = "import sys, frugalvae.accounting; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
+
+from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae.errors import InputError, KnownClassError, UnknownClassError
+from tests.conftest import SMALL, accuracy, blobs
+
+
+def small(**settings: Any) -> FrugalClassifier:
+    """A VAE-FO classifier that trains in a moment."""
+    return FrugalClassifier(make_memory("vae-fo", **SMALL), **settings)
+
+
+def named(classes: list[int], **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+    task = blobs(classes, **settings)
+    return task.features.numpy(), np.array([f"class {label}" for label in task.labels.tolist()])
+
+
+@pytest.fixture
+def taught() -> FrugalClassifier:
+    return small().partial_fit(*named([0, 1])).partial_fit(*named([2]))
+
+
+def state(classifier: FrugalClassifier) -> bytes:
+    """Everything a classifier knows, to be compared before and after."""
+    return pickle.dumps(
+        {
+            "public": {k: v for k, v in vars(classifier).items() if k not in ("memory_", "head_")},
+            "memory": [t.detach().numpy().tobytes() for t in classifier.memory_.tensors().values()],
+            "head": [t.numpy().tobytes() for t in classifier.head_.tensors().values()],
+        }
+    )
+
+
+#: Checks of scikit-learn that cannot hold, with the reason.
+EXPECTED_FAILURES = {
+    "check_fit_score_takes_y": "calls partial_fit twice with the same classes, which is refused: "
+    "a class that is known already would silently be learned a second time",
+}
+
+
+def test_scikit_learn_accepts_the_estimator() -> None:
+    template = FrugalClassifier(
+        make_memory("vae-fo", hidden=16, latent=8, epochs=20, max_steps=100),
+        make_head("cosine", epochs=40),
+    )
+    results = check_estimator(
+        template, expected_failed_checks=EXPECTED_FAILURES, on_skip=None, on_fail=None
+    )
+    failed = {
+        result["check_name"]: repr(result["exception"])
+        for result in results
+        if result["status"] in ("failed", "xfail")
+    }
+    assert failed.keys() == EXPECTED_FAILURES.keys(), failed
+
+
+def test_classes_taught_in_three_calls_are_all_recognised(taught: FrugalClassifier) -> None:
+    taught.partial_fit(*named([3, 4]))
+    x, y = named(list(range(5)), seed=9)
+    assert accuracy(y, taught.predict(x)) == 1.0
+    assert taught.classes_.tolist() == [f"class {n}" for n in range(5)]
+    assert taught.task_of_class_.tolist() == [0, 0, 1, 2, 2]
+    assert taught.n_tasks_ == 3
+
+
+def test_the_order_of_rows_and_labels_does_not_matter() -> None:
+    x, y = named([2, 0, 1])
+    order = np.random.default_rng(0).permutation(len(y))
+    test, truth = named([0, 1, 2], seed=9)
+    for rows in (np.arange(len(y)), order, order[::-1]):
+        classifier = small().partial_fit(x[rows], y[rows])
+        assert classifier.classes_.tolist() == ["class 0", "class 1", "class 2"]
+        assert accuracy(truth, classifier.predict(test)) == 1.0
+
+
+def test_class_by_class_in_descending_order() -> None:
+    classifier = small()
+    for label in (4, 3, 1):
+        classifier.partial_fit(blobs([label]).features.numpy(), [label] * 20)
+    assert classifier.classes_.tolist() == [4, 3, 1]
+    test = blobs([1, 3, 4], seed=9)
+    assert accuracy(test.labels.numpy(), classifier.predict(test.features.numpy())) == 1.0
+
+
+def test_the_same_seed_gives_the_same_classifier(taught: FrugalClassifier) -> None:
+    twin = small().partial_fit(*named([0, 1])).partial_fit(*named([2]))
+    x, _ = named([0, 1, 2], seed=9)
+    assert np.array_equal(twin.predict_proba(x), taught.predict_proba(x))
+    other = small(random_state=1).partial_fit(*named([0, 1])).partial_fit(*named([2]))
+    assert not np.array_equal(other.predict_proba(x), taught.predict_proba(x))
+
+
+def test_sampling_in_between_changes_nothing_that_is_learned_later() -> None:
+    quiet = small().partial_fit(*named([0, 1]))
+    asked = copy.deepcopy(quiet)
+    asked.sample("class 0", 50)
+    x, _ = named([0, 1, 2], seed=9)
+    later = [classifier.partial_fit(*named([2])).predict_proba(x) for classifier in (quiet, asked)]
+    assert np.array_equal(*later)
+
+
+def test_probabilities_sum_to_one_and_agree_with_predictions(taught: FrugalClassifier) -> None:
+    x, _ = named([0, 1, 2], seed=9)
+    probabilities = taught.predict_proba(x)
+    assert probabilities.shape == (60, 3)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-9)
+    assert np.array_equal(taught.classes_[probabilities.argmax(axis=1)], taught.predict(x))
+
+
+def test_samples_of_a_class_are_classified_as_that_class(taught: FrugalClassifier) -> None:
+    for label in taught.classes_:
+        sample = taught.sample(label, 200)
+        assert sample.shape == (200, 8)
+        assert accuracy(np.full(200, label), taught.predict(sample)) > 0.95
+
+
+def test_samples_are_reproducible_by_seed(taught: FrugalClassifier) -> None:
+    assert np.array_equal(taught.sample("class 1", 3), taught.sample("class 1", 3))
+    assert not np.array_equal(
+        taught.sample("class 1", 3, random_state=1), taught.sample("class 1", 3, random_state=2)
+    )
+
+
+def test_templates_are_never_changed() -> None:
+    memory, head = make_memory("gaussian-diagonal"), make_head("nearest-mean")
+    FrugalClassifier(memory, head).partial_fit(*named([0, 1]))
+    assert memory.classes == []
+    assert head.classes == []
+
+
+def test_fit_starts_over_and_clone_knows_nothing(taught: FrugalClassifier) -> None:
+    taught.fit(*named([5]))
+    assert taught.classes_.tolist() == ["class 5"]
+    assert taught.n_tasks_ == 1
+    with pytest.raises(NotFittedError):
+        clone(taught).predict(np.zeros((1, 8)))
+
+
+def test_the_report_counts_memory_and_head(taught: FrugalClassifier) -> None:
+    report = taught.memory_report()
+    assert (report.classes, report.tasks) == (3, 2)
+    tensors = [*taught.memory_.tensors().values(), *taught.head_.tensors().values()]
+    assert report.stored == sum(tensor.numel() for tensor in tensors)
+    assert "latent means" in str(report)
+
+
+def test_a_head_can_start_from_text_features() -> None:
+    x, y = named([0, 1])
+    text = {label: x[y == label].mean(axis=0) for label in np.unique(y)}
+    head = make_head("cosine", start="text", epochs=0)
+    classifier = FrugalClassifier("gaussian-diagonal", head).partial_fit(x, y, text=text)
+    assert accuracy(y, classifier.predict(x)) == 1.0
+    swapped = dict(zip(text, reversed(text.values()), strict=True))
+    head = make_head("cosine", start="text", epochs=0)
+    classifier = FrugalClassifier("gaussian-diagonal", head).partial_fit(x, y, text=swapped)
+    assert accuracy(y, classifier.predict(x)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error", "message"),
+    [
+        (
+            np.full((2, 8), np.nan),
+            ["a", "b"],
+            InputError,
+            "16 values that are NaN .* row 0, column 0",
+        ),
+        (np.full((2, 8), np.inf), ["a", "b"], InputError, "NaN or infinity"),
+        (np.zeros((2, 7)), ["a", "b"], ValueError, "7 features, but .* expecting 8"),
+        (np.zeros((0, 8)), [], ValueError, "0 sample"),
+        (np.zeros((3, 8)), ["a", "b"], ValueError, "inconsistent numbers of samples"),
+        (
+            np.zeros((1, 8)),
+            ["class 1"],
+            KnownClassError,
+            r"'class 1' is already known \(learned in task 1\)",
+        ),
+        (
+            np.zeros((1, 8)),
+            ["class 2"],
+            KnownClassError,
+            r"learned in task 2\); leave its rows out",
+        ),
+        (np.zeros((1, 8)), [7], InputError, "labels like 7 were given, but labels like 'class 0'"),
+        (np.zeros(8), ["a"], ValueError, "Expected 2D array"),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(
+    taught: FrugalClassifier, x: np.ndarray, y: list[Any], error: type[Exception], message: str
+) -> None:
+    before = state(taught)
+    with pytest.raises(error, match=message):
+        taught.partial_fit(x, y)
+    assert state(taught) == before
+
+
+def test_bad_text_features_are_refused_and_change_nothing(taught: FrugalClassifier) -> None:
+    before = state(taught)
+    for text, message in [
+        ({}, "no entry for class 'a'"),
+        ({"a": np.zeros(3)}, r"class 'a' has shape \(3,\); expected 8"),
+        ({"a": np.full(8, np.nan)}, "8 finite numbers"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            taught.partial_fit(np.zeros((1, 8)), ["a"], text=text)
+    assert state(taught) == before
+
+
+def test_a_head_that_needs_text_says_so() -> None:
+    classifier = FrugalClassifier("gaussian-diagonal", make_head("cosine", start="text"))
+    with pytest.raises(InputError, match="pass text="):
+        classifier.partial_fit(*named([0]))
+    assert not hasattr(classifier, "classes_")
+
+
+def test_a_failure_in_the_middle_of_learning_changes_nothing(
+    taught: FrugalClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    before = state(taught)
+    monkeypatch.setattr(type(taught.head_), "learn", fail)  # the memory has learned by then
+    with pytest.raises(KeyboardInterrupt):
+        taught.partial_fit(*named([3]))
+    assert state(taught) == before
+
+
+def test_a_refused_first_call_leaves_an_unfitted_classifier() -> None:
+    classifier = small()
+    with pytest.raises(InputError):
+        classifier.partial_fit(np.full((2, 3), np.nan), ["a", "b"])
+    assert not [name for name in vars(classifier) if name.endswith("_")]
+
+
+def test_unknown_classes_are_named_with_a_suggestion(taught: FrugalClassifier) -> None:
+    with pytest.raises(
+        UnknownClassError, match="'class 11' was never taught. Did you mean 'class 1'"
+    ):
+        taught.sample("class 11", 3)
+    with pytest.raises(InputError, match="n_samples is 0"):
+        taught.sample("class 1", 0)
+
+
+def test_a_memory_that_keeps_nothing_cannot_be_sampled() -> None:
+    classifier = FrugalClassifier("none", "lda").partial_fit(*named([0, 1]))
+    with pytest.raises(InputError, match="keeps nothing that could be sampled"):
+        classifier.sample("class 0")
+
+
+def test_unknown_names_of_parts_are_refused() -> None:
+    with pytest.raises(InputError, match="no memory 'vae-f0'. Did you mean 'vae-fo'"):
+        FrugalClassifier("vae-f0").partial_fit(*named([0]))
+    with pytest.raises(InputError, match="no setting 'epoch'. Did you mean 'epochs'"):
+        make_memory("vae-fo", epoch=3)
