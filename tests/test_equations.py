@@ -284,7 +284,9 @@ def test_last_equation_of_the_proof_is_the_fixed_point_step(
     latents: Tensor, labels: Tensor
 ) -> None:
     means, fixed = normal(CLASSES, LATENT, seed=8), normal(2, LATENT, seed=9)
-    expected = fixed_point_step(means_of(latents, labels), means, WEIGHT, fixed)
+    pushes = torch.tensor(naive_repulsion(means.numpy(), fixed.numpy()))
+    expected = means_of(latents, labels) + WEIGHT * pushes
+    assert_equal(fixed_point_step(means_of(latents, labels), means, WEIGHT, fixed), expected)
     assert_equal(final_step(latents, labels, means, WEIGHT, fixed), expected)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Literal
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from frugalvae.priors import (
 )
 
 WEIGHT = 8.0
-EXACT = FixedPointPrior(weight=WEIGHT, per_pair=False, tolerance=1e-11, max_iterations=5000)
+EXACT = FixedPointPrior(weight=WEIGHT, divide_by="nothing", tolerance=1e-11, max_iterations=5000)
 PRIORS = [FixedPointPrior(), NormalPrior(), UniformPrior(), SinglePrior()]
 DRAWING = [FixedPointPrior(), NormalPrior(), UniformPrior()]
 
@@ -190,15 +191,26 @@ def test_data_means_are_not_overwritten() -> None:
         assert torch.equal(data_means, normal(3, 4))
 
 
-def test_weight_per_pair_counts_new_and_old_classes() -> None:
+@pytest.mark.parametrize(("divide_by", "divisor"), [("pairs", 5 * 4), ("others", 4)])
+def test_weight_is_divided_by_counts_of_new_and_old_classes(
+    divide_by: Literal["pairs", "others"], divisor: int
+) -> None:
     data_means, old = normal(3, 4), normal(2, 4, seed=1)
-    per_pair = place(FixedPointPrior(weight=5 * 4 * WEIGHT), data_means, old)
-    literal = place(FixedPointPrior(weight=WEIGHT, per_pair=False), data_means, old)
-    torch.testing.assert_close(per_pair.means, literal.means)
+    divided = place(FixedPointPrior(weight=divisor * WEIGHT, divide_by=divide_by), data_means, old)
+    literal = place(FixedPointPrior(weight=WEIGHT, divide_by="nothing"), data_means, old)
+    torch.testing.assert_close(divided.means, literal.means)
+
+
+def test_divided_by_others_the_radius_does_not_depend_on_how_many_classes_there_are() -> None:
+    for n_classes in (2, 10, 60):
+        radius = place(FixedPointPrior(), zeros(n_classes, 64)).means.norm(dim=1)
+        torch.testing.assert_close(
+            radius, torch.full_like(radius, math.sqrt(450)), rtol=0, atol=1e-3
+        )
 
 
 def test_literal_weight_of_the_paper_puts_a_hundred_classes_beyond_radius_200() -> None:
-    literal = FixedPointPrior(per_pair=False, max_iterations=50)
+    literal = FixedPointPrior(divide_by="nothing", max_iterations=50)
     radius = float(place(literal, zeros(100, 16)).means.square().sum(dim=1).mean().sqrt())
     assert radius == pytest.approx(math.sqrt(900 * 99 / 2), rel=1e-3)
     assert radius > 200

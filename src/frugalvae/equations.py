@@ -130,7 +130,7 @@ def projector(null_basis: Tensor) -> Tensor:
 
 
 class Spectrum(NamedTuple):
-    """Eq. 9: eigenvalues in ascending order, and eigenvectors as columns."""
+    """What Eq. 9 gives: eigenvalues in ascending order, and eigenvectors as columns."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor

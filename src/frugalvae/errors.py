@@ -18,10 +18,14 @@ class KnownClassError(InputError):
     """A class was taught that is known already."""
 
 
-class UnknownClassError(InputError, KeyError):
-    """A class was asked for that was never taught."""
+class UnknownNameError(InputError, KeyError):
+    """Something was asked for by a name that nothing has."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
+class UnknownClassError(UnknownNameError):
+    """A class was asked for that was never taught."""
 
 
 class FeatureFileError(InputError):

@@ -120,10 +120,11 @@ def make_normaliser(classwise: bool) -> Normaliser:
 
 
 def moments(features: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of each column; what is only rounding counts as zero."""
+    """Mean and standard deviation of each column, exact where a column is constant."""
     std = features.std(dim=0, correction=0)
-    rounding = 1e-6 * features.abs().amax(dim=0)
-    return features.mean(dim=0), torch.where(std > rounding, std, 0.0)
+    varies = std > 1e-6 * features.abs().amax(dim=0)  # less is only rounding
+    mean = torch.where(varies, features.mean(dim=0), features[0])
+    return mean, torch.where(varies, std, 0.0)
 
 
 def stack(rows: dict[int, Tensor]) -> Tensor:

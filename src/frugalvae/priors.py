@@ -7,7 +7,7 @@ latent of every new class and the means of all classes before, which never move.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -58,9 +58,11 @@ class FixedPointPrior:
     ----------
     weight
         The paper's lambda, 900.
-    per_pair
-        Divide lambda by the number of pairs K (K - 1), as Eq. 20 does. ``False``
-        takes Eq. 5 literally, which puts 100 classes at radius 200.
+    divide_by
+        What lambda is divided by. ``"others"``: the K - 1 summands of Eq. 5, so that
+        classes stand about sqrt(lambda / 2) from the centre however many there are.
+        ``"pairs"``: K (K - 1), as Eq. 20 does, which draws 100 classes into radius 2.
+        ``"nothing"``: Eq. 5 as written, which drives 100 classes out to radius 200.
     damping
         Part of each step that is taken.
     tolerance, max_iterations
@@ -71,14 +73,14 @@ class FixedPointPrior:
     Two classes at the same place end up at distance sqrt(2 lambda):
 
     >>> rng = torch.Generator().manual_seed(0)
-    >>> prior = FixedPointPrior(weight=8.0, per_pair=False)
+    >>> prior = FixedPointPrior(weight=8.0)
     >>> means = prior.place(torch.zeros(2, 3), torch.empty(0, 3), rng).means
     >>> round(float((means[0] - means[1]).norm()), 3)
     4.0
     """
 
     weight: float = 900.0
-    per_pair: bool = True
+    divide_by: Literal["others", "pairs", "nothing"] = "others"
     damping: float = 0.5
     tolerance: float = 1e-6
     max_iterations: int = 1000
@@ -86,10 +88,8 @@ class FixedPointPrior:
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
         """Iterate Eq. 5 in float64 until it stands still."""
         target, old = latent_means.double(), fixed.double()
-        n_classes = len(target) + len(old)
-        weight = pair_weight(self.weight, n_classes) if self.per_pair else self.weight
-        jitter = torch.empty_like(target).normal_(generator=rng)
-        means = target + 1e-3 * jitter
+        weight = self._weight(len(target) + len(old))
+        means = target + 1e-3 * torch.empty_like(target).normal_(generator=rng)
         iterations, residual = 0, float("inf")
         while residual >= self.tolerance and iterations < self.max_iterations:
             change = fixed_point_step(target, means, weight, old) - means
@@ -99,6 +99,11 @@ class FixedPointPrior:
         return Placement(
             means.to(latent_means.dtype), iterations, residual, residual < self.tolerance
         )
+
+    def _weight(self, classes: int) -> float:
+        if self.divide_by == "pairs":
+            return pair_weight(self.weight, classes)
+        return self.weight / max(classes - 1, 1) if self.divide_by == "others" else self.weight
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from frugalvae.errors import InputError, suggestion
+from frugalvae.errors import InputError, UnknownNameError, suggestion
 
 
 class Registry(Mapping[str, Mapping[str, Any]]):
@@ -41,7 +41,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         """The settings that make the part of that name."""
         if name not in self._entries:
-            raise InputError(
+            raise UnknownNameError(
                 f"there is no {self.kind} {name!r}.{suggestion(name, self._entries)} "
                 f"Known: {', '.join(self._entries)}"
             )

@@ -70,11 +70,11 @@ def load_features(path: str | Path) -> Features:
     """
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except FileNotFoundError:
         raise FeatureFileError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise FeatureFileError(
             f"{path}: not a readable .npz file of plain arrays ({error}); make one with "
             f"numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"

@@ -1,0 +1,171 @@
+"""Speed and size of the incremental VAE. Run with ``make bench``.
+
+Reports three things, each measured here and now:
+
+1. training throughput, against the bare matrix products that a step needs,
+   both timed in turns so that a noisy machine slows both alike;
+2. a whole 10-task run on CIFAR-100 features, if the file is there;
+3. how the cost of one more task grows with the classes already known.
+
+Feature files are looked for in the folder that FRUGALVAE_DATA names (default:
+``data``). What is not there is skipped, and said to be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae.data.features import load_features
+from frugalvae.experiments.run import run_stream
+from frugalvae.memories.vae import VAEMemory
+from frugalvae.tasks import Replay, Task
+from frugalvae.training import Batch, bound
+
+DATA = Path(os.environ.get("FRUGALVAE_DATA", "data"))
+CIFAR = DATA / "cifar100-efficientnet_lite0.npz"
+UCF = DATA / "ucf101-clip_vit_b32.npz"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--only", choices=["throughput", "run", "growth"])
+    chosen = options.parse_args().only
+    warnings.simplefilter("ignore")
+    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
+    for name, part in (("throughput", throughput), ("run", whole_run), ("growth", growth)):
+        if chosen in (None, name):
+            print(f"\n{name}")
+            part()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"\npeak memory of this process: {peak:.2f} GiB")
+
+
+def throughput(dim: int = 1280, repeats: int = 15) -> None:
+    """A training step against its matrix products, at several batch sizes."""
+    print(f"{'batch':>6} {'samples/s':>10} {'products alone':>15} {'ratio':>7}")
+    for batch_size in (32, 64, 128, 256, 512):
+        step = training_step(dim, batch_size)
+        products = matrix_products(step_shapes(dim), batch_size)
+        times = alternate(step, products, repeats)
+        rates = [batch_size / statistics.median(part) for part in times]
+        print(f"{batch_size:>6} {rates[0]:>10,.0f} {rates[1]:>15,.0f} {rates[0] / rates[1]:>7.0%}")
+
+
+def training_step(dim: int, batch_size: int) -> Callable[[], object]:
+    """One optimiser step of a null-space task, projection included."""
+    rng = torch.Generator().manual_seed(0)
+    memory = VAEMemory(epochs=1, max_steps=1)
+    x = torch.randn(batch_size, dim, generator=rng)
+    memory.learn(Task(x, torch.arange(batch_size) % 10), rng)
+    decoder = memory.decoders_[0]
+    spaces = decoder.null_spaces(memory.ratio, memory.max_proportion)
+    freedom = decoder.freedom("null-space", spaces, dynamic=False, projection="update")
+    assert memory.encoder_ is not None
+    encoder = memory.encoder_
+    optimiser = torch.optim.Adam([*encoder.parameters(), *freedom.parameters], fused=True)
+    data = Batch(x, torch.zeros(batch_size, memory.latent))
+
+    def step() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        loss = -bound(encoder, decoder.network, data, memory.training, 1.0, rng).mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        freedom.after_step()
+
+    return step
+
+
+def step_shapes(dim: int, hidden: int = 512, latent: int = 256) -> list[tuple[int, int]]:
+    encoder = [(dim, hidden), (hidden, hidden), (hidden, 2 * latent)]
+    return [*encoder, (latent, hidden), (hidden, hidden), (hidden, dim)]
+
+
+def matrix_products(shapes: list[tuple[int, int]], batch_size: int) -> Callable[[], object]:
+    """Forward, gradient of the input and gradient of the weight of each layer."""
+    operands = [
+        (torch.randn(batch_size, n_in), torch.randn(n_in, n_out), torch.randn(batch_size, n_out))
+        for n_in, n_out in shapes
+    ]
+
+    def products() -> None:
+        for x, weight, gradient in operands:
+            x @ weight
+            gradient @ weight.T
+            x.T @ gradient
+
+    return products
+
+
+def alternate(
+    first: Callable[[], object], second: Callable[[], object], repeats: int
+) -> tuple[list[float], list[float]]:
+    """Times of two functions, run in turns."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for turn in range(repeats + 3):
+        for part, function in zip(times, (first, second), strict=True):
+            started = time.perf_counter()
+            function()
+            if turn >= 3:
+                part.append(time.perf_counter() - started)
+    return times
+
+
+def whole_run() -> None:
+    """All of CIFAR-100 in 10 tasks, with the default memory and head."""
+    if not CIFAR.exists():
+        print(f"skipped: {CIFAR} is not there; set FRUGALVAE_DATA to a folder of feature files")
+        return
+    features = load_features(CIFAR)
+    started = time.perf_counter()
+    record = run_stream(FrugalClassifier("vae-fo"), features, 10, seed=0)
+    print(
+        f"{features.name}: {time.perf_counter() - started:.0f} s for 10 tasks, final average "
+        f"accuracy {record.metrics['final_average_accuracy']:.2%}"
+    )
+
+
+def growth() -> None:
+    """One more task of 10 classes, when 10, 100 and 1,000 are known already."""
+    if not UCF.exists():
+        print(f"skipped: {UCF} is not there; set FRUGALVAE_DATA to a folder of feature files")
+        return
+    features = load_features(UCF)
+    print(f"{'known':>6} {'memory, s':>10} {'head, s':>9}")
+    for known in (10, 100, 1000):
+        rng = torch.Generator().manual_seed(0)
+        memory = make_memory("vae-fo", latent=2048 if known > 250 else 256, epochs=1)
+        head = make_head("cosine")
+        memory.learn(simulated(features.x_train, features.y_train, range(known)), rng)
+        memory.training = make_memory("vae-fo").training  # type: ignore[attr-defined]
+        task = simulated(features.x_train, features.y_train, range(known, known + 10))
+        started = time.perf_counter()
+        memory.learn(task, rng)
+        learned = time.perf_counter()
+        head.learn(task, Replay(memory, rng))
+        print(f"{known:>6} {learned - started:>10.1f} {time.perf_counter() - learned:>9.1f}")
+
+
+def simulated(x: np.ndarray, y: np.ndarray, labels: range) -> Task:
+    """Classes made of real ones: each a real class, its dimensions turned by its number."""
+    names = np.unique(y)
+    rows, targets = [], []
+    for label in labels:
+        samples = x[y == names[label % len(names)]]
+        rows.append(np.roll(samples, label // len(names) * 37, axis=1))
+        targets.append(np.full(len(samples), label))
+    return Task(torch.tensor(np.concatenate(rows)), torch.tensor(np.concatenate(targets)))
+
+
+if __name__ == "__main__":
+    main()

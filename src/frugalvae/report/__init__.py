@@ -1,0 +1,1 @@
+"""Pages and pictures of what happened: no part of it knows how to learn."""

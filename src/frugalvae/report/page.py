@@ -1,0 +1,81 @@
+"""HTML pages from the templates beside this module: one file each, nothing from outside."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+
+def render(template: str, **content: Any) -> str:
+    """The page that a template makes of its content.
+
+    Everything inserted is escaped, and a name that the template asks for but was
+    not given is an error. A new page extends ``base.html``, which has the style.
+
+    Parameters
+    ----------
+    template
+        File name of a template in this package.
+    content
+        What the template's names stand for.
+    """
+    return _environment().get_template(template).render(content)
+
+
+def percent(share: float | None) -> str:
+    """A share of one, to one decimal; nothing for what was not measured.
+
+    >>> percent(0.8571), percent(-0.0001), percent(float("nan"))
+    ('85.7%', '0.0%', '')
+    """
+    if share is None or share != share:
+        return ""
+    return f"{round(100 * share, 1) + 0.0:.1f}%"
+
+
+def count(number: int) -> str:
+    """A whole number.
+
+    >>> count(80219)
+    '80,219'
+    """
+    return f"{number:,}"
+
+
+def seconds(duration: float) -> str:
+    """A duration, to one decimal.
+
+    >>> seconds(8.04)
+    '8.0'
+    """
+    return f"{duration:.1f}"
+
+
+def scientific(number: float) -> str:
+    """A number of any size, to two digits.
+
+    >>> scientific(0.000123), scientific(0.0)
+    ('1.2e-04', '0')
+    """
+    return f"{number:.1e}" if number else "0"
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for function in (percent, count, seconds, scientific):
+        environment.filters[function.__name__] = function
+    return environment
+
+
+def _template(name: str) -> str | None:
+    """The text of a template; ``None`` makes Jinja say which one is missing."""
+    template = files(__package__).joinpath(name)
+    return template.read_text("utf-8") if template.is_file() else None

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier, make_memory
+from frugalvae.cli import main
+from frugalvae.data.features import Features
+from frugalvae.experiments.run import run_stream
+from frugalvae.files import write_json, write_text
+from tests.conftest import SMALL
+
+
+def save(features: Features, path: Path) -> Path:
+    np.savez(
+        path,
+        x_train=features.x_train,
+        y_train=features.y_train,
+        x_test=features.x_test,
+        y_test=features.y_test,
+    )
+    return path
+
+
+def test_the_record_holds_what_happened(features: Features) -> None:
+    classifier = FrugalClassifier(make_memory("vae-fo", **SMALL))
+    seen = []
+    record = run_stream(
+        classifier, features, [1, 2, 3], 0, lambda c, _: seen.append(len(c.classes_))
+    )
+    assert seen == [1, 3, 6]
+    assert record.settings["task_sizes"] == [1, 2, 3]
+    matrix = np.array(record.accuracy)
+    assert np.array_equal(np.isnan(matrix), ~np.tri(3, dtype=bool))
+    x, y = features.x_test, features.y_test
+    rows = np.isin(y, record.tasks[1])
+    assert matrix[2, 1] == np.mean(classifier.predict(x[rows]) == y[rows])
+    assert [(state["task"], state["layer"]) for state in record.layers] == [
+        (task, layer) for task in (1, 2, 3) for layer in (1, 2, 3)
+    ]
+    assert [prior["task"] for prior in record.priors] == [1, 2, 3]
+    assert record.memory["stored"] == classifier.memory_report().stored
+    assert len(record.seconds) == 3
+
+
+def test_the_same_seed_gives_the_same_file_but_for_the_time(
+    features: Features, tmp_path: Path
+) -> None:
+    path = save(features, tmp_path / "blobs.npz")
+    records = []
+    for name in ("a.json", "b.json"):
+        arguments = ["run", str(path), "--tasks", "3", "--seed", "5", "--quiet"]
+        small = [f"--set=memory.{key}={value}" for key, value in SMALL.items()]
+        assert main([*arguments, *small, "-o", str(tmp_path / name)]) == 0
+        records.append(json.loads((tmp_path / name).read_text()))
+        assert len(records[-1].pop("seconds")) == 3
+    assert records[0] == records[1]
+    assert records[0]["settings"]["changed"]["memory"]["hidden"] == SMALL["hidden"]
+
+
+def test_run_prints_one_line_a_task_and_the_result(
+    features: Features, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, output = save(features, tmp_path / "blobs.npz"), tmp_path / "r.json"
+    arguments = ["run", str(path), "--tasks", "2,4", "--memory", "none", "--head", "lda"]
+    assert main([*arguments, "-o", str(output)]) == 0
+    printed = capsys.readouterr().out
+    assert "6 classes in 2 tasks" in printed
+    assert "task 2: 4 new classes, 6 in all; accuracy 100.0%" in printed
+    assert "final average accuracy" in printed
+
+
+def test_mistakes_are_told_and_nothing_is_written(
+    features: Features, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(save(features, tmp_path / "blobs.npz"))
+    for arguments, message in [
+        ([path, "--memory", "vae-f0"], "no memory 'vae-f0'. Did you mean 'vae-fo'?"),
+        ([path, "--set", "memory.epoch=3"], "no setting 'epoch'. Did you mean 'epochs'?"),
+        ([path, "--tasks", "7"], "6 classes cannot be split into 7 tasks"),
+        ([str(tmp_path / "absent.npz")], "there is no such file"),
+        (
+            [
+                path,
+                "-o",
+                str(tmp_path / "no" / "r.json"),
+                "--memory",
+                "none",
+                "--head",
+                "lda",
+                "--tasks",
+                "2",
+            ],
+            "does not exist; make it first",
+        ),
+    ]:
+        assert main(["run", *arguments, "--quiet"]) == 2
+        assert message in capsys.readouterr().err
+    assert [entry.name for entry in tmp_path.iterdir()] == ["blobs.npz"]
+
+
+def test_wrong_options_are_refused_with_the_form_expected(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "f.npz", "--set", "epochs=3"])
+    assert "memory.NAME=VALUE" in capsys.readouterr().err
+
+
+def test_memory_tells_the_cost_before_training(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["memory", "--variant", "vae-fo", "--classes", "200"]) == 0
+    assert "2,962,688" in capsys.readouterr().out
+    assert (
+        main(
+            ["memory", "--variant", "store-all", "--classes", "200", "--samples", "5994", "--json"]
+        )
+        == 0
+    )
+    assert json.loads(capsys.readouterr().out)["paper"] == 5994 * 768
+    assert main(["memory", "--variant", "store-all", "--classes", "200"]) == 2
+    assert "give --samples" in capsys.readouterr().err
+
+
+def test_help_and_import_stay_light() -> None:
+    """Neither may import PyTorch: that alone takes longer than help may take in all."""
+    code = (
+        "import sys, frugalvae, frugalvae.cli\n"
+        "frugalvae.cli.parser().format_help()\n"
+        "heavy = {'torch', 'sklearn', 'numpy', 'matplotlib', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    write_json(path, {"turn": -1})
+    code = (
+        "import itertools, sys; from frugalvae.files import write_json\n"
+        "for turn in itertools.count():\n"
+        " write_json(sys.argv[1], {'turn': turn, 'pad': 'x' * 10**6})"
+    )
+    for delay in np.linspace(0.2, 0.5, 8):
+        process = subprocess.Popen([sys.executable, "-c", code, str(path)], env=os.environ)
+        time.sleep(delay)
+        process.kill()
+        process.wait()
+        json.loads(path.read_text())
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    write_text(path, "old")
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(path, {"accuracy": float("nan")})
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["r.json"]

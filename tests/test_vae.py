@@ -1,0 +1,197 @@
+"""What the incremental VAE promises: old classes stay, new ones are learned, limits are told."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+from frugalvae.errors import ConvergenceWarning, SaturationWarning
+from frugalvae.memories.decoder import Confinement
+from frugalvae.memories.vae import VAEMemory
+from frugalvae.priors import FixedPointPrior
+from tests.conftest import SMALL, blobs
+
+
+def taught(*tasks: list[int], **settings: Any) -> VAEMemory:
+    memory, rng = VAEMemory(**{**SMALL, **settings}), torch.Generator().manual_seed(0)
+    for classes in tasks:
+        memory.learn(blobs(classes), rng)
+    return memory
+
+
+def drift(memory: VAEMemory, later: list[int], labels: list[int]) -> float:
+    """How far samples of old classes move when more is learned, from the same noise."""
+    before = draw(memory, labels)
+    memory = copy.deepcopy(memory)
+    memory.learn(blobs(later), torch.Generator().manual_seed(1))
+    return float((draw(memory, labels) - before).norm() / before.norm())
+
+
+def draw(memory: VAEMemory, labels: list[int]) -> torch.Tensor:
+    rng = torch.Generator().manual_seed(5)
+    return torch.cat([memory.sample(label, 50, rng) for label in labels])
+
+
+def decoded_means(memory: VAEMemory, labels: list[int]) -> torch.Tensor:
+    """What the decoder makes of the centre of each class."""
+    with torch.no_grad():
+        return torch.cat(
+            [
+                memory.decoders_[memory.route_[label]].network(memory.means_[label][None])
+                for label in labels
+            ]
+        )
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_the_null_space_protects_does_not_move(dynamic: bool) -> None:
+    memory = taught([0, 1], [2], inputs="prior-mean", dynamic=dynamic)
+    before = decoded_means(memory, [0, 1, 2])
+    memory.learn(blobs([3, 4]), torch.Generator().manual_seed(1))
+    torch.testing.assert_close(decoded_means(memory, [0, 1, 2]), before, rtol=1e-3, atol=1e-4)
+
+
+def test_the_null_space_forgets_less_than_a_free_decoder_and_frozen_not_at_all() -> None:
+    settings = {"classwise": False, "max_steps": 300}
+    drifts = {
+        update: drift(taught([0, 1], decoder=update, **settings), [2, 3], [0, 1])
+        for update in ("null-space", "free", "frozen")
+    }
+    assert drifts["frozen"] == 0
+    assert drifts["null-space"] < drifts["free"] / 3
+
+
+def test_new_classes_are_learned_in_the_null_space_and_not_by_a_frozen_decoder() -> None:
+    settings = {"classwise": False, "latent": 16, "hidden": 32, "max_steps": 600, "epochs": 600}
+    real = blobs([2, 3]).features.view(2, 20, 8).mean(dim=1)
+    errors = {}
+    for update in ("null-space", "frozen"):
+        memory = taught([0, 1], [2, 3], decoder=update, **settings)
+        drawn = draw(memory, [2, 3]).view(2, 50, 8).mean(dim=1)
+        errors[update] = float((drawn - real).norm())
+    assert errors["null-space"] < errors["frozen"] / 3
+
+
+def test_projecting_the_gradient_leaks_under_adam_and_projecting_the_update_does_not() -> None:
+    old = torch.randn(5, 12, generator=torch.Generator().manual_seed(0))
+    basis = torch.linalg.svd(old)[2][5:].T  # what no old input uses
+    moved = {}
+    for projection in ("gradients", "updates"):
+        weight = torch.nn.Parameter(torch.zeros(7, 12))
+        confinement = Confinement([weight], [basis @ basis.T])
+        optimiser = torch.optim.Adam([weight], lr=0.1)
+        rng = torch.Generator().manual_seed(1)
+        for _ in range(20):
+            optimiser.zero_grad()
+            target = torch.randn(7, 12, generator=rng)
+            (weight * target).sum().backward()
+            if projection == "gradients":
+                confinement.gradients()
+            optimiser.step()
+            if projection == "updates":
+                confinement.updates()
+        change = weight.detach()
+        moved[projection] = float((change @ old.T).norm() / change.norm())
+    assert moved["updates"] < 1e-5
+    assert moved["gradients"] > 1e-2
+
+
+def test_embeddings_of_old_classes_are_never_touched() -> None:
+    memory = taught([0, 1], embedding=3, prior="single")
+    networks = [memory.encoder_, memory.decoders_[0].network]
+    before = [table.detach().clone() for network in networks for table in network.tables]
+    memory.learn(blobs([2, 3]), torch.Generator().manual_seed(1))
+    after = [table.detach() for network in networks for table in network.tables]
+    for old, new in zip(before, after, strict=True):
+        assert new.shape == (4, 3)
+        assert torch.equal(new[:2], old)
+
+
+def test_biases_and_trunk_of_a_static_decoder_stay_as_the_first_task_left_them() -> None:
+    memory = taught([0, 1])
+    biases = [layer.bias.detach().clone() for layer in memory.decoders_[0].network.linears]
+    memory.learn(blobs([2]), torch.Generator().manual_seed(1))
+    assert len(memory.decoders_) == 1
+    for layer, before in zip(memory.decoders_[0].network.linears, biases, strict=True):
+        assert torch.equal(layer.bias.detach(), before)
+
+
+def test_a_dynamic_decoder_has_a_last_layer_for_each_task_and_one_trunk() -> None:
+    memory = taught([0, 1], [2], [3], dynamic=True)
+    networks = [decoder.network for decoder in memory.decoders_]
+    assert [memory.route_[label] for label in range(4)] == [0, 0, 1, 2]
+    assert len({id(network.linears[0].weight) for network in networks}) == 1
+    assert len({id(network.linears[-1].weight) for network in networks}) == 3
+    assert len({id(network.linears[0].bias) for network in networks}) == 3
+
+
+def test_saturation_is_recorded_for_every_layer_and_task_and_names_the_layer() -> None:
+    memory = VAEMemory(**SMALL, inputs="prior-mean", min_free=0.6)
+    rng = torch.Generator().manual_seed(0)
+    memory.learn(blobs([0, 1]), rng)
+    with pytest.warns(SaturationWarning, match=r"after task 2, layer 1 .* has 3 of 6 directions"):
+        memory.learn(blobs([2]), rng)
+    ranks = {(state.task, state.layer): (state.rank, state.size) for state in memory.layers_}
+    assert ranks[1, 1] == (4, 6)  # each class takes one direction
+    assert ranks[2, 1] == (3, 6)
+    assert len(ranks) == 6
+    assert all(0 <= state.proportion <= 1e-6 for state in memory.layers_)
+
+
+def test_r_above_the_threshold_counts_as_saturated() -> None:
+    memory = taught([0, 1], inputs="prior", saturation=0.01, min_free=0.0)
+    layers = {state.layer for state in memory.saturated_}
+    assert layers == {s.layer for s in memory.layers_ if s.proportion > 0.01}
+    assert 1 in layers  # noise fills every direction of the latent space
+
+
+def test_a_fresh_decoder_takes_over_when_the_null_space_is_used_up() -> None:
+    memory = taught([0, 1, 2], inputs="prior-mean", on_saturation="fresh", min_free=0.6)
+    assert drift(memory, [3, 4], [0, 1, 2]) == 0  # the old decoder is left alone
+    memory.learn(blobs([3, 4]), torch.Generator().manual_seed(1))
+    assert [memory.route_[label] for label in range(5)] == [0, 0, 0, 1, 1]
+    assert memory.layers_[-1].decoder == 2
+
+
+def test_without_saturation_no_fresh_decoder_is_started() -> None:
+    memory = taught([0], [1], inputs="prior-mean", on_saturation="fresh", min_free=0.1)
+    assert len(memory.decoders_) == 1
+
+
+def test_old_means_never_move_and_placement_is_recorded() -> None:
+    memory = taught([0, 1])
+    before = {label: mean.clone() for label, mean in memory.means_.items()}
+    memory.learn(blobs([2, 3]), torch.Generator().manual_seed(1))
+    assert all(torch.equal(memory.means_[label], mean) for label, mean in before.items())
+    assert [state.task for state in memory.priors_] == [1, 2]
+    means = torch.stack(list(memory.means_.values()))
+    assert memory.priors_[-1].smallest_distance == pytest.approx(float(torch.pdist(means).min()))
+
+
+def test_an_iteration_that_does_not_settle_is_told() -> None:
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 steps"):
+        taught([0, 1], prior=FixedPointPrior(max_iterations=1))
+
+
+def test_residual_noise_brings_samples_to_the_spread_of_the_class() -> None:
+    settings = {"epochs": 200, "max_steps": 400}
+    real = blobs([0, 1], per_class=200)
+    ratios = {}
+    for noise in ("residual", 0.0):
+        memory = VAEMemory(**{**SMALL, **settings}, noise=noise)
+        memory.learn(real, torch.Generator().manual_seed(0))
+        drawn = memory.sample(0, 2000, torch.Generator().manual_seed(1))
+        ratios[noise] = float(drawn.var(dim=0).mean() / real.of(0).var(dim=0).mean())
+    assert 0.8 < ratios["residual"] < 1.2
+    assert ratios[0.0] < 0.8
+
+
+def test_no_task_takes_more_steps_than_allowed() -> None:
+    training = VAEMemory(epochs=500, batch_size=10, max_steps=100).training
+    assert training.epochs_for(20) == 50
+    assert training.epochs_for(10) == 100
+    assert training.epochs_for(10_000) == 1
+    assert VAEMemory(epochs=3, batch_size=10, max_steps=100).training.epochs_for(20) == 3
