@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test lint types bench null-space decisions clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -26,6 +26,13 @@ types: $(READY) ## mypy, strict
 
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.speed
+
+null-space: $(READY) ## the README's table, on UCF-101 features (about an hour)
+	$(BIN)/python -m benchmarks.tables null-space
+
+decisions: $(READY) ## the tables of docs/paper.md, on the bundled digits
+	$(BIN)/python -m benchmarks.tables decisions
+	$(BIN)/python -m benchmarks.tables decisions-classwise
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

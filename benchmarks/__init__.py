@@ -1,0 +1,1 @@
+"""Measurements: speed, and the tables of README and docs."""

@@ -164,3 +164,12 @@ def test_null_space_shrinks_as_tasks_come() -> None:
         layer.add(normal(3, 12, seed=task))
         ranks.append(layer.null_space(max_proportion=1e-9).rank)
     assert ranks == [9, 6, 3, 0]
+
+
+@pytest.mark.parametrize("n_inputs", [1, 5, 9])
+def test_projecting_by_either_basis_equals_the_projector(n_inputs: int) -> None:
+    inputs = LayerInputs(10)
+    inputs.add(torch.randn(n_inputs, 10, generator=torch.Generator().manual_seed(0)))
+    null = inputs.null_space()
+    change = torch.randn(3, 10, generator=torch.Generator().manual_seed(1)).double()
+    torch.testing.assert_close(null.project(change), change @ null.projection)

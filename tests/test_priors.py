@@ -127,7 +127,7 @@ def test_default_settings_converge_task_after_task() -> None:
     for task in range(4):
         placement = place(FixedPointPrior(), 0.1 * normal(10, 64, seed=task), old)
         assert placement.converged
-        assert placement.residual < 1e-6
+        assert placement.residual < 1e-5
         old = torch.cat([old, placement.means])
     assert smallest_distance(old) > 3
 
@@ -288,9 +288,9 @@ def test_prior_is_made_by_name_or_taken_as_it_is(name: str, prior: Prior) -> Non
 def test_unknown_prior_is_answered_with_the_nearest_and_all_names() -> None:
     with pytest.raises(InputError) as caught:
         make_prior("unifrom")
-    assert str(caught.value) == (
-        "there is no prior 'unifrom'. Did you mean 'uniform'? Known: fpi, normal, uniform, single"
-    )
+    start, known = str(caught.value).split(" Known: ")
+    assert start == "there is no prior 'unifrom'. Did you mean 'uniform'?"
+    assert set(known.split(", ")) >= {"fpi", "normal", "uniform", "single"}
 
 
 # --------------------------------------------------------------------------- smallest distance

@@ -20,20 +20,47 @@ class NullSpace:
 
     Attributes
     ----------
-    projection
-        Eq. 8 as a matrix, shape (in, in).
-    rank
-        Its dimension: how many directions are still free.
-    size
-        The layer's input dimension.
+    used, free
+        Orthonormal columns: directions that old inputs use (U^A of Eq. 9), and the
+        null space itself (U^B).
     proportion
-        R of Eq. 10: the part of the old inputs' energy inside it.
+        R of Eq. 10: the part of the old inputs' energy inside the null space.
     """
 
-    projection: Tensor
-    rank: int
-    size: int
+    used: Tensor
+    free: Tensor
     proportion: float
+
+    @property
+    def rank(self) -> int:
+        """How many directions are still free."""
+        return self.free.shape[1]
+
+    @property
+    def size(self) -> int:
+        """The layer's input dimension."""
+        return len(self.free)
+
+    @property
+    def projection(self) -> Tensor:
+        """Eq. 8 as a matrix, shape (in, in)."""
+        return projector(self.free)
+
+    def to(self, dtype: torch.dtype) -> NullSpace:
+        """The same in another precision."""
+        return NullSpace(self.used.to(dtype), self.free.to(dtype), self.proportion)
+
+    def project(self, change: Tensor) -> Tensor:
+        """Eq. 7 for a weight's change, shape (out, in), by way of the smaller basis.
+
+        >>> inputs = LayerInputs(2)
+        >>> inputs.add(torch.tensor([[1.0, 0.0]]))
+        >>> inputs.null_space().to(torch.float32).project(torch.tensor([[3.0, 4.0]]))
+        tensor([[0., 4.]])
+        """
+        if 2 * self.rank <= self.size:
+            return (change @ self.free) @ self.free.T
+        return change - (change @ self.used) @ self.used.T
 
 
 class LayerInputs:
@@ -75,8 +102,7 @@ class LayerInputs:
             energy = values.cumsum(0)
             null_size = int((energy <= max(max_proportion * float(energy[-1]), rounding)).sum())
         return NullSpace(
-            projector(eigen.null_basis(null_size)),
-            rank=null_size,
-            size=len(values),
+            used=eigen.eigenvectors[:, null_size:],
+            free=eigen.null_basis(null_size),
             proportion=proportion(values, null_size),
         )

@@ -82,8 +82,8 @@ class FixedPointPrior:
     weight: float = 900.0
     divide_by: Literal["others", "pairs", "nothing"] = "others"
     damping: float = 0.5
-    tolerance: float = 1e-6
-    max_iterations: int = 1000
+    tolerance: float = 1e-5
+    max_iterations: int = 3000
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
         """Iterate Eq. 5 in float64 until it stands still."""
@@ -145,6 +145,8 @@ class SinglePrior:
 
 _BY_NAME: dict[str, Prior] = {
     "fpi": FixedPointPrior(),
+    "fpi-pairs": FixedPointPrior(divide_by="pairs"),
+    "fpi-literal": FixedPointPrior(divide_by="nothing"),
     "normal": NormalPrior(),
     "uniform": UniformPrior(),
     "single": SinglePrior(),

@@ -43,7 +43,7 @@ class ClassVAEMemory:
         hidden: int = 512,
         latent: int = 256,
         epochs: int = 500,
-        batch_size: int = 64,
+        batch_size: int = 128,
         max_steps: int = 200,
         learning_rate: float = 1e-3,
         warm_up: float = 0.3,

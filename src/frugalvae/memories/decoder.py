@@ -71,7 +71,7 @@ class Decoder:
         if update == "frozen":
             return Freedom(own)
         weights = [layer.weight for layer in self.network.linears[: len(self.inputs)]]
-        confine = Confinement(weights, [space.projection for space in spaces])
+        confine = Confinement(weights, spaces)
         if projection == "gradient":
             return Freedom(own + weights, after_backward=confine.gradients)
         return Freedom(own + weights, after_step=confine.updates)
@@ -100,28 +100,25 @@ class Confinement:
     the start of the task, so rounding does not add up over steps.
     """
 
-    def __init__(self, weights: list[Tensor], projections: list[Tensor]) -> None:
+    def __init__(self, weights: list[Tensor], spaces: list[NullSpace]) -> None:
         self.weights = weights
         self.starts = [weight.detach().clone() for weight in weights]
-        self.projections = [
-            projection.to(weight.dtype)
-            for weight, projection in zip(weights, projections, strict=True)
+        self.spaces = [
+            space.to(weight.dtype) for weight, space in zip(weights, spaces, strict=True)
         ]
 
     @torch.no_grad()
     def updates(self) -> None:
         """Project how far each weight has moved since the start."""
-        for weight, start, projection in zip(
-            self.weights, self.starts, self.projections, strict=True
-        ):
-            weight.copy_(torch.addmm(start, weight - start, projection))
+        for weight, start, space in zip(self.weights, self.starts, self.spaces, strict=True):
+            weight.copy_(start + space.project(weight - start))
 
     @torch.no_grad()
     def gradients(self) -> None:
         """Eq. 7: project each weight's gradient."""
-        for weight, projection in zip(self.weights, self.projections, strict=True):
+        for weight, space in zip(self.weights, self.spaces, strict=True):
             if weight.grad is not None:
-                weight.grad = weight.grad @ projection
+                weight.grad = space.project(weight.grad)
 
 
 def fresh_decoder(sizes: list[int], embedding: int, protect: int, rng: torch.Generator) -> Decoder:
