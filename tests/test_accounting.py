@@ -10,6 +10,7 @@ import torch
 from frugalvae import accounting
 from frugalvae.accounting import Component, MemoryReport, component, layer_sizes, parameters
 from frugalvae.errors import InputError
+from frugalvae.memories.plan import plan
 from frugalvae.networks import MLP
 
 DIM, TASKS = 768, 10
@@ -147,9 +148,9 @@ def test_one_map_for_all_classes_stores_two_vectors_that_the_paper_does_not_coun
         assert named(parts)["normalisation"] == component("normalisation", 0, 2 * 9)
 
 
-def test_residual_noise_is_one_number_a_class_that_the_paper_does_not_count() -> None:
+def test_sample_noise_is_one_number_a_class_that_the_paper_does_not_count() -> None:
     for parts in (accounting.vae(9, 5, 3), accounting.class_vae(9, 5)):
-        assert named(parts)["residual noise"] == component("residual noise", 0, 5)
+        assert named(parts)["sample noise"] == component("sample noise", 0, 5)
 
 
 def test_fresh_decoder_brings_covariances_and_replaces_a_task_layer() -> None:
@@ -213,11 +214,11 @@ def test_mixture_stores_its_weights_although_the_paper_counts_none() -> None:
     ],
 )
 def test_plan_of_a_memory_is_what_the_paper_prints(name: str, printed: str) -> None:
-    assert millions(accounting.plan(name, DIM, 200, TASKS)) == printed
+    assert millions(plan(name, DIM, 200, TASKS)) == printed
 
 
 def test_plan_of_ceo_has_embeddings_and_no_latent_means() -> None:
-    parts = named(accounting.plan("vae-ceo", DIM, 200, TASKS))
+    parts = named(plan("vae-ceo", DIM, 200, TASKS))
     assert parts["class embeddings"].paper == 6 * 10 * 200
     assert "latent means" not in parts
     assert "task layers" not in parts
@@ -225,19 +226,19 @@ def test_plan_of_ceo_has_embeddings_and_no_latent_means() -> None:
 
 @pytest.mark.parametrize("covariance", ["diagonal", "shared", "full"])
 def test_plan_of_a_gaussian_has_its_covariance(covariance: str) -> None:
-    planned = accounting.plan(f"gaussian-{covariance}", DIM, 200, TASKS)
+    planned = plan(f"gaussian-{covariance}", DIM, 200, TASKS)
     assert planned == accounting.gaussian(covariance, DIM, 200)
 
 
 def test_plan_of_storing_everything_needs_the_number_of_samples() -> None:
-    assert millions(accounting.plan("store-all", DIM, 200, TASKS, samples=5994)) == "4.60"
+    assert millions(plan("store-all", DIM, 200, TASKS, samples=5994)) == "4.60"
     with pytest.raises(InputError, match="depends on the data; give --samples N"):
-        accounting.plan("store-all", DIM, 200, TASKS)
+        plan("store-all", DIM, 200, TASKS)
 
 
 def test_plan_of_an_unknown_memory_is_refused() -> None:
     with pytest.raises(InputError, match="Did you mean 'vae-fo'"):
-        accounting.plan("vae-f0", DIM, 200, TASKS)
+        plan("vae-f0", DIM, 200, TASKS)
 
 
 # --------------------------------------------------------------------------- report

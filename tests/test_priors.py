@@ -288,9 +288,9 @@ def test_prior_is_made_by_name_or_taken_as_it_is(name: str, prior: Prior) -> Non
 def test_unknown_prior_is_answered_with_the_nearest_and_all_names() -> None:
     with pytest.raises(InputError) as caught:
         make_prior("unifrom")
-    start, known = str(caught.value).split(" Known: ")
-    assert start == "there is no prior 'unifrom'. Did you mean 'uniform'?"
-    assert set(known.split(", ")) >= {"fpi", "normal", "uniform", "single"}
+    start, known = str(caught.value).split(" Choices: ")
+    assert start == "prior is 'unifrom'. Did you mean 'uniform'?"
+    assert set(known.split(", ")) >= {"'fpi'", "'normal'", "'uniform'", "'single'"}
 
 
 # --------------------------------------------------------------------------- smallest distance

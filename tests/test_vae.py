@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from frugalvae.errors import ConvergenceWarning, SaturationWarning
+from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
 from frugalvae.memories.decoder import Confinement
 from frugalvae.memories.vae import VAEMemory
 from frugalvae.nullspace import LayerInputs
@@ -178,16 +178,16 @@ def test_an_iteration_that_does_not_settle_is_told() -> None:
         taught([0, 1], prior=FixedPointPrior(max_iterations=1))
 
 
-def test_residual_noise_brings_samples_to_the_spread_of_the_class() -> None:
+def test_matched_noise_brings_samples_to_the_spread_of_the_class() -> None:
     settings = {"epochs": 200, "max_steps": 400}
     real = blobs([0, 1], per_class=200)
     ratios = {}
-    for noise in ("residual", 0.0):
+    for noise in ("match", 0.0):
         memory = VAEMemory(**{**SMALL, **settings}, noise=noise)
         memory.learn(real, torch.Generator().manual_seed(0))
         drawn = memory.sample(0, 2000, torch.Generator().manual_seed(1))
         ratios[noise] = float(drawn.var(dim=0).mean() / real.of(0).var(dim=0).mean())
-    assert 0.8 < ratios["residual"] < 1.2
+    assert 0.8 < ratios["match"] < 1.2
     assert ratios[0.0] < 0.8
 
 
@@ -197,3 +197,18 @@ def test_no_task_takes_more_steps_than_allowed() -> None:
     assert training.epochs_for(10) == 100
     assert training.epochs_for(10_000) == 1
     assert VAEMemory(epochs=3, batch_size=10, max_steps=100).training.epochs_for(20) == 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("decoder", "nullspace", "decoder is 'nullspace'. Did you mean 'null-space'"),
+        ("inputs", "priors", "inputs is 'priors'. Did you mean 'prior'"),
+        ("prior", "fpy", "prior is 'fpy'. Did you mean 'fpi'"),
+        ("projection", "weights", "Choices: 'update', 'gradient'"),
+        ("on_saturation", "ignore", "Choices: 'warn', 'fresh'"),
+    ],
+)
+def test_settings_that_do_not_exist_are_refused(setting: str, value: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        VAEMemory(**{setting: value})

@@ -14,8 +14,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from frugalvae.errors import InputError
-from frugalvae.memories import MEMORIES
+from frugalvae.errors import check_choice
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ def vae(
     if own_prior:
         parts.append(component("latent means", classes * latent))
     parts.append(normalisation(dim, classes, classwise))
-    parts.append(component("residual noise", 0, classes))
+    parts.append(component("sample noise", 0, classes))
     return [part for part in parts if part.stored]
 
 
@@ -152,12 +151,13 @@ def class_vae(
     return [
         component("decoders", classes * decoder),
         normalisation(dim, classes, classwise),
-        component("residual noise", 0, classes),
+        component("sample noise", 0, classes),
     ]
 
 
 def gaussian(covariance: str, dim: int, classes: int) -> list[Component]:
     """One Gaussian per class: diagonal, shared or full covariance."""
+    check_choice("covariance", covariance, ("diagonal", "shared", "full"))
     means = component("means", classes * dim)
     if covariance == "diagonal":
         return [means, component("variances", classes * dim)]
@@ -180,37 +180,6 @@ def mixture(dim: int, parts_per_class: Sequence[int]) -> list[Component]:
 def store_all(dim: int, samples: int) -> list[Component]:
     """Every feature vector ever seen."""
     return [component("features", samples * dim)]
-
-
-def plan(
-    variant: str, dim: int, classes: int, tasks: int, samples: int | None = None
-) -> list[Component]:
-    """What a memory of the given name will cost, before it is trained.
-
-    >>> sum(part.paper for part in plan("vae-cgil", 768, classes=100, tasks=10))
-    79129600
-    """
-    settings = MEMORIES[variant]
-    if variant == "store-all":
-        if samples is None:
-            raise InputError("what store-all costs depends on the data; give --samples N")
-        return store_all(dim, samples)
-    if variant == "mixture":
-        return mixture(dim, [5] * classes)
-    if variant == "none":
-        return []
-    if variant.startswith("gaussian"):
-        return gaussian(settings["covariance"], dim, classes)
-    if variant == "vae-cgil":
-        return class_vae(dim, classes)
-    return vae(
-        dim,
-        classes,
-        tasks,
-        own_prior=settings.get("prior") != "single",
-        dynamic=settings.get("dynamic", False),
-        embedding=settings.get("embedding", 0),
-    )
 
 
 def layer_sizes(sizes: Sequence[int], embedding: int = 0) -> list[tuple[int, int]]:

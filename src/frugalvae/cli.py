@@ -129,7 +129,8 @@ def run_memory(options: argparse.Namespace) -> None:
     import json
     from dataclasses import asdict
 
-    from frugalvae.accounting import MemoryReport, plan
+    from frugalvae.accounting import MemoryReport
+    from frugalvae.memories.plan import plan
 
     parts = plan(options.variant, options.dim, options.classes, options.tasks, options.samples)
     report = MemoryReport(options.variant, options.classes, options.tasks, parts)

@@ -268,5 +268,6 @@ def repulsion(means: Tensor, fixed: Tensor | None = None) -> Tensor:
     squared = torch.cdist(
         means, everyone, compute_mode="donot_use_mm_for_euclid_dist"
     ).square()  # (k, k + old)
-    inverse = torch.where(squared > 0, 1 / squared, 0.0)
+    apart = squared > torch.finfo(squared.dtype).tiny
+    inverse = torch.where(apart, 1 / squared, 0.0)
     return inverse.sum(dim=1, keepdim=True) * means - inverse @ everyone

@@ -40,6 +40,22 @@ class ConvergenceWarning(UserWarning):
     """The fixed-point iteration stopped before it stood still."""
 
 
+def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
+    """Refuse a setting that is none of its choices.
+
+    >>> check_choice("start", "mean", ["means", "text"])
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: start is 'mean'. Did you mean 'means'? Choices: 'means', 'text'
+    """
+    choices = list(choices)
+    if value not in choices:
+        raise InputError(
+            f"{name} is {value!r}.{suggestion(value, choices)} "
+            f"Choices: {', '.join(map(repr, choices))}"
+        )
+
+
 def suggestion(name: object, known: Iterable[object]) -> str:
     """`` Did you mean ...?`` with the nearest known name, or nothing.
 

@@ -100,7 +100,8 @@ class LayerInputs:
             null_size = int((values <= max(ratio * float(values[0]), rounding)).sum())
         else:
             energy = values.cumsum(0)
-            null_size = int((energy <= max(max_proportion * float(energy[-1]), rounding)).sum())
+            null = (energy <= max_proportion * float(energy[-1])) | (values <= rounding)
+            null_size = int(null.sum())
         return NullSpace(
             used=eigen.eigenvectors[:, null_size:],
             free=eigen.null_basis(null_size),

@@ -7,13 +7,15 @@ latent of every new class and the means of all classes before, which never move.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import torch
 from torch import Tensor
 
 from frugalvae.equations import fixed_point_step, pair_weight
-from frugalvae.errors import InputError, suggestion
+from frugalvae.errors import check_choice
+
+Divisor = Literal["others", "pairs", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,13 @@ class FixedPointPrior:
     """
 
     weight: float = 900.0
-    divide_by: Literal["others", "pairs", "nothing"] = "others"
+    divide_by: Divisor = "others"
     damping: float = 0.5
     tolerance: float = 1e-5
     max_iterations: int = 3000
+
+    def __post_init__(self) -> None:
+        check_choice("divide_by", self.divide_by, get_args(Divisor))
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
         """Iterate Eq. 5 in float64 until it stands still."""
@@ -161,11 +166,7 @@ def make_prior(prior: str | Prior) -> Prior:
     """
     if not isinstance(prior, str):
         return prior
-    if prior not in _BY_NAME:
-        raise InputError(
-            f"there is no prior {prior!r}.{suggestion(prior, _BY_NAME)} "
-            f"Known: {', '.join(_BY_NAME)}"
-        )
+    check_choice("prior", prior, _BY_NAME)
     return _BY_NAME[prior]
 
 

@@ -1,4 +1,4 @@
-"""Symmetric matrices: half of one is enough to keep, and a few ways to invert one."""
+"""Symmetric matrices: packing, square roots and ridges."""
 
 from __future__ import annotations
 

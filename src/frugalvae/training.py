@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -139,3 +139,19 @@ def bound(
     weight = min(1.0, progress / training.warm_up) if training.warm_up else 1.0
     divergence = diagonal_kld(mu, sigma, data.prior_means)
     return gaussian_log_likelihood(data.x / std, x_hat / std) - weight * divergence
+
+
+def missing_spread(real: Tensor, decoded: Tensor, noise: float | Literal["match"]) -> Tensor:
+    """Standard deviation of the noise that samples of a class need.
+
+    ``"match"`` gives samples the variance of the class, averaged over dimensions:
+    a decoder explains only a part of it. A number is taken as it is.
+
+    >>> real, decoded = torch.tensor([[-5.0], [5.0]]), torch.tensor([[-3.0], [3.0]])
+    >>> missing_spread(real, decoded, "match")
+    tensor(4.)
+    """
+    if noise != "match":
+        return real.new_tensor(noise)
+    lacking = real.var(dim=0, correction=0).mean() - decoded.var(dim=0, correction=0).mean()
+    return lacking.clamp(min=0).sqrt()

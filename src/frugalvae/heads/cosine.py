@@ -9,7 +9,7 @@ from torch import Tensor
 
 from frugalvae.accounting import Component, component
 from frugalvae.equations import cosine_logits, unit
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, check_choice
 from frugalvae.progress import track
 from frugalvae.tasks import Replay, Task
 from frugalvae.training import batches
@@ -53,6 +53,7 @@ class CosineHead:
         learning_rate: float = 0.01,
         temperature: float = 0.05,
     ) -> None:
+        check_choice("start", start, ("means", "text"))
         self.start = start
         self.epochs = epochs
         self.samples = samples

@@ -9,12 +9,11 @@ from torch import Tensor
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
-from frugalvae.equations import reparametrise
 from frugalvae.networks import MLP
 from frugalvae.normalise import make_normaliser, stack
 from frugalvae.progress import track
 from frugalvae.tasks import Task
-from frugalvae.training import Batch, Training, encode, train_vae
+from frugalvae.training import Batch, Training, missing_spread, train_vae
 
 
 class ClassVAEMemory:
@@ -48,7 +47,7 @@ class ClassVAEMemory:
         learning_rate: float = 1e-3,
         warm_up: float = 0.3,
         likelihood_std: float = 1.0,
-        noise: float | Literal["residual"] = "residual",
+        noise: float | Literal["match"] = "match",
     ) -> None:
         self.classwise = classwise
         self.hidden = hidden
@@ -78,24 +77,19 @@ class ClassVAEMemory:
             groups = [{"params": parameters, "lr": self.learning_rate}]
             train_vae(encoder, decoder, data, groups, self.training, rng)
             self.decoders_[label] = decoder
-            self.noise_[label] = self._noise(encoder, decoder, data, rng)
+            self.noise_[label] = missing_spread(x, self._decode(label, 256, rng), self.noise)
 
-    @torch.no_grad()
-    def _noise(self, encoder: MLP, decoder: MLP, data: Batch, rng: torch.Generator) -> Tensor:
-        if self.noise != "residual":
-            return data.x.new_tensor(self.noise)
-        mu, sigma = encode(encoder, data, relative=False)
-        z = reparametrise(mu, sigma, torch.empty_like(mu).normal_(generator=rng))
-        residual: Tensor = data.x - decoder(z)
-        return residual.square().mean().sqrt()
-
-    @torch.no_grad()
     def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
         """Decode draws from N(0, I) with the class's own decoder."""
-        z = torch.empty(count, self.latent, device=rng.device).normal_(generator=rng)
-        x = self.decoders_[label](z)
+        x = self._decode(label, count, rng)
         noise = self.noise_[label] * torch.empty_like(x).normal_(generator=rng)
         return self.normaliser_.restore(label, x + noise)
+
+    @torch.no_grad()
+    def _decode(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+        z = torch.empty(count, self.latent, device=rng.device).normal_(generator=rng)
+        decoded: Tensor = self.decoders_[label](z)
+        return decoded
 
     def tensors(self) -> dict[str, Tensor]:
         """All decoders, and what is kept of each class."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.errors import check_choice
 from frugalvae.normalise import stack
 from frugalvae.symmetric import pack, square_root, unpack
 from frugalvae.tasks import Task
@@ -35,6 +36,7 @@ class GaussianMemory:
     """
 
     def __init__(self, covariance: Covariance = "diagonal") -> None:
+        check_choice("covariance", covariance, get_args(Covariance))
         self.covariance = covariance
         self.means_: dict[int, Tensor] = {}
         self.covariances_: dict[int, Tensor] = {}  # a vector, or the packed triangle

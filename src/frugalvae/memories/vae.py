@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -17,14 +17,14 @@ from torch import Tensor
 from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.equations import reparametrise
-from frugalvae.errors import ConvergenceWarning, SaturationWarning
+from frugalvae.errors import ConvergenceWarning, SaturationWarning, check_choice
 from frugalvae.memories.decoder import Decoder, Projection, Update, fresh_decoder
 from frugalvae.networks import MLP
 from frugalvae.normalise import make_normaliser, stack
 from frugalvae.priors import Prior, SinglePrior, make_prior, smallest_distance
 from frugalvae.symmetric import pack
 from frugalvae.tasks import Task
-from frugalvae.training import Batch, Training, encode, train_vae
+from frugalvae.training import Batch, Training, encode, missing_spread, train_vae
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class VAEMemory:
         See :class:`frugalvae.training.Training`.
     noise
         Standard deviation of what is added to decoded samples, on the normalised
-        scale. ``"residual"`` takes the error that the decoder makes on the class.
+        scale. ``"match"`` takes what they lack of the spread of the class.
     inputs
         What the null space must protect: layer inputs made from latents drawn
         from the ``"prior"`` (what replay feeds the decoder), from the prior's
@@ -145,7 +145,7 @@ class VAEMemory:
         warm_up: float = 0.3,
         likelihood_std: float = 1.0,
         relative: bool = True,
-        noise: float | Literal["residual"] = "residual",
+        noise: float | Literal["match"] = "match",
         inputs: LayerSource = "prior-mean",
         ratio: float = 100.0,
         max_proportion: float | None = None,
@@ -154,6 +154,10 @@ class VAEMemory:
         min_free: float = 0.05,
         on_saturation: Literal["warn", "fresh"] = "warn",
     ) -> None:
+        check_choice("decoder", decoder, get_args(Update))
+        check_choice("inputs", inputs, get_args(LayerSource))
+        check_choice("projection", projection, get_args(Projection))
+        check_choice("on_saturation", on_saturation, ("warn", "fresh"))
         self.prior = make_prior(prior)
         self.decoder = decoder
         self.classwise = classwise
@@ -214,19 +218,24 @@ class VAEMemory:
             freedom.after_step,
         )
 
-        self._measure_noise(task, data, rng)
+        self._match_noise(task, x, rng)
         decoder.remember(*self._latents_to_protect(task, data, rng))
         decoder.tasks += 1
         self._record_saturation(decoder)
 
-    @torch.no_grad()
     def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
-        """Decode draws from the class's Gaussian."""
-        mean = self.means_[label]
-        z = mean + torch.empty(count, self.latent, device=mean.device).normal_(generator=rng)
-        x = self.decoders_[self.route_[label]].network(z, self._rows([label] * count))
+        """Decode draws from the class's Gaussian, and add what they lack of its spread."""
+        x = self._decode(label, count, rng)
         noise = self.noise_[label] * torch.empty_like(x).normal_(generator=rng)
         return self.normaliser_.restore(label, x + noise)
+
+    @torch.no_grad()
+    def _decode(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+        mean = self.means_[label]
+        z = mean + torch.empty(count, self.latent, device=mean.device).normal_(generator=rng)
+        network = self.decoders_[self.route_[label]].network
+        decoded: Tensor = network(z, self._rows([label] * count))
+        return decoded
 
     def _normalised(self, task: Task) -> Tensor:
         x = torch.empty_like(task.features)
@@ -303,16 +312,10 @@ class VAEMemory:
         device = next(iter(self.means_.values())).device
         return torch.tensor([position[label] for label in labels], device=device)
 
-    @torch.no_grad()
-    def _measure_noise(self, task: Task, data: Batch, rng: torch.Generator) -> None:
-        """What the decoder leaves unexplained of each class, as a standard deviation."""
-        if self.noise != "residual":
-            self.noise_ |= dict.fromkeys(task.classes, data.x.new_tensor(self.noise))
-            return
-        x_hat = self.decoders_[-1].network(self._posterior(data, rng), data.rows)
-        squared = (data.x - x_hat).square().mean(dim=1)
+    def _match_noise(self, task: Task, x: Tensor, rng: torch.Generator) -> None:
         for label in task.classes:
-            self.noise_[label] = squared[task.labels == label].mean().sqrt()
+            decoded = self._decode(label, DRAWS, rng)
+            self.noise_[label] = missing_spread(x[task.labels == label], decoded, self.noise)
 
     @torch.no_grad()
     def _posterior(self, data: Batch, rng: torch.Generator, *, mean: bool = False) -> Tensor:
@@ -332,7 +335,7 @@ class VAEMemory:
             order = torch.randperm(len(data), generator=rng, device=rng.device)
             shuffled = data[order]
             return self._posterior(shuffled, rng), shuffled.rows, self.training.batch_size
-        count = 1 if self.inputs == "prior-mean" else PRIOR_DRAWS
+        count = 1 if self.inputs == "prior-mean" else DRAWS
         labels = [label for label in task.classes for _ in range(count)]
         z = torch.stack([self.means_[label] for label in labels])
         if self.inputs == "prior":
@@ -402,4 +405,4 @@ class VAEMemory:
         )
 
 
-PRIOR_DRAWS = 256  # latents a class from which layer inputs are estimated
+DRAWS = 256  # samples of a class from which statistics are estimated

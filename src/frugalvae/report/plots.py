@@ -93,11 +93,11 @@ def overview(
     """
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(12, 3.75), dpi=100, layout="constrained", facecolor="white")
-        left, right = figure.subfigures(1, 2, width_ratios=[1.45, 1])
-        for half, title in zip((left, right), titles, strict=True):
+        halves: Any = figure.subfigures(1, 2, width_ratios=[1.45, 1])
+        for half, title in zip(halves, titles, strict=True):
             half.suptitle(title, x=0.02, ha="left", color=INK, fontweight="bold")
-        _draw_rows(left.add_subplot(anchor="N"), pictures, columns)
-        draw_curves(right.add_subplot(), series, x_label, y_label)
+        _draw_rows(halves[0].add_subplot(anchor="N"), pictures, columns)
+        draw_curves(halves[1].add_subplot(), series, x_label, y_label)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

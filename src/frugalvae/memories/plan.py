@@ -1,0 +1,39 @@
+"""What a memory will cost, before it is trained. Plain arithmetic: no PyTorch."""
+
+from __future__ import annotations
+
+from frugalvae import accounting
+from frugalvae.accounting import Component
+from frugalvae.errors import InputError
+from frugalvae.memories import MEMORIES
+
+
+def plan(
+    variant: str, dim: int, classes: int, tasks: int, samples: int | None = None
+) -> list[Component]:
+    """What a memory of the given name will cost, before it is trained.
+
+    >>> sum(part.paper for part in plan("vae-cgil", 768, classes=100, tasks=10))
+    79129600
+    """
+    settings = MEMORIES[variant]
+    if variant == "store-all":
+        if samples is None:
+            raise InputError("what store-all costs depends on the data; give --samples N")
+        return accounting.store_all(dim, samples)
+    if variant == "mixture":
+        return accounting.mixture(dim, [5] * classes)
+    if variant == "none":
+        return []
+    if variant.startswith("gaussian"):
+        return accounting.gaussian(settings["covariance"], dim, classes)
+    if variant == "vae-cgil":
+        return accounting.class_vae(dim, classes)
+    return accounting.vae(
+        dim,
+        classes,
+        tasks,
+        own_prior=settings.get("prior") != "single",
+        dynamic=settings.get("dynamic", False),
+        embedding=settings.get("embedding", 0),
+    )
