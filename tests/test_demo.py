@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from jinja2 import TemplateNotFound, UndefinedError
 from PIL import Image
 
@@ -322,3 +323,14 @@ def test_names_are_moved_apart_no_more_than_needed() -> None:
 def test_grey_values_become_ink_on_white_paper() -> None:
     pixels = np.asarray(Image.open(io.BytesIO(plots.png([[0.0, 0.5, 1.0, 7.0, -1.0]]))))
     assert pixels.tolist() == [[255, 128, 0, 0, 255]]
+
+
+def test_the_number_of_threads_is_put_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with demo_module.one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

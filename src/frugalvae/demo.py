@@ -152,7 +152,7 @@ def check_place(path: Path) -> None:
 def one_thread() -> Iterator[None]:
     """Networks this small gain nothing from more threads, which wait for each other.
 
-    On two busy cores, two threads made the demo ten times slower.
+    On two busy cores, two threads made the demo more than five times slower.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
