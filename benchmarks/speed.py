@@ -25,9 +25,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae import FrugalClassifier, make_head
 from frugalvae.data.features import load_features
 from frugalvae.experiments.run import run_stream
+from frugalvae.memories.settings import VAESettings
 from frugalvae.memories.vae import VAEMemory
 from frugalvae.tasks import Replay, Task
 from frugalvae.training import Batch, bound
@@ -69,16 +70,16 @@ def training_step(dim: int, batch_size: int) -> Callable[[], object]:
     x = torch.randn(batch_size, dim, generator=rng)
     memory.learn(Task(x, torch.arange(batch_size) % 10), rng)
     decoder = memory.decoders_[0]
-    spaces = decoder.null_spaces(memory.ratio, memory.max_proportion)
+    spaces = decoder.null_spaces(memory.settings.ratio, memory.settings.max_proportion)
     freedom = decoder.freedom("null-space", spaces, dynamic=False, projection="update")
     assert memory.encoder_ is not None
     encoder = memory.encoder_
     optimiser = torch.optim.Adam([*encoder.parameters(), *freedom.parameters], fused=True)
-    data = Batch(x, torch.zeros(batch_size, memory.latent))
+    data = Batch(x, torch.zeros(batch_size, memory.settings.latent))
 
     def step() -> None:
         optimiser.zero_grad(set_to_none=True)
-        loss = -bound(encoder, decoder.network, data, memory.training, 1.0, rng).mean()
+        loss = -bound(encoder, decoder.network, data, memory.settings.training, 1.0, rng).mean()
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         freedom.after_step()
@@ -136,7 +137,10 @@ def whole_run() -> None:
 
 
 def growth() -> None:
-    """One more task of 10 classes, when 10, 100 and 1,000 are known already."""
+    """One more task of 10 classes, when 10, 100 and 1,000 are known already.
+
+    The latent space is wide enough for all: each class takes one of its directions.
+    """
     if not UCF.exists():
         print(f"skipped: {UCF} is not there; set FRUGALVAE_DATA to a folder of feature files")
         return
@@ -144,10 +148,9 @@ def growth() -> None:
     print(f"{'known':>6} {'memory, s':>10} {'head, s':>9}")
     for known in (10, 100, 1000):
         rng = torch.Generator().manual_seed(0)
-        memory = make_memory("vae-fo", latent=2048 if known > 250 else 256, epochs=1)
-        head = make_head("cosine")
+        memory, head = VAEMemory(epochs=1, latent=2048), make_head("cosine")
         memory.learn(simulated(features.x_train, features.y_train, range(known)), rng)
-        memory.training = make_memory("vae-fo").training  # type: ignore[attr-defined]
+        memory.settings = VAESettings(latent=2048)  # the task to be timed is trained in full
         task = simulated(features.x_train, features.y_train, range(known, known + 10))
         started = time.perf_counter()
         memory.learn(task, rng)

@@ -17,7 +17,8 @@ from PIL import Image
 
 from frugalvae import demo as demo_module
 from frugalvae.console import Display
-from frugalvae.demo import ROWS, SAMPLES, VAE, demo, digits, real_pictures, teach
+from frugalvae.data.digits import load_digits
+from frugalvae.demo import ROWS, SAMPLES, VAE, demo, real_pictures, teach
 from frugalvae.errors import InputError
 from frugalvae.report import plots
 from frugalvae.report.lessons import Lesson, demo_page, demo_picture
@@ -247,7 +248,7 @@ def test_the_still_picture_is_a_png_of_the_promised_width(shown: Shown) -> None:
     picture = Image.open(io.BytesIO(shown.picture))
     assert picture.format == "PNG"
     assert picture.width == 1200
-    again = demo_picture(shown.lessons, demo_module.IN_PICTURE, real_pictures(digits()))
+    again = demo_picture(shown.lessons, demo_module.IN_PICTURE, real_pictures(load_digits()))
     assert again == shown.picture
 
 
@@ -274,7 +275,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(
 
 def test_the_seed_decides_what_is_drawn(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
     monkeypatch.setattr(demo_module, "VAE", TINY)
-    again = teach(ROWS[0], "again", digits(), SEED, Display(quiet=True))
+    again = teach(ROWS[0], "again", load_digits(), SEED, Display(quiet=True))
     for mine, first in zip(again.drawings, shown.lessons[0].drawings, strict=True):
         assert list(mine) == list(first)
         assert all(np.array_equal(mine[label], first[label]) for label in mine)
@@ -282,11 +283,11 @@ def test_the_seed_decides_what_is_drawn(monkeypatch: pytest.MonkeyPatch, shown: 
 
 
 def test_digits_are_split_the_same_way_for_every_class() -> None:
-    features = digits()
+    features = load_digits()
     assert (features.x_train.min(), features.x_train.max()) == (0.0, 1.0)
     train, test = np.bincount(features.y_train), np.bincount(features.y_test)
     np.testing.assert_allclose(train / (train + test), 0.7, atol=0.01)
-    assert np.array_equal(digits().x_test, features.x_test)
+    assert np.array_equal(load_digits().x_test, features.x_test)
 
 
 def test_a_template_that_misses_something_says_so() -> None:

@@ -62,7 +62,11 @@ def test_the_same_seed_gives_the_same_file_but_for_the_time(
         records.append(json.loads((tmp_path / name).read_text()))
         assert len(records[-1].pop("seconds")) == 3
     assert records[0] == records[1]
-    assert records[0]["settings"]["changed"]["memory"]["hidden"] == SMALL["hidden"]
+    memory = records[0]["settings"]["memory"]
+    assert memory["name"] == "vae-fo"
+    assert memory["hidden"] == SMALL["hidden"]
+    assert memory["ratio"] == 100  # settings that nobody touched are recorded too
+    assert records[0]["settings"]["head"]["resample"] is True
 
 
 def test_run_prints_one_line_a_task_and_the_result(

@@ -10,6 +10,7 @@ import torch
 
 from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
 from frugalvae.memories.decoder import Confinement
+from frugalvae.memories.settings import VAESettings
 from frugalvae.memories.vae import VAEMemory
 from frugalvae.nullspace import LayerInputs
 from frugalvae.priors import FixedPointPrior
@@ -192,11 +193,11 @@ def test_matched_noise_brings_samples_to_the_spread_of_the_class() -> None:
 
 
 def test_no_task_takes_more_steps_than_allowed() -> None:
-    training = VAEMemory(epochs=500, batch_size=10, max_steps=100).training
+    training = VAESettings(epochs=500, batch_size=10, max_steps=100).training
     assert training.epochs_for(20) == 50
     assert training.epochs_for(10) == 100
     assert training.epochs_for(10_000) == 1
-    assert VAEMemory(epochs=3, batch_size=10, max_steps=100).training.epochs_for(20) == 3
+    assert VAESettings(epochs=3, batch_size=10, max_steps=100).training.epochs_for(20) == 3
 
 
 @pytest.mark.parametrize(

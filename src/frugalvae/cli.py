@@ -39,7 +39,10 @@ def parser() -> argparse.ArgumentParser:
 
     demo = verbs.add_parser("demo", help="teach handwritten digits and write a picture of it")
     demo.add_argument("-o", "--output", type=Path, default=Path("demo.html"), metavar="FILE")
-    demo.add_argument("--seed", type=int, default=0)
+    demo.add_argument(
+        "--picture", type=Path, metavar="FILE", help="also write a still picture (PNG)"
+    )
+    demo.add_argument("--seed", type=seed, default=0)
     demo.add_argument("--quiet", action="store_true", help="print nothing but errors")
     demo.set_defaults(run=run_demo)
 
@@ -67,10 +70,10 @@ def parser() -> argparse.ArgumentParser:
         metavar="PART.NAME=VALUE",
         help="change a setting, such as memory.epochs=50 or head.samples=128",
     )
-    run.add_argument("--seed", type=int, default=0)
+    run.add_argument("--seed", type=seed, default=0)
     run.add_argument(
         "--held-out",
-        type=float,
+        type=share,
         metavar="PART",
         help="measure on this part of the training samples instead of the test set",
     )
@@ -101,7 +104,7 @@ def run_demo(options: argparse.Namespace) -> None:
     """``frugalvae demo``."""
     from frugalvae.demo import demo
 
-    demo(options.output, seed=options.seed, quiet=options.quiet)
+    demo(options.output, seed=options.seed, quiet=options.quiet, picture=options.picture)
 
 
 def run_features(options: argparse.Namespace) -> None:
@@ -148,10 +151,30 @@ def run_memory(options: argparse.Namespace) -> None:
 
 def positive(text: str) -> int:
     """A whole number above zero."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is not a whole number above zero")
+    return whole(text, 1)
+
+
+def seed(text: str) -> int:
+    """A whole number from zero."""
+    return whole(text, 0)
+
+
+def share(text: str) -> float:
+    """A number between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
     return value
+
+
+def whole(text: str, least: int) -> int:
+    """A whole number that is at least ``least``."""
+    if not text.strip().isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
+    return int(text)
 
 
 def task_sizes(text: str) -> int | list[int]:

@@ -26,6 +26,7 @@ class Display:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             console=self.console,
+            disable=not self.console.is_terminal,
             transient=True,
         )
 
@@ -49,7 +50,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """A line of results."""
-        self.console.print(text, highlight=False)
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table: the first column to the left, numbers to the right."""

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from frugalvae.console import Display
+from frugalvae.data.digits import load_digits
 from frugalvae.data.features import Features
-from frugalvae.errors import InputError
 from frugalvae.experiments.run import Record, run_stream
-from frugalvae.files import write_bytes, write_text
+from frugalvae.files import check_place, write_bytes, write_text
 from frugalvae.learner import FrugalClassifier
 from frugalvae.memories import make_memory
 from frugalvae.report.lessons import Lesson, demo_page, demo_picture
@@ -120,7 +120,7 @@ def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | No
     """
     for path in filter(None, (output, picture)):
         check_place(path)
-    display, features = Display(quiet), digits()
+    display, features = Display(quiet), load_digits()
     train, test = len(features.x_train), len(features.x_test)
     display.say(
         f"Ten handwritten digits, two a task, taught to {len(ROWS)} memories.\n"
@@ -140,14 +140,6 @@ def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | No
         display.say(f"The same as a still picture: {picture.resolve()}")
 
 
-def check_place(path: Path) -> None:
-    """Refuse a file that cannot be written before the work, not after it."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Networks this small gain nothing from more threads, which wait for each other.
@@ -160,18 +152,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def digits() -> Features:
-    """scikit-learn's handwritten digits, 70 % of each to learn from, the rest to test on."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    pixels, labels = load_digits(return_X_y=True)
-    x_train, x_test, y_train, y_test = train_test_split(
-        (pixels / 16).astype(np.float32), labels, test_size=0.3, random_state=0, stratify=labels
-    )
-    return Features("digits", x_train, y_train, x_test, y_test)
 
 
 def teach(row: Row, title: str, features: Features, seed: int, display: Display) -> Lesson:

@@ -11,11 +11,19 @@ from typing import Any
 from frugalvae.errors import InputError
 
 
+def check_place(path: str | Path) -> None:
+    """Refuse a file that cannot be written before the work, not after it."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
+
+
 def write_bytes(path: str | Path, content: bytes) -> None:
     """Write beside the file, make sure it is on disk, then rename over it."""
     path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
+    check_place(path)
     descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, is_dataclass
 from importlib import import_module
 from typing import Any
 
 from frugalvae.errors import InputError, UnknownNameError, suggestion
+
+
+def settings_of(part: Any) -> dict[str, Any]:
+    """Every setting of a part as it stands, defaults included.
+
+    Settings are the parameters of its constructor, looked up on the part itself or
+    on the ``settings`` or ``training`` that it keeps them in.
+
+    >>> settings_of(type("Part", (), {"__init__": lambda self, size=3: None, "size": 3})())
+    {'size': 3}
+    """
+    places = [part, getattr(part, "settings", None), getattr(part, "training", None)]
+    found = {}
+    for name in inspect.signature(type(part)).parameters:
+        place = next(place for place in places if hasattr(place, name))
+        value = getattr(place, name)
+        if is_dataclass(value) and not isinstance(value, type):
+            value = {type(value).__name__: asdict(value)}
+        found[name] = value
+    return found
 
 
 class Registry(Mapping[str, Mapping[str, Any]]):

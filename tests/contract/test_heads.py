@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import torch
 from frugalvae.heads import HEADS, make_head
 from frugalvae.heads.base import Head
 from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.registry import settings_of
 from frugalvae.tasks import Replay, Task
 from tests.conftest import blobs
 
@@ -71,3 +73,7 @@ def test_stored_numbers_are_exactly_the_tensors(head: Head) -> None:
     parts, tensors = head.components(), head.tensors()
     assert sum(part.stored for part in parts) == sum(t.numel() for t in tensors.values())
     assert sum(part.bytes for part in parts) == sum(t.nbytes for t in tensors.values())
+
+
+def test_every_setting_of_a_head_can_be_read_back_and_written_as_json(head: Head) -> None:
+    json.dumps(settings_of(head))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import warnings
 from importlib import import_module
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 
 from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.memories.base import Memory
+from frugalvae.registry import settings_of
 from frugalvae.tasks import Task
 from tests.conftest import SMALL, blobs
 
@@ -165,3 +167,9 @@ def test_samples_stand_where_their_class_stands(name: str, rng: torch.Generator)
     drawn = torch.stack([memory.sample(label, 200, rng).mean(dim=0) for label in range(5)])
     nearest = torch.cdist(drawn, real).argmin(dim=1)
     assert nearest.tolist() == list(range(5))
+
+
+def test_every_setting_of_a_memory_can_be_read_back_and_written_as_json(memory: Memory) -> None:
+    settings = settings_of(memory)
+    assert settings.keys() == inspect.signature(type(memory)).parameters.keys()
+    json.dumps(settings)

@@ -9,10 +9,11 @@ from typing import Any
 from frugalvae.console import Display
 from frugalvae.data.features import load_features
 from frugalvae.experiments.run import Record, run_stream
-from frugalvae.files import write_json
+from frugalvae.files import check_place, write_json
 from frugalvae.heads import make_head
 from frugalvae.learner import FrugalClassifier
 from frugalvae.memories import make_memory
+from frugalvae.registry import settings_of
 
 
 def run_features(
@@ -28,6 +29,8 @@ def run_features(
     quiet: bool,
 ) -> Record:
     """Stream the file, show how it goes, and write the record."""
+    output = output or Path(f"{path.stem}-{memory}-{head}-seed{seed}.json")
+    check_place(output)
     features = load_features(path)
     if held_out is not None:
         features = features.held_out(held_out, seed=0)
@@ -55,9 +58,12 @@ def run_features(
             tasks,
             seed,
             after_task,
-            {"memory": memory, "head": head, "changed": settings, "held_out": held_out},
+            {
+                "memory": {"name": memory, **settings_of(classifier.memory)},
+                "head": {"name": head, **settings_of(classifier.head)},
+                "held_out": held_out,
+            },
         )
-    output = output or Path(f"{features.name}-{memory}-{head}-seed{seed}.json")
     write_json(output, record.to_json())
     display.table("result", ["", ""], summary(record))
     display.say(f"written: {output}")

@@ -34,7 +34,7 @@ MEMORIES = Registry(
 def make_memory(name: str, **settings: Any) -> Memory:
     """The memory of that name, with any of its settings changed.
 
-    >>> make_memory("vae-fod", epochs=20).dynamic
+    >>> make_memory("vae-fod", epochs=20).settings.dynamic
     True
     >>> make_memory("vae-f0")
     Traceback (most recent call last):

@@ -101,5 +101,7 @@ class GaussianMemory:
 
     def components(self) -> list[Component]:
         """Means and covariances."""
-        dim = len(next(iter(self.means_.values()))) if self.means_ else 0
+        if not self.means_:
+            return []
+        dim = len(next(iter(self.means_.values())))
         return accounting.gaussian(self.covariance, dim, len(self.means_))

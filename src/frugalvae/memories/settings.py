@@ -1,0 +1,114 @@
+"""Settings of the incremental VAE: every variant and ablation of the paper is one of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from frugalvae.errors import check_choice
+from frugalvae.memories.decoder import Projection, Update
+from frugalvae.priors import Prior, make_prior
+from frugalvae.training import Training
+
+Source = Literal["prior", "prior-mean", "posterior", "posterior-mean", "batch-mean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VAESettings:
+    """How an incremental VAE is built, trained and kept from forgetting.
+
+    Parameters
+    ----------
+    prior
+        Where class Gaussians stand: ``"fpi"`` (Eq. 5), ``"normal"``, ``"uniform"``,
+        ``"single"`` (all at the origin), or a prior made with settings of its own.
+    decoder
+        What later tasks may do to shared weights: move in the ``"null-space"`` of
+        what old classes feed each layer, move ``"free"``, or stay ``"frozen"``.
+    classwise
+        Normalise every class by itself; otherwise all alike, by the first task.
+    dynamic
+        Give each task its own last layer and biases.
+    embedding
+        Length of the class embeddings appended to each layer's input; 0 for none.
+    hidden, latent
+        Width of the hidden layers, and of the latent space.
+    epochs, batch_size, max_steps, warm_up, likelihood_std, relative
+        How to train; see :class:`frugalvae.training.Training`.
+    learning_rate, later_learning_rate
+        Adam's, for the encoder and an untrained decoder; and for a decoder that
+        already knows something.
+    noise
+        Standard deviation of what is added to decoded samples, on the normalised
+        scale. ``"match"`` takes what they lack of the spread of the class.
+    inputs
+        What the null space must protect: layer inputs made from latents drawn
+        from the ``"prior"`` (what replay feeds the decoder), from the prior's
+        means, from the ``"posterior"``, from its means, or averaged over batches.
+    ratio, max_proportion
+        Which directions count as null; see :meth:`LayerInputs.null_space`.
+    projection
+        Project Adam's ``"update"``, which cannot leak, or the ``"gradient"``.
+    saturation, min_free
+        A layer's null space counts as used up when its R is above the first, or
+        the part of its directions that are free below the second.
+    on_saturation
+        ``"warn"``, or start a ``"fresh"`` decoder for the classes to come.
+
+    Examples
+    --------
+    >>> VAESettings(decoder="frosen")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: decoder is 'frosen'. Did you mean 'frozen'? ...
+    """
+
+    prior: str | Prior = "fpi"
+    decoder: Update = "null-space"
+    classwise: bool = True
+    dynamic: bool = False
+    embedding: int = 0
+    hidden: int = 512
+    latent: int = 256
+    epochs: int = 500
+    batch_size: int = 128
+    max_steps: int = 500
+    learning_rate: float = 1e-3
+    later_learning_rate: float = 1e-3
+    warm_up: float = 0.3
+    likelihood_std: float = 1.0
+    relative: bool = True
+    noise: float | Literal["match"] = "match"
+    inputs: Source = "prior-mean"
+    ratio: float = 100.0
+    max_proportion: float | None = None
+    projection: Projection = "update"
+    saturation: float = 0.05
+    min_free: float = 0.05
+    on_saturation: Literal["warn", "fresh"] = "warn"
+
+    def __post_init__(self) -> None:
+        make_prior(self.prior)
+        check_choice("decoder", self.decoder, get_args(Update))
+        check_choice("inputs", self.inputs, get_args(Source))
+        check_choice("projection", self.projection, get_args(Projection))
+        check_choice("on_saturation", self.on_saturation, ("warn", "fresh"))
+
+    @property
+    def training(self) -> Training:
+        """How to train."""
+        return Training(
+            self.epochs,
+            self.batch_size,
+            self.max_steps,
+            self.warm_up,
+            self.likelihood_std,
+            self.relative,
+        )
+
+    @property
+    def protected_layers(self) -> int:
+        """How many of the decoder's three layers are kept in a null space."""
+        if self.decoder != "null-space":
+            return 0
+        return 2 if self.dynamic else 3
