@@ -116,6 +116,20 @@ def test_ranpac_is_ridge_regression_on_random_features() -> None:
     torch.testing.assert_close(head.logits(x).double(), oracle, atol=1e-3, rtol=1e-3)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_ranpac_passes_over_penalties_that_rounding_swallows(scale: float) -> None:
+    """At a large scale the small penalties leave the Gram matrix singular in float32."""
+    head = RanPACHead(width=300)
+    replay = Replay(NoMemory(), torch.Generator().manual_seed(0))
+    for classes in ([0, 1], [2]):
+        task = blobs(classes)
+        head.learn(Task(scale * task.features, task.labels), replay)
+    test = blobs([0, 1, 2], seed=9)
+    logits = head.logits(scale * test.features)
+    assert logits.isfinite().all()
+    assert torch.equal(logits.argmax(dim=1), test.labels)
+
+
 def test_nearest_mean_is_nearest() -> None:
     head = NearestMeanHead()
     head.learn(Task(torch.tensor([[0.0, 0], [2, 0], [9, 9]]), torch.tensor([0, 0, 1])), None)

@@ -227,23 +227,26 @@ class RanPACHead:
         penalty = self._best_penalty(hidden[held_out], one_hot[held_out])
         self.gram_ += hidden[held_out].T @ hidden[held_out]
         self.targets_ += hidden[held_out].T @ one_hot[held_out]
-        self.weights_ = self._solve(penalty)
+        while (weights := self._solve(penalty)) is None:
+            penalty *= 10
+        self.weights_ = weights
 
     def _best_penalty(self, hidden: Tensor, one_hot: Tensor) -> float:
+        """The penalty with the smallest error on samples that are not in the sums."""
         if not len(hidden):
             return self.penalties[len(self.penalties) // 2]
-        errors = {
-            penalty: float((hidden @ self._solve(penalty) - one_hot).square().mean())
-            for penalty in self.penalties
-        }
-        return min(errors, key=errors.__getitem__)
+        errors = {}
+        for penalty in self.penalties:
+            weights = self._solve(penalty)
+            if weights is not None:
+                errors[penalty] = float((hidden @ weights - one_hot).square().mean())
+        return min(errors, key=errors.__getitem__, default=max(self.penalties))
 
-    def _solve(self, penalty: float) -> Tensor:
+    def _solve(self, penalty: float) -> Tensor | None:
+        """Weights for a penalty; none if it drowns in the Gram matrix's rounding."""
         identity = torch.eye(self.width, device=self.gram_.device)
         factor, failed = torch.linalg.cholesky_ex(self.gram_ + penalty * identity)
-        if failed:  # the penalty is below float32's rounding of the Gram matrix
-            return torch.full_like(self.targets_, float("inf"))
-        return torch.cholesky_solve(self.targets_, factor)
+        return None if failed else torch.cholesky_solve(self.targets_, factor)
 
     def _draw_projection(self, dim: int, device: torch.device) -> Tensor:
         rng = torch.Generator(device).manual_seed(self.seed_)
