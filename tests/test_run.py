@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -166,3 +167,17 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
         write_json(path, {"accuracy": float("nan")})
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_warnings_are_plain_lines(
+    features: Features, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = save(features, tmp_path / "blobs.npz")
+    settings = [f"--set=memory.{key}={value}" for key, value in SMALL.items()]
+    arguments = ["run", str(path), "--tasks", "3", *settings, "--set=memory.min_free=0.9"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main([*arguments, "-o", str(tmp_path / "r.json")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("warning: after task 2, layer 1 of the decoder") for line in lines)
+    assert not any(".py:" in line for line in lines)

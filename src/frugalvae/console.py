@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -32,8 +33,12 @@ class Display:
 
     @contextmanager
     def working(self, what: str, total: int) -> Iterator[None]:
-        """Show a bar for ``total`` tasks, and under it one for what the library is doing."""
-        with self.progress:
+        """Show a bar for ``total`` tasks, and under it one for what the library is doing.
+
+        Warnings become plain lines: no file names, no code.
+        """
+        with self.progress, warnings.catch_warnings():
+            warnings.showwarning = self._warn  # type: ignore[assignment]
             self.outer = self.progress.add_task(what, total=total)
             self.inner = self.progress.add_task("")
             with listening(self._inner_step):
@@ -48,13 +53,18 @@ class Display:
     def _inner_step(self, what: str, done: int, total: int) -> None:
         self.progress.update(self.inner, description=f"  {what}", completed=done, total=total)
 
+    def _warn(self, message: Warning | str, *_: object) -> None:
+        self.say(f"warning: {message}")
+
     def say(self, text: str) -> None:
         """A line of results."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A table: the first column to the left, numbers to the right."""
-        table = Table(title=title, title_justify="left", title_style="bold")
+        """A table: the first column to the left, numbers to the right; headings if there are any."""
+        table = Table(
+            title=title, title_justify="left", title_style="bold", show_header=any(header)
+        )
         for position, name in enumerate(header):
             table.add_column(name, justify="right" if position else "left")
         for row in rows:
