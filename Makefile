@@ -30,9 +30,8 @@ bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DAT
 null-space: $(READY) ## the README's table, on UCF-101 features (about an hour)
 	$(BIN)/python -m benchmarks.tables null-space
 
-decisions: $(READY) ## the tables of docs/paper.md, on the bundled digits
+decisions: $(READY) ## the table of docs/paper.md, on the bundled digits (about ten minutes)
 	$(BIN)/python -m benchmarks.tables decisions
-	$(BIN)/python -m benchmarks.tables decisions-classwise
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -52,30 +52,33 @@ def main() -> None:
     print(f"\npeak memory of this process: {peak:.2f} GiB")
 
 
-def throughput(dim: int = 1280, repeats: int = 15) -> None:
+def throughput(repeats: int = 15) -> None:
     """A training step against its matrix products, at several batch sizes."""
+    if not CIFAR.exists():
+        print(f"skipped: {CIFAR} is not there; set FRUGALVAE_DATA to a folder of feature files")
+        return
+    x = torch.tensor(load_features(CIFAR).x_train[:512])
     print(f"{'batch':>6} {'samples/s':>10} {'products alone':>15} {'ratio':>7}")
     for batch_size in (32, 64, 128, 256, 512):
-        step = training_step(dim, batch_size)
-        products = matrix_products(step_shapes(dim), batch_size)
+        step = training_step(x[:batch_size])
+        products = matrix_products(step_shapes(x.shape[1]), batch_size)
         times = alternate(step, products, repeats)
         rates = [batch_size / statistics.median(part) for part in times]
         print(f"{batch_size:>6} {rates[0]:>10,.0f} {rates[1]:>15,.0f} {rates[0] / rates[1]:>7.0%}")
 
 
-def training_step(dim: int, batch_size: int) -> Callable[[], object]:
+def training_step(x: torch.Tensor) -> Callable[[], object]:
     """One optimiser step of a null-space task, projection included."""
     rng = torch.Generator().manual_seed(0)
     memory = VAEMemory(epochs=1, max_steps=1)
-    x = torch.randn(batch_size, dim, generator=rng)
-    memory.learn(Task(x, torch.arange(batch_size) % 10), rng)
+    memory.learn(Task(x, torch.arange(len(x)) % 10), rng)
     decoder = memory.decoders_[0]
     spaces = decoder.null_spaces(memory.settings.ratio, memory.settings.max_proportion)
     freedom = decoder.freedom("null-space", spaces, dynamic=False, projection="update")
     assert memory.encoder_ is not None
     encoder = memory.encoder_
     optimiser = torch.optim.Adam([*encoder.parameters(), *freedom.parameters], fused=True)
-    data = Batch(x, torch.zeros(batch_size, memory.settings.latent))
+    data = Batch(x, torch.zeros(len(x), memory.settings.latent))
 
     def step() -> None:
         optimiser.zero_grad(set_to_none=True)

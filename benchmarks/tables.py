@@ -20,13 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae.files import write_text
+from frugalvae.heads import make_head
+from frugalvae.memories import make_memory
+from frugalvae.registry import settings_of
 
 DATA = Path(os.environ.get("FRUGALVAE_DATA", "data"))
 
 
 @dataclass(frozen=True)
 class Row:
-    """A memory, and what is changed in it and in the head."""
+    """A memory, what is changed in it, and a head."""
 
     name: str
     memory: str = "vae-fo"
@@ -85,7 +88,6 @@ SMALL = {"hidden": 128, "latent": 32}
 TABLES = {
     "null-space": Table("ucf101-clip_vit_b32", 10, NULL_SPACE, {}),
     "decisions": Table("digits", 5, DECISIONS, {**SMALL, "classwise": False}, held_out=0.25),
-    "decisions-classwise": Table("digits", 5, DECISIONS, SMALL, held_out=0.25),
 }
 
 
@@ -96,7 +98,7 @@ def main() -> None:
     table, folder = TABLES[name], Path("results") / name
     folder.mkdir(parents=True, exist_ok=True)
     cells = product(table.seeds, range(len(table.rows)))  # all rows of one seed first
-    missing = [(name, row, seed) for seed, row in cells if not path(name, row, seed).exists()]
+    missing = [(name, row, seed) for seed, row in cells if not is_current(name, row, seed)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for done, written in enumerate(pool.map(run, missing), start=1):
             print(f"{done} of {len(missing)}: {written.name}", flush=True)
@@ -113,6 +115,30 @@ def path(name: str, row: int, seed: int) -> Path:
     return Path("results") / name / f"{'-'.join(parts)}.json"
 
 
+def settings(name: str, row: int) -> dict[str, Any]:
+    """What is changed in the memory of a row."""
+    table, entry = TABLES[name], TABLES[name].rows[row]
+    common = table.common if entry.memory.startswith("vae") else {}
+    return {**common, **(entry.changed or {})}
+
+
+def is_current(name: str, row: int, seed: int) -> bool:
+    """Whether a run is there and was made with the settings of today."""
+    file, entry = path(name, row, seed), TABLES[name].rows[row]
+    if not file.exists():
+        return False
+    recorded = json.loads(file.read_text())["settings"]
+    memory, head = make_memory(entry.memory, **settings(name, row)), make_head(entry.head)
+    wanted = {
+        "memory": {"name": entry.memory, **settings_of(memory)},
+        "head": {"name": entry.head, **settings_of(head)},
+        "seed": seed,
+        "held_out": TABLES[name].held_out,
+    }
+    plain = json.loads(json.dumps(wanted))
+    return all(recorded.get(key) == value for key, value in plain.items())
+
+
 def run(cell: tuple[str, int, int]) -> Path:
     """Make one run and write it."""
     import torch
@@ -123,14 +149,13 @@ def run(cell: tuple[str, int, int]) -> Path:
     warnings.simplefilter("ignore")
     name, row, seed = cell
     table, entry = TABLES[name], TABLES[name].rows[row]
-    settings = {**(table.common if entry.memory.startswith("vae") else {}), **(entry.changed or {})}
     with tempfile.TemporaryDirectory() as folder:
         run_features(
             feature_file(table.data, Path(folder)),
             tasks=table.tasks,
             memory=entry.memory,
             head=entry.head,
-            settings={"memory": settings, "head": {}},
+            settings={"memory": settings(name, row), "head": {}},
             seed=seed,
             held_out=table.held_out,
             output=path(name, row, seed),

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import inspect
 import os
+import pkgutil
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -51,6 +55,19 @@ def real_features(name: str) -> Features:
     if not path.exists():
         pytest.skip(f"{path} is not there; set FRUGALVAE_DATA to a folder of feature files")
     return load_features(path)
+
+
+def parts_of(package: ModuleType, ending: str) -> set[str]:
+    """Names of all classes that a package defines and that end so, but for the protocol."""
+    found = set()
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith(".base"):
+            found |= {
+                name
+                for name, part in vars(import_module(module.name)).items()
+                if inspect.isclass(part) and part.__module__ == module.name
+            }
+    return {name for name in found if name.endswith(ending)}
 
 
 def accuracy(truth: np.ndarray, prediction: np.ndarray) -> float:

@@ -208,8 +208,9 @@ def test_bad_text_features_are_refused_and_change_nothing(taught: FrugalClassifi
     before = state(taught)
     for text, message in [
         ({}, "no entry for class 'a'"),
-        ({"a": np.zeros(3)}, r"class 'a' has shape \(3,\); expected 8"),
-        ({"a": np.full(8, np.nan)}, "8 finite numbers"),
+        ({"a": np.zeros(3)}, r"class 'a' has shape \(3,\); expected \(8,\)"),
+        ({"a": np.full(8, np.nan)}, "class 'a' holds NaN"),
+        ([np.zeros(8)], "text is a list; expected"),
     ]:
         with pytest.raises(InputError, match=message):
             taught.partial_fit(np.zeros((1, 8)), ["a"], text=text)
@@ -248,7 +249,7 @@ def test_unknown_classes_are_named_with_a_suggestion(taught: FrugalClassifier) -
         UnknownClassError, match="'class 11' was never taught. Did you mean 'class 1'"
     ):
         taught.sample("class 11", 3)
-    with pytest.raises(InputError, match="n_samples is 0"):
+    with pytest.raises(InputError, match="n_samples is 0; expected a whole number from 1"):
         taught.sample("class 1", 0)
 
 
@@ -263,3 +264,56 @@ def test_unknown_names_of_parts_are_refused() -> None:
         FrugalClassifier("vae-f0").partial_fit(*named([0]))
     with pytest.raises(InputError, match="no setting 'epoch'. Did you mean 'epochs'"):
         make_memory("vae-fo", epoch=3)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"memory": "vae-f0"},
+        {"memory": "none"},  # the head needs replay
+        {"head": make_head("cosine", start="text")},
+        {"device": "gpu"},
+        {"random_state": -1},
+        {"memory": 3},
+    ],
+)
+def test_a_first_call_that_fails_leaves_an_unfitted_classifier(settings: dict[str, Any]) -> None:
+    classifier = FrugalClassifier(**{"memory": "gaussian-diagonal", **settings})
+    before = vars(classifier).copy()
+    with pytest.raises(InputError):
+        classifier.partial_fit(*named([0, 1]))
+    assert vars(classifier) == before
+    with pytest.raises(NotFittedError):
+        classifier.predict(np.zeros((1, 8)))
+
+
+def test_a_memory_that_knows_classes_already_is_no_template(taught: FrugalClassifier) -> None:
+    with pytest.raises(InputError, match="a memory that knows no class yet"):
+        FrugalClassifier(taught.memory_).partial_fit(*named([0]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([0, 1], [2.5, 3.5]), ([0, 1], [True, True]), (["a", "b"], [7, 7])],
+)
+def test_labels_never_change_their_type(first: list[Any], second: list[Any]) -> None:
+    x = blobs([0]).features.numpy()[:2]
+    classifier = FrugalClassifier("gaussian-diagonal").partial_fit(x, first)
+    with pytest.raises((InputError, ValueError)):
+        classifier.partial_fit(x, second)
+    assert classifier.classes_.tolist() == first
+
+
+def test_features_too_large_to_learn_from_are_refused() -> None:
+    x = np.array([[1e25, 0], [-1e25, 1], [0, 1e25]])
+    with pytest.raises(InputError, match="scale the features"):
+        FrugalClassifier("gaussian-diagonal").partial_fit(x, [0, 0, 1])
+
+
+def test_a_pickled_classifier_answers_alike_and_is_not_much_larger_than_it_says() -> None:
+    memory = make_memory("vae-fo", hidden=32, latent=128, epochs=1)
+    classifier = FrugalClassifier(memory).partial_fit(*named(list(range(60))))
+    pickled = pickle.dumps(classifier)
+    x, _ = named([0, 1], seed=9)
+    assert np.array_equal(pickle.loads(pickled).predict_proba(x), classifier.predict_proba(x))
+    assert len(pickled) < 4 * classifier.memory_report().bytes

@@ -181,3 +181,32 @@ def test_warnings_are_plain_lines(
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("warning: after task 2, layer 1 of the decoder") for line in lines)
     assert not any(".py:" in line for line in lines)
+
+
+def test_settings_of_the_command_line_are_what_they_look_like(
+    features: Features, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(save(features, tmp_path / "blobs.npz"))
+    for change, message in [
+        ("memory.epochs=abc", "epochs is 'abc'; expected a whole number"),
+        ("memory.latent=-2", "latent is -2"),
+        ("memory.classwise=perhaps", "classwise is 'perhaps'"),
+        ("head.temperature=0", "temperature is 0"),
+    ]:
+        assert main(["run", path, "--tasks", "2", "--set", change, "--quiet"]) == 2
+        assert message in capsys.readouterr().err
+    small = [f"--set=memory.{key}={value}" for key, value in SMALL.items()]
+    output = tmp_path / "r.json"
+    arguments = ["run", path, "--tasks", "2", "--quiet", *small, "--set=memory.classwise=false"]
+    assert main([*arguments, "-o", str(output)]) == 0
+    assert json.loads(output.read_text())["settings"]["memory"]["classwise"] is False
+
+
+def test_a_task_without_test_samples_is_left_out_of_the_scores(features: Features) -> None:
+    kept = features.y_test != 3
+    partial = Features(
+        "f", features.x_train, features.y_train, features.x_test[kept], features.y_test[kept]
+    )
+    record = run_stream(FrugalClassifier("gaussian-diagonal"), partial, 6, seed=0)
+    assert np.isfinite(list(record.metrics.values())).all()
+    assert np.isnan(np.array(record.accuracy)[:, record.tasks.index([3])]).all()

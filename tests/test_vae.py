@@ -213,3 +213,10 @@ def test_no_task_takes_more_steps_than_allowed() -> None:
 def test_settings_that_do_not_exist_are_refused(setting: str, value: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         VAEMemory(**{setting: value})
+
+
+def test_any_number_of_steps_can_be_trained() -> None:
+    for steps in range(1, 31):
+        memory = VAEMemory(hidden=4, latent=2, epochs=steps, batch_size=1000)
+        memory.learn(blobs([0, 1]), torch.Generator().manual_seed(0))
+        assert memory.sample(0, 3, torch.Generator().manual_seed(0)).isfinite().all()

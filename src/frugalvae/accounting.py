@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from frugalvae.errors import check_choice
 
@@ -67,6 +68,11 @@ class MemoryReport:
     def bytes(self) -> int:
         """What those take."""
         return sum(part.bytes for part in self.components)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, totals included."""
+        totals = {"paper": self.paper, "stored": self.stored, "bytes": self.bytes}
+        return {**asdict(self), "components": [asdict(p) for p in self.components], **totals}
 
     def __str__(self) -> str:
         rows = [(part.name, part.paper, part.stored, part.bytes) for part in self.components]

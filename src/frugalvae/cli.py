@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +20,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         options.run(options)
+        sys.stdout.flush()
     except FrugalError as error:
+        print(f"frugalvae: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # whoever read our output has left, as ``| head`` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:  # a full disk, a folder that may not be written
         print(f"frugalvae: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -38,11 +46,18 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(required=True, metavar="COMMAND")
 
     demo = verbs.add_parser("demo", help="teach handwritten digits and write a picture of it")
-    demo.add_argument("-o", "--output", type=Path, default=Path("demo.html"), metavar="FILE")
+    demo.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("demo.html"),
+        metavar="FILE",
+        help="the page to write (default: demo.html)",
+    )
     demo.add_argument(
         "--picture", type=Path, metavar="FILE", help="also write a still picture (PNG)"
     )
-    demo.add_argument("--seed", type=seed, default=0)
+    demo.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
     demo.add_argument("--quiet", action="store_true", help="print nothing but errors")
     demo.set_defaults(run=run_demo)
 
@@ -52,7 +67,9 @@ def parser() -> argparse.ArgumentParser:
         description="Split the classes of a feature file into tasks, teach them one after the "
         "other, and write everything that happened as JSON.",
     )
-    run.add_argument("features", type=Path, metavar="FEATURES.npz")
+    run.add_argument(
+        "features", type=Path, metavar="FEATURES.npz", help="x_train, y_train, x_test, y_test"
+    )
     run.add_argument(
         "--tasks",
         type=task_sizes,
@@ -60,17 +77,24 @@ def parser() -> argparse.ArgumentParser:
         metavar="N or N,N,...",
         help="number of tasks, or the size of each (default: 10)",
     )
-    run.add_argument("--memory", default="vae-fo", metavar="NAME", help=", ".join(MEMORIES))
-    run.add_argument("--head", default="cosine", metavar="NAME", help=", ".join(HEADS))
+    run.add_argument(
+        "--memory",
+        default="vae-fo",
+        metavar="NAME",
+        help=f"{', '.join(MEMORIES)} (default: vae-fo)",
+    )
+    run.add_argument(
+        "--head", default="cosine", metavar="NAME", help=f"{', '.join(HEADS)} (default: cosine)"
+    )
     run.add_argument(
         "--set",
         action="append",
         default=[],
         type=setting,
         metavar="PART.NAME=VALUE",
-        help="change a setting, such as memory.epochs=50 or head.samples=128",
+        help="change a setting, such as memory.epochs=50; a wrong name lists all there are",
     )
-    run.add_argument("--seed", type=seed, default=0)
+    run.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
     run.add_argument(
         "--held-out",
         type=share,
@@ -130,7 +154,6 @@ def run_features(options: argparse.Namespace) -> None:
 def run_memory(options: argparse.Namespace) -> None:
     """``frugalvae memory``."""
     import json
-    from dataclasses import asdict
 
     from frugalvae.accounting import MemoryReport
     from frugalvae.memories.plan import plan
@@ -138,13 +161,7 @@ def run_memory(options: argparse.Namespace) -> None:
     parts = plan(options.variant, options.dim, options.classes, options.tasks, options.samples)
     report = MemoryReport(options.variant, options.classes, options.tasks, parts)
     if options.json:
-        print(
-            json.dumps(
-                asdict(report)
-                | {"paper": report.paper, "stored": report.stored, "bytes": report.bytes},
-                indent=1,
-            )
-        )
+        print(json.dumps(report.to_json(), indent=1))
     else:
         print(report)
 
@@ -193,6 +210,9 @@ def setting(text: str) -> tuple[str, str, Any]:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not of the form memory.NAME=VALUE or head.NAME=VALUE"
         )
+    words = {"true": True, "false": False, "none": None}
+    if value.lower() in words:
+        return part, key, words[value.lower()]
     try:
         return part, key, ast.literal_eval(value)
     except (ValueError, SyntaxError):

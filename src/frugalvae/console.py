@@ -61,7 +61,7 @@ class Display:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A table: the first column to the left, numbers to the right; headings if there are any."""
+        """A table: the first column to the left, numbers to the right; headings if any."""
         table = Table(
             title=title, title_justify="left", title_style="bold", show_header=any(header)
         )

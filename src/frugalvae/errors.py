@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import math
+import numbers
 from collections.abc import Iterable
 
 
@@ -53,6 +55,29 @@ def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
         raise InputError(
             f"{name} is {value!r}.{suggestion(value, choices)} "
             f"Choices: {', '.join(map(repr, choices))}"
+        )
+
+
+def check_number(
+    name: str,
+    value: object,
+    least: float = -math.inf,
+    most: float = math.inf,
+    *,
+    whole: bool = False,
+) -> None:
+    """Refuse a setting that is no number, or out of bounds.
+
+    >>> check_number("epochs", "abc", 1, whole=True)
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: epochs is 'abc'; expected a whole number from 1 to inf
+    """
+    kind = numbers.Integral if whole else numbers.Real
+    fits = isinstance(value, kind) and not isinstance(value, bool)
+    if not fits or not least <= value <= most:  # type: ignore[operator]
+        raise InputError(
+            f"{name} is {value!r}; expected a {'whole ' * whole}number from {least} to {most}"
         )
 
 

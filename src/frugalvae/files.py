@@ -18,6 +18,14 @@ def check_place(path: str | Path) -> None:
         raise InputError(f"{path} is a folder; give the name of a file")
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{path}: nothing can be written in {path.parent} ({error.strerror}); "
+            "choose another folder"
+        ) from error
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:

@@ -14,7 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from frugalvae.accounting import MemoryReport
-from frugalvae.errors import InputError, KnownClassError, UnknownClassError, suggestion
+from frugalvae.errors import (
+    InputError,
+    KnownClassError,
+    UnknownClassError,
+    check_number,
+    suggestion,
+)
 from frugalvae.heads import make_head
 from frugalvae.memories import make_memory
 from frugalvae.tasks import Replay, Task
@@ -26,6 +32,11 @@ if TYPE_CHECKING:
     from frugalvae.memories.base import Memory
 
 logger = logging.getLogger(__name__)
+
+EXPECTED = (
+    "Give X of shape (n, d), n at least 1 and d the same in every call, and y with one label, "
+    "a name or a whole number, for each row of X"
+)
 
 
 class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -93,7 +104,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(fresh, name)
         fresh.partial_fit(X, y, text=text)
-        self.__dict__.update(fresh.__dict__)
+        self.__dict__ = fresh.__dict__
         return self
 
     def partial_fit(
@@ -114,6 +125,16 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         text
             Text feature of each new class, for heads that start from them.
         """
+        before = vars(self).copy()
+        try:
+            return self._learn(X, y, text)
+        except BaseException:  # whatever it was, Ctrl-C included: as if nothing had been asked
+            self.__dict__ = before
+            raise
+
+    def _learn(
+        self, X: ArrayLike, y: ArrayLike, text: Mapping[Any, ArrayLike] | None
+    ) -> FrugalClassifier:
         first = not hasattr(self, "classes_")
         features, labels = self._check_samples(X, y, first)
         new = np.unique(labels)
@@ -131,9 +152,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rng = self._generator("learn", tasks)
         memory.learn(task, rng)  # Algorithm 1: place Gaussians, train, update null spaces
         head.learn(task, Replay(memory, rng))  # Algorithm 1: adapt the classifier on replay
+        _check_learned(memory, head)
 
         if first:
             self.n_features_in_ = features.shape[1]
+            self.device_ = str(self._device())
         self.memory_, self.head_ = memory, head
         self.classes_ = np.concatenate([known, new])
         before = np.empty(0, int) if first else self.task_of_class_
@@ -161,9 +184,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier's own.
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise InputError(f"n_samples is {n_samples}; at least 1 sample must be asked for")
-        position = np.flatnonzero(self.classes_ == label)
+        check_number("n_samples", n_samples, 1, whole=True)
+        same = self.classes_ == label if np.ndim(label) == 0 else np.zeros(0, bool)
+        position = np.flatnonzero(same)
         if not len(position):
             near = suggestion(label, self.classes_.tolist())
             raise UnknownClassError(
@@ -176,7 +199,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
         check_is_fitted(self)
-        name = self.memory if isinstance(self.memory, str) else type(self.memory).__name__
+        name = getattr(self.memory_, "name", type(self.memory_).__name__)
         parts = self.memory_.components() + self.head_.components()
         return MemoryReport(name, len(self.classes_), self.n_tasks_, tuple(parts))
 
@@ -199,20 +222,25 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features, labels = validate_data(
                 self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
             )
+        except ValueError as error:
+            raise InputError(f"{error} {EXPECTED}") from error
+        try:
             labels = column_or_1d(labels, warn=True)
             check_classification_targets(labels)
-            return _finite(features), labels
-        except Exception:
-            if first:  # validate_data leaves what it saw behind
-                for name in {"n_features_in_", "feature_names_in_"} & vars(self).keys():
-                    delattr(self, name)
-            raise
+        except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
+            raise InputError(f"{error} {EXPECTED}") from error
+        return _finite(features), labels
 
     def _check_new(self, new: NDArray[Any], known: NDArray[Any]) -> None:
-        if len(known) and _is_number(new) != _is_number(known):
+        if len(known) and _kind(new) != _kind(known):
             raise InputError(
                 f"labels like {new.tolist()[0]!r} were given, but labels like "
                 f"{known.tolist()[0]!r} were learned; use labels of one kind throughout"
+            )
+        if _kind(new) == "whole" and np.result_type(new, known).kind == "f":
+            raise InputError(
+                f"labels of type {new.dtype} and {known.dtype} have no whole-number type in "
+                "common; use labels below 2**63"
             )
         for label in new.tolist():
             if label in known:
@@ -227,16 +255,20 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> dict[int, torch.Tensor]:
         if text is None:
             return {}
+        if not isinstance(text, Mapping):
+            raise InputError(f"text is a {type(text).__name__}; expected {{label: vector, ...}}")
         vectors = {}
         for number, label in enumerate(new.tolist(), start=offset):
             if label not in text:
                 raise InputError(f"text has no entry for class {label!r}; give one for every class")
             vector = torch.as_tensor(np.asarray(text[label], np.float32), device=self._device())
-            if vector.shape != (dim,) or not vector.isfinite().all():
+            if vector.shape != (dim,):
                 raise InputError(
                     f"text feature of class {label!r} has shape {tuple(vector.shape)}; "
-                    f"expected {dim} finite numbers, as many as the image features have"
+                    f"expected ({dim},), as wide as the image features"
                 )
+            if not vector.isfinite().all():
+                raise InputError(f"text feature of class {label!r} holds NaN or infinite values")
             vectors[number] = vector
         return vectors
 
@@ -246,14 +278,30 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return copy.deepcopy((self.memory_, self.head_))
         memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
         head = make_head(self.head) if isinstance(self.head, str) else self.head
+        for kind, part in (("memory", memory), ("head", head)):
+            if getattr(part, "classes", None) != []:
+                raise InputError(
+                    f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
+                    f"as make_{kind}(...) gives it"
+                )
         return copy.deepcopy((memory, head))
 
     def _device(self) -> torch.device:
-        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        """Where it learned; before that, what was asked for, or a GPU if there is one."""
+        if hasattr(self, "device_"):
+            return torch.device(self.device_)
+        name = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return torch.empty(0, device=name).device
+        except (RuntimeError, AssertionError) as error:
+            raise InputError(
+                f"device is {name!r}, which cannot be used here ({error}); try device='cpu'"
+            ) from error
 
     def _generator(self, purpose: str, number: int, seed: int | None = None) -> torch.Generator:
         """A stream of its own for each task and class: no draw depends on earlier calls."""
         base = self.random_state if seed is None else seed
+        check_number("random_state", base, 0, whole=True)
         entropy = [int(base), number, *purpose.encode()]
         mixed = np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
         return torch.Generator(self._device()).manual_seed(int(mixed >> np.uint64(1)))
@@ -270,8 +318,19 @@ def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
     return features
 
 
-def _is_number(labels: NDArray[Any]) -> bool:
-    return labels.dtype.kind in "iufb"
+def _kind(labels: NDArray[Any]) -> str:
+    """Labels of different kinds would turn into each other: True into 1, 1 into 1.0."""
+    return {"b": "truth", "i": "whole", "u": "whole", "f": "real"}.get(labels.dtype.kind, "name")
+
+
+def _check_learned(memory: Memory, head: Head) -> None:
+    for part in (memory, head):
+        for name, kept in part.tensors().items():
+            if not kept.isfinite().all():
+                raise InputError(
+                    f"learning gave numbers that are NaN or infinite ({type(part).__name__}, "
+                    f"{name}); scale the features to about 1, or lower the learning rate"
+                )
 
 
 def _listing(labels: NDArray[Any], most: int = 8) -> str:

@@ -50,11 +50,10 @@ def average_incremental_accuracy(matrix: ArrayLike, test_counts: Sequence[int]) 
     >>> average_incremental_accuracy([[1.0, float("nan")], [0.5, 0.9]], [10, 30])
     0.9
     """
-    weights = np.asarray(test_counts, float)
-    rows = _matrix(matrix)
-    return float(
-        np.mean([np.average(row[: t + 1], weights=weights[: t + 1]) for t, row in enumerate(rows)])
-    )
+    rows, weights = _matrix(matrix), np.asarray(test_counts, float)
+    seen = np.tri(len(rows)).dot(weights)  # test samples of the classes so far
+    correct = np.nansum(rows * weights, axis=1)
+    return float(np.mean(correct[seen > 0] / seen[seen > 0]))
 
 
 def forgetting(matrix: ArrayLike) -> float:
@@ -64,10 +63,11 @@ def forgetting(matrix: ArrayLike) -> float:
     0.25
     """
     rows = _matrix(matrix)
-    if len(rows) < 2:
+    measured = _measured(rows)
+    if not len(measured):
         return 0.0
-    best = np.nanmax(rows[:-1, :-1], axis=0)
-    return float(np.nanmean(best - rows[-1, :-1]))
+    best = np.nanmax(rows[:-1, measured], axis=0)
+    return float(np.mean(best - rows[-1, measured]))
 
 
 def backward_transfer(matrix: ArrayLike) -> float:
@@ -77,9 +77,15 @@ def backward_transfer(matrix: ArrayLike) -> float:
     -0.25
     """
     rows = _matrix(matrix)
-    if len(rows) < 2:
+    measured = _measured(rows)
+    if not len(measured):
         return 0.0
-    return float(np.nanmean(rows[-1, :-1] - np.diag(rows)[:-1]))
+    return float(np.mean(rows[-1, measured] - np.diag(rows)[measured]))
+
+
+def _measured(rows: Matrix) -> NDArray[np.intp]:
+    """Earlier tasks that have test samples."""
+    return np.flatnonzero(~np.isnan(rows[-1, :-1]))
 
 
 def _matrix(values: ArrayLike) -> Matrix:

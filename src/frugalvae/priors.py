@@ -164,7 +164,7 @@ def make_prior(prior: str | Prior) -> Prior:
     >>> make_prior("uniform")
     UniformPrior(scale=1.0)
     """
-    if not isinstance(prior, str):
+    if hasattr(prior, "place"):
         return prior
     check_choice("prior", prior, _BY_NAME)
     return _BY_NAME[prior]

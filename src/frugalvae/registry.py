@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, is_dataclass
@@ -57,7 +58,15 @@ class Registry(Mapping[str, Mapping[str, Any]]):
                     f"{self.kind} {name!r} has no setting {setting!r}.{suggestion(setting, known)} "
                     f"Known: {', '.join(known) or 'none'}"
                 )
-        return part(**{**preset, **settings})
+            if setting in preset and settings[setting] != preset[setting]:
+                raise InputError(
+                    f"{self.kind} {name!r} is made by {setting}={preset[setting]!r}, which cannot "
+                    f"be changed to {settings[setting]!r}; start from another {self.kind}"
+                )
+        made = part(**{**preset, **settings})
+        with contextlib.suppress(AttributeError):
+            made.name = name  # what reports call it
+        return made
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         """The settings that make the part of that name."""

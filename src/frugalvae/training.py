@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from frugalvae.equations import diagonal_kld, gaussian_log_likelihood, reparametrise
+from frugalvae.errors import check_choice, check_number
 from frugalvae.networks import MLP
 from frugalvae.progress import track
 
+DRAWS = 256  # samples of a class from which statistics are estimated
 LOG_SIGMA_RANGE = (-7.0, 4.0)  # keeps exp() finite whatever the encoder says early on
 
 
@@ -57,6 +59,13 @@ class Training:
     warm_up: float
     likelihood_std: float
     relative: bool
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "max_steps"):
+            check_number(name, getattr(self, name), 1, whole=True)
+        check_number("warm_up", self.warm_up, 0, 1)
+        check_number("likelihood_std", self.likelihood_std, 1e-12)
+        check_choice("relative", self.relative, (True, False))
 
     def epochs_for(self, count: int) -> int:
         """Epochs for a task of ``count`` samples."""
@@ -104,15 +113,20 @@ def train_vae(
         Called around the optimiser's step, to keep updates where they belong.
     """
     epochs = training.epochs_for(len(data))
-    steps = epochs * batch_count(len(data), training.batch_size)
+    steps = min(epochs * batch_count(len(data), training.batch_size), training.max_steps)
     groups = [group for group in parameter_groups if group["params"]]
     optimiser = torch.optim.Adam(groups, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, [group["lr"] for group in groups], total_steps=steps + 1, pct_start=0.1
+        optimiser,
+        [group["lr"] for group in groups],
+        total_steps=steps + 1,
+        pct_start=max(0.1, 2 / (steps + 1)),  # at least one step up, or it divides by zero
     )
     step = 0
     for _ in track(range(epochs), "training the VAE"):
         for chosen in batches(len(data), training.batch_size, rng):
+            if step == steps:  # one epoch alone may be longer
+                break
             step += 1
             optimiser.zero_grad(set_to_none=True)
             loss = -bound(encoder, decoder, data[chosen], training, step / steps, rng).mean()
@@ -121,6 +135,7 @@ def train_vae(
             optimiser.step()
             after_step()
             schedule.step()
+    optimiser.zero_grad(set_to_none=True)  # or copies of the memory would carry gradients
 
 
 def bound(

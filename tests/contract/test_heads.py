@@ -8,12 +8,13 @@ import json
 import pytest
 import torch
 
+from frugalvae import heads
 from frugalvae.heads import HEADS, make_head
 from frugalvae.heads.base import Head
 from frugalvae.memories.store_all import StoreAllMemory
 from frugalvae.registry import settings_of
 from frugalvae.tasks import Replay, Task
-from tests.conftest import blobs
+from tests.conftest import blobs, parts_of
 
 
 @pytest.fixture(params=list(HEADS))
@@ -33,6 +34,10 @@ def teach(head: Head, *tasks: Task, seed: int = 0) -> Head:
 
 def predict(head: Head, features: torch.Tensor) -> list[int]:
     return [head.classes[column] for column in head.logits(features).argmax(dim=1).tolist()]
+
+
+def test_every_head_class_of_the_package_has_a_name() -> None:
+    assert parts_of(heads, "Head") == {type(make_head(name)).__name__ for name in HEADS}
 
 
 def test_separable_classes_are_told_apart(head: Head) -> None:

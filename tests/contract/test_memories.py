@@ -6,17 +6,17 @@ import copy
 import inspect
 import json
 import warnings
-from importlib import import_module
 from typing import Any
 
 import pytest
 import torch
 
+from frugalvae import memories
 from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.memories.base import Memory
 from frugalvae.registry import settings_of
 from frugalvae.tasks import Task
-from tests.conftest import SMALL, blobs
+from tests.conftest import SMALL, blobs, parts_of
 
 GENERATIVE = [name for name in MEMORIES if name != "none"]
 
@@ -66,14 +66,7 @@ def generative(request: pytest.FixtureRequest) -> Memory:
 
 
 def test_every_memory_class_of_the_package_has_a_name() -> None:
-    modules = ("vae", "class_vae", "gaussian", "mixture", "store_all")
-    defined = {
-        cls.__name__
-        for module in modules
-        for _, cls in inspect.getmembers(import_module(f"frugalvae.memories.{module}"))
-        if inspect.isclass(cls) and cls.__name__.endswith("Memory")
-    }
-    assert defined == {type(make_memory(name)).__name__ for name in MEMORIES}
+    assert parts_of(memories, "Memory") == {type(make_memory(name)).__name__ for name in MEMORIES}
 
 
 def test_classes_come_in_the_order_of_learning(memory: Memory, rng: torch.Generator) -> None:

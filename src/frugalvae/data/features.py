@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from frugalvae.errors import FeatureFileError
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
+HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Features:
         out = np.zeros(len(self.y_train), bool)
         for label in self.classes:
             rows = rng.permutation(np.flatnonzero(self.y_train == label))
-            out[rows[: round(part * len(rows))]] = True
+            count = min(max(round(part * len(rows)), 1), len(rows) - 1)  # some on either side
+            out[rows[:count]] = True
         return Features(
             f"{self.name} (held out)",
             self.x_train[~out],
@@ -69,15 +71,16 @@ def load_features(path: str | Path) -> Features:
     ``class_names`` (one string a class) and ``text`` (one row a class).
     """
     path = Path(path)
+    if not path.exists():
+        raise FeatureFileError(f"{path}: there is no such file; check the path")
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no zip archive")
+        with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except FileNotFoundError:
-        raise FeatureFileError(f"{path}: there is no such file") from None
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a damaged archive fails in zlib, tokenize and elsewhere
         raise FeatureFileError(
-            f"{path}: not a readable .npz file of plain arrays ({error}); make one with "
-            f"numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
+            f"{path}: not a readable .npz file of plain arrays ({error}); {HOW}"
         ) from error
     _check(path, arrays)
     labels, names = {}, arrays.get("class_names")
@@ -103,8 +106,8 @@ def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
         x, y = arrays.get(f"x_{split}"), arrays.get(f"y_{split}")
         if x is not None and (x.ndim != 2 or x.dtype.kind != "f" or not x.size):
             wrong.append(f"x_{split} is {_describe(x)}, expected floats of shape (n, d)")
-        elif x is not None and not np.isfinite(x).all():
-            wrong.append(f"x_{split} holds NaN or infinite values")
+        elif x is not None and not (np.abs(x) <= np.finfo(np.float32).max).all():
+            wrong.append(f"x_{split} holds NaN or infinite values, or larger than float32 can hold")
         if y is not None and (y.ndim != 1 or y.dtype.kind not in "iu"):
             wrong.append(f"y_{split} is {_describe(y)}, expected integers of shape (n,)")
         elif x is not None and y is not None and len(x) != len(y):
@@ -112,7 +115,7 @@ def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     if not wrong:
         wrong += _check_together(arrays)
     if wrong:
-        raise FeatureFileError(f"{path}: " + "; ".join(wrong))
+        raise FeatureFileError(f"{path}: {'; '.join(wrong)}; {HOW}")
 
 
 def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
@@ -124,11 +127,16 @@ def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
     if len(unknown):
         wrong.append(f"y_test has classes that y_train lacks: {unknown[:5].tolist()}")
     numbers = np.concatenate([arrays["y_train"], arrays["y_test"]])
-    for key, kinds in (("class_names", "US"), ("text", "f")):
+    for key, kind, ndim in (("class_names", "U", 1), ("text", "f", 2)):
         if key not in arrays:
             continue
-        if arrays[key].dtype.kind not in kinds:
-            wrong.append(f"{key} is {_describe(arrays[key])}")
+        if arrays[key].dtype.kind != kind or arrays[key].ndim != ndim:
+            shape = "strings of shape (k,)" if kind == "U" else "floats of shape (k, d)"
+            wrong.append(f"{key} is {_describe(arrays[key])}, expected {shape}")
+        elif key == "class_names" and len(np.unique(arrays[key])) < len(arrays[key]):
+            wrong.append("class_names holds a name twice, which would make one class of two")
+        elif key == "text" and arrays[key].shape[1] != train:
+            wrong.append(f"text has {arrays[key].shape[1]} columns but x_train has {train}")
         elif numbers.min() < 0 or numbers.max() >= len(arrays[key]):
             wrong.append(f"{key} has {len(arrays[key])} entries, labels go to {numbers.max()}")
     return wrong

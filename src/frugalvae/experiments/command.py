@@ -29,16 +29,19 @@ def run_features(
     quiet: bool,
 ) -> Record:
     """Stream the file, show how it goes, and write the record."""
-    output = output or Path(f"{path.stem}-{memory}-{head}-seed{seed}.json")
-    check_place(output)
-    features = load_features(path)
-    if held_out is not None:
-        features = features.held_out(held_out, seed=0)
     classifier = FrugalClassifier(
         make_memory(memory, **settings["memory"]),
         make_head(head, **settings["head"]),
         random_state=seed,
     )
+    changed = [
+        f"{part}.{key}={value}" for part in settings for key, value in settings[part].items()
+    ]
+    output = output or Path("-".join([path.stem, memory, head, *changed, f"seed{seed}.json"]))
+    check_place(output)
+    features = load_features(path)
+    if held_out is not None:
+        features = features.held_out(held_out, seed=0)
     display = Display(quiet)
     count = tasks if isinstance(tasks, int) else len(tasks)
     train, test = len(features.x_train), len(features.x_test)
@@ -85,7 +88,7 @@ def describe_task(classifier: FrugalClassifier, record: Record) -> str:
 def summary(record: Record) -> list[list[str]]:
     """What a person wants to know of a run."""
     seconds = sum(sum(task.values()) for task in record.seconds)
-    return [
+    rows = [
         ["final average accuracy", f"{record.metrics['final_average_accuracy']:.2%}"],
         ["average incremental accuracy", f"{record.metrics['average_incremental_accuracy']:.2%}"],
         ["forgetting", f"{record.metrics['forgetting']:.2%}"],
@@ -95,3 +98,10 @@ def summary(record: Record) -> list[list[str]]:
         ["bytes", f"{record.memory['bytes']:,}"],
         ["seconds", f"{seconds:.1f}"],
     ]
+    last = [state for state in record.layers if state["task"] == len(record.tasks)]
+    if last:
+        tightest = min(last, key=lambda state: state["rank"] / state["size"])
+        free = f"{tightest['rank']} of {tightest['size']}, in layer {tightest['layer']}"
+        rows.append(["fewest free directions", free])
+        rows.append(["largest R", f"{max(state['proportion'] for state in last):.1e}"])
+    return rows

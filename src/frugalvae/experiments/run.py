@@ -95,7 +95,7 @@ def run_stream(
         classifier.partial_fit(features.x_train[rows], features.y_train[rows], text=features.text)
         learned = time.perf_counter()
         seen = np.isin(features.y_test, np.concatenate(parts[: number + 1]))
-        prediction = classifier.predict(features.x_test[seen])
+        prediction = classifier.predict(features.x_test[seen]) if seen.any() else seen[:0]
         record.seconds.append(
             {"learn": learned - started, "predict": time.perf_counter() - learned}
         )
@@ -109,13 +109,7 @@ def run_stream(
     record.metrics = scores(record.accuracy, counts)
     record.layers = [asdict(state) for state in getattr(classifier.memory_, "layers_", [])]
     record.priors = [asdict(prior) for prior in getattr(classifier.memory_, "priors_", [])]
-    report = classifier.memory_report()
-    record.memory = {
-        "components": [asdict(part) for part in report.components],
-        "paper": report.paper,
-        "stored": report.stored,
-        "bytes": report.bytes,
-    }
+    record.memory = classifier.memory_report().to_json()
     return record
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.accounting import Component, component, triangle
+from frugalvae.errors import InputError, check_number
 from frugalvae.symmetric import add_ridge, pack
 from frugalvae.tasks import Replay, Task
 
@@ -57,6 +58,9 @@ class RidgeHead:
     """
 
     def __init__(self, *, samples: int = 512, penalty: float = 1e-2, scale: float = 20.0) -> None:
+        check_number("samples", samples, 1, whole=True)
+        check_number("penalty", penalty, 1e-12)
+        check_number("scale", scale, 1e-12)
         self.samples = samples
         self.penalty = penalty
         self.scale = scale
@@ -113,6 +117,7 @@ class StreamingLDAHead:
     """
 
     def __init__(self, *, shrinkage: float = 0.05) -> None:
+        check_number("shrinkage", shrinkage, 0)
         self.shrinkage = shrinkage
         self.means_: dict[int, Tensor] = {}
         self.scatter_: Tensor | None = None
@@ -193,6 +198,12 @@ class RanPACHead:
         penalties: Sequence[float] = (1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7),
         scale: float = 20.0,
     ) -> None:
+        check_number("width", width, 1, whole=True)
+        check_number("scale", scale, 1e-12)
+        if isinstance(penalties, str) or not penalties:
+            raise InputError(f"penalties is {penalties!r}; expected numbers, such as (0.1, 1, 10)")
+        for penalty in penalties:
+            check_number("penalties", penalty, 1e-12)
         self.width = width
         self.penalties = penalties
         self.scale = scale
@@ -229,7 +240,7 @@ class RanPACHead:
         self.targets_ += hidden[held_out].T @ one_hot[held_out]
         while (weights := self._solve(penalty)) is None:
             penalty *= 10
-        self.weights_ = weights
+        self.weights_, self.penalty_ = weights, penalty
 
     def _best_penalty(self, hidden: Tensor, one_hot: Tensor) -> float:
         """The penalty with the smallest error on samples that are not in the sums."""
@@ -261,11 +272,13 @@ class RanPACHead:
 
     def tensors(self) -> dict[str, Tensor]:
         """The two sums; the projection comes back from its seed, the weights from the sums."""
-        return {"gram": pack(self.gram_), "targets": self.targets_}
+        again = torch.tensor([self.seed_, self.penalty_], dtype=torch.float64)
+        return {"gram": pack(self.gram_), "targets": self.targets_, "seed and penalty": again}
 
     def components(self) -> list[Component]:
         """A symmetric matrix of which half is kept, and one column a class."""
         return [
             component("head: gram", self.width**2, triangle(self.width)),
             component("head: targets", self.targets_.numel()),
+            component("head: seed and penalty", 0, 2, width=8),
         ]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from frugalvae.accounting import Component, component
 from frugalvae.equations import cosine_logits, unit
-from frugalvae.errors import InputError, check_choice
+from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.progress import track
 from frugalvae.tasks import Replay, Task
 from frugalvae.training import batches
@@ -54,6 +54,12 @@ class CosineHead:
         temperature: float = 0.05,
     ) -> None:
         check_choice("start", start, ("means", "text"))
+        check_choice("resample", resample, (True, False))
+        check_number("epochs", epochs, 0, whole=True)
+        check_number("samples", samples, 1, whole=True)
+        check_number("batch_size", batch_size, 1, whole=True)
+        check_number("learning_rate", learning_rate, 1e-12)
+        check_number("temperature", temperature, 1e-6)
         self.start = start
         self.epochs = epochs
         self.samples = samples

@@ -9,11 +9,12 @@ from torch import Tensor
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.errors import check_choice, check_number
 from frugalvae.networks import MLP
 from frugalvae.normalise import make_normaliser, stack
 from frugalvae.progress import track
 from frugalvae.tasks import Task
-from frugalvae.training import Batch, Training, missing_spread, train_vae
+from frugalvae.training import DRAWS, Batch, Training, missing_spread, train_vae
 
 
 class ClassVAEMemory:
@@ -49,6 +50,12 @@ class ClassVAEMemory:
         likelihood_std: float = 1.0,
         noise: float | Literal["match"] = "match",
     ) -> None:
+        check_choice("classwise", classwise, (True, False))
+        for name, size in (("hidden", hidden), ("latent", latent)):
+            check_number(name, size, 1, whole=True)
+        check_number("learning_rate", learning_rate, 1e-12)
+        if noise != "match":
+            check_number("noise", noise, 0)
         self.classwise = classwise
         self.hidden = hidden
         self.latent = latent
@@ -77,7 +84,7 @@ class ClassVAEMemory:
             groups = [{"params": parameters, "lr": self.learning_rate}]
             train_vae(encoder, decoder, data, groups, self.training, rng)
             self.decoders_[label] = decoder
-            self.noise_[label] = missing_spread(x, self._decode(label, 256, rng), self.noise)
+            self.noise_[label] = missing_spread(x, self._decode(label, DRAWS, rng), self.noise)
 
     def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
         """Decode draws from N(0, I) with the class's own decoder."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.errors import check_number
 from frugalvae.progress import track
 from frugalvae.tasks import Task
 
@@ -40,6 +41,8 @@ class MixtureMemory:
     """
 
     def __init__(self, parts: int = 5, *, regularisation: float = 1e-6) -> None:
+        check_number("parts", parts, 1, whole=True)
+        check_number("regularisation", regularisation, 0)
         self.parts = parts
         self.regularisation = regularisation
         self.mixtures_: dict[int, Mixture] = {}

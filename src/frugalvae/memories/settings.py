@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from frugalvae.errors import check_choice
+from frugalvae.errors import check_choice, check_number
 from frugalvae.memories.decoder import Projection, Update
 from frugalvae.priors import Prior, make_prior
 from frugalvae.training import Training
@@ -93,6 +93,20 @@ class VAESettings:
         check_choice("inputs", self.inputs, get_args(Source))
         check_choice("projection", self.projection, get_args(Projection))
         check_choice("on_saturation", self.on_saturation, ("warn", "fresh"))
+        _ = self.training  # checks its own
+        for name in ("classwise", "dynamic"):
+            check_choice(name, getattr(self, name), (True, False))
+        for name, least in (("hidden", 1), ("latent", 1), ("embedding", 0)):
+            check_number(name, getattr(self, name), least, whole=True)
+        for name in ("learning_rate", "later_learning_rate"):
+            check_number(name, getattr(self, name), 1e-12)
+        check_number("ratio", self.ratio, 1)
+        for name in ("saturation", "min_free"):
+            check_number(name, getattr(self, name), 0, 1)
+        if self.noise != "match":
+            check_number("noise", self.noise, 0)
+        if self.max_proportion is not None:
+            check_number("max_proportion", self.max_proportion, 0, 1)
 
     @property
     def training(self) -> Training:

@@ -24,9 +24,7 @@ from frugalvae.nullspace import NullSpace
 from frugalvae.priors import SinglePrior, make_prior
 from frugalvae.symmetric import pack
 from frugalvae.tasks import Task
-from frugalvae.training import Batch, encode, missing_spread, train_vae
-
-DRAWS = 256  # samples of a class from which statistics are estimated
+from frugalvae.training import DRAWS, Batch, encode, missing_spread, train_vae
 
 
 class VAEMemory:
@@ -150,7 +148,7 @@ class VAEMemory:
         latent_means = torch.stack([mu[task.labels == y].mean(dim=0) for y in task.classes])
         fixed = torch.stack(old) if old else latent_means[:0]
         placement = self.prior.place(latent_means, fixed, rng)
-        self.means_ |= dict(zip(task.classes, placement.means, strict=True))
+        self.means_ |= dict(zip(task.classes, map(torch.clone, placement.means), strict=True))
         self.priors_.append(prior_state(len(self.priors_) + 1, placement, stack(self.means_)))
 
     def _train(self, encoder: MLP, decoder: Decoder, data: Batch, rng: torch.Generator) -> None:
@@ -209,8 +207,9 @@ class VAEMemory:
     def _record(self, decoder: Decoder) -> None:
         spaces = self._null_spaces(decoder)
         self.layers_ += layer_states(len(self.priors_), len(self.decoders_), spaces)
-        for state in self.saturated_:
-            state.warn()
+        if self.settings.on_saturation == "warn":
+            for state in self.saturated_:
+                state.warn()
 
     @property
     def saturated_(self) -> list[LayerState]:
