@@ -30,6 +30,7 @@ from frugalvae.data.features import load_features
 from frugalvae.experiments.run import run_stream
 from frugalvae.memories.settings import VAESettings
 from frugalvae.memories.vae import VAEMemory
+from frugalvae.priors import make_prior
 from frugalvae.tasks import Replay, Task
 from frugalvae.training import Batch, bound
 
@@ -151,9 +152,10 @@ def growth() -> None:
     print(f"{'known':>6} {'memory, s':>10} {'head, s':>9}")
     for known in (10, 100, 1000):
         rng = torch.Generator().manual_seed(0)
-        memory, head = VAEMemory(epochs=1, latent=2048), make_head("cosine")
+        memory, head = VAEMemory(epochs=1, latent=1024, prior="normal"), make_head("cosine")
         memory.learn(simulated(features.x_train, features.y_train, range(known)), rng)
-        memory.settings = VAESettings(latent=2048)  # the task to be timed is trained in full
+        memory.settings = VAESettings(latent=1024)  # the task to be timed is learned in full
+        memory.prior = make_prior("fpi")
         task = simulated(features.x_train, features.y_train, range(known, known + 10))
         started = time.perf_counter()
         memory.learn(task, rng)
