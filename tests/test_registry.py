@@ -35,12 +35,15 @@ def test_part_is_made_with_its_own_settings() -> None:
     assert PARTS.make("half", {"numerator": 3}) == Fraction(3, 2)
 
 
-def test_given_settings_go_over_its_own() -> None:
-    assert PARTS.make("half", {"numerator": 3, "denominator": 4}) == Fraction(3, 4)
+def test_what_makes_a_part_what_it_is_cannot_be_changed() -> None:
+    """Or a full Gaussian would go by the name of a diagonal one."""
+    assert PARTS.make("half", {"numerator": 3, "denominator": 2}) == Fraction(3, 2)
+    with pytest.raises(InputError, match="'half' is made by denominator=2, .* be changed to 4"):
+        PARTS.make("half", {"numerator": 3, "denominator": 4})
 
 
 def test_making_a_part_does_not_change_what_the_next_one_gets() -> None:
-    PARTS.make("half", {"numerator": 3, "denominator": 4})
+    PARTS.make("half", {"numerator": 3})
     assert PARTS["half"] == {"denominator": 2}
 
 

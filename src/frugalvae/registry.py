@@ -47,7 +47,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         self._entries = entries
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
-        """The part of that name; ``settings`` go over its own."""
+        """The part of that name, with settings beside those that make it what it is."""
         preset = self[name]
         module, attribute = self._entries[name][0].split(":")
         part = getattr(import_module(module), attribute)
