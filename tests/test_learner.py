@@ -173,7 +173,7 @@ def test_a_head_can_start_from_text_features() -> None:
             np.full((2, 8), np.nan),
             ["a", "b"],
             InputError,
-            "16 values that are NaN .* row 0, column 0",
+            "NaN or infinity .* in 16 of 16 places, the first in row 0, column 0",
         ),
         (np.full((2, 8), np.inf), ["a", "b"], InputError, "NaN or infinity"),
         (np.zeros((2, 7)), ["a", "b"], ValueError, "7 features, but .* expecting 8"),
@@ -249,7 +249,7 @@ def test_unknown_classes_are_named_with_a_suggestion(taught: FrugalClassifier) -
         UnknownClassError, match="'class 11' was never taught. Did you mean 'class 1'"
     ):
         taught.sample("class 11", 3)
-    with pytest.raises(InputError, match="n_samples is 0; expected a whole number from 1"):
+    with pytest.raises(InputError, match="n_samples is 0; expected a whole number, at least 1"):
         taught.sample("class 1", 0)
 
 

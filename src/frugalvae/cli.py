@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
         type=task_sizes,
         default=10,
         metavar="N or N,N,...",
-        help="number of tasks, or the size of each (default: 10)",
+        help="number of tasks, or the size of each (default: 10); the seed decides which classes",
     )
     run.add_argument(
         "--memory",

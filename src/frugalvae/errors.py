@@ -71,14 +71,13 @@ def check_number(
     >>> check_number("epochs", "abc", 1, whole=True)
     Traceback (most recent call last):
     ...
-    frugalvae.errors.InputError: epochs is 'abc'; expected a whole number from 1 to inf
+    frugalvae.errors.InputError: epochs is 'abc'; expected a whole number, at least 1
     """
     kind = numbers.Integral if whole else numbers.Real
     fits = isinstance(value, kind) and not isinstance(value, bool)
     if not fits or not least <= value <= most:  # type: ignore[operator]
-        raise InputError(
-            f"{name} is {value!r}; expected a {'whole ' * whole}number from {least} to {most}"
-        )
+        bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise InputError(f"{name} is {value!r}; expected a {'whole ' * whole}number, {bounds}")
 
 
 def suggestion(name: object, known: Iterable[object]) -> str:

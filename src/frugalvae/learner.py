@@ -223,12 +223,12 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
             )
         except ValueError as error:
-            raise InputError(f"{error} {EXPECTED}") from error
+            raise InputError(f"{error}. {EXPECTED}") from error
         try:
             labels = column_or_1d(labels, warn=True)
             check_classification_targets(labels)
         except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
-            raise InputError(f"{error} {EXPECTED}") from error
+            raise InputError(f"{error}. {EXPECTED}") from error
         return _finite(features), labels
 
     def _check_new(self, new: NDArray[Any], known: NDArray[Any]) -> None:
@@ -312,8 +312,8 @@ def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise InputError(
-            f"X contains {wrong.sum()} values that are NaN or infinity (inf), the first in row "
-            f"{row}, column {column}; remove those rows or mend the features"
+            f"X holds NaN or infinity (inf) in {wrong.sum()} of {wrong.size} places, the first in "
+            f"row {row}, column {column}; remove those rows or mend the features"
         )
     return features
 
