@@ -46,7 +46,7 @@ class Training:
         No task takes more optimiser steps than this, whatever its epochs ask for.
     warm_up
         Part of the steps over which the divergence's weight grows from 0 to 1.
-        Without it, a decoder that has learned nothing yet makes the encoder give up.
+        Without it, a decoder that has learned nothing yet may make the encoder give up.
     likelihood_std
         Standard deviation of the likelihood around what is decoded.
     relative
