@@ -165,7 +165,7 @@ def test_looser_tolerance_stops_earlier() -> None:
 
 def test_undamped_iteration_of_two_coincident_classes_never_settles() -> None:
     """Each distance d is followed by 2 lambda / d, and that by d again."""
-    placement = place(FixedPointPrior(damping=1.0, max_iterations=50), zeros(2, 3))
+    placement = place(FixedPointPrior(damping=1.0, history=0, max_iterations=50), zeros(2, 3))
     assert not placement.converged
     assert placement.iterations == 50
 

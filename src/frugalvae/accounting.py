@@ -188,6 +188,14 @@ def store_all(dim: int, samples: int) -> list[Component]:
     return [component("features", samples * dim)]
 
 
+def fetril(dim: int, classes: int, last_samples: int) -> list[Component]:
+    """A mean per class, and the features of the last task, which FeTrIL does not count."""
+    return [
+        component("class means", classes * dim),
+        component("features of the last task", 0, last_samples * dim),
+    ]
+
+
 def layer_sizes(sizes: Sequence[int], embedding: int = 0) -> list[tuple[int, int]]:
     """Inputs and outputs of each layer, inputs widened by the class embedding.
 

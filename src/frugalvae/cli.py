@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the return value is the process's exit code."""
     options = parser().parse_args(arguments)
     try:
-        options.run(options)
+        code = options.run(options)
         sys.stdout.flush()
     except FrugalError as error:
         print(f"frugalvae: {error}", file=sys.stderr)
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("frugalvae: interrupted; nothing was written", file=sys.stderr)
         return 130
-    return 0
+    return int(code or 0)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -111,6 +111,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
     run.set_defaults(run=run_features)
 
+    bench = verbs.add_parser("bench", help="tables and figures: run what is missing of them")
+    add_bench_run(bench.add_subparsers(required=True, metavar="COMMAND"))
+
     memory = verbs.add_parser("memory", help="what a variant costs, before you train it")
     memory.add_argument("--variant", required=True, metavar="NAME", help=", ".join(MEMORIES))
     memory.add_argument("--classes", type=positive, required=True, metavar="N")
@@ -122,6 +125,84 @@ def parser() -> argparse.ArgumentParser:
     memory.add_argument("--json", action="store_true", help="for scripts")
     memory.set_defaults(run=run_memory)
     return top
+
+
+def add_bench_run(verbs: Any) -> None:
+    """The options of ``frugalvae bench run``."""
+    run = verbs.add_parser(
+        "run",
+        help="run what is missing of some tables",
+        description="Run what is missing of the tables and figures that TOML files describe. "
+        "Every run is written as it ends; after a kill, the same command goes on.",
+    )
+    run.add_argument("experiments", type=Path, nargs="+", metavar="FILE.toml")
+    run.add_argument(
+        "--data",
+        action="append",
+        default=[],
+        metavar="NAME[=FILE]",
+        help="data to run on: features (.npz), or images for tables that train their encoder; "
+        "by default the experiment's own, from the folder FRUGALVAE_DATA",
+    )
+    run.add_argument(
+        "--seeds", type=seed, nargs="+", metavar="N", help="in place of the experiment's own"
+    )
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="PART.NAME=VALUE",
+        help="a setting for all rows, such as memory.max_steps=20",
+    )
+    run.add_argument(
+        "-o",
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="FOLDER",
+        help="where results are kept (default: results)",
+    )
+    run.add_argument(
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes, of one thread each (default: one a core)",
+    )
+    run.add_argument("--ray", action="store_true", help="run on Ray, on this machine")
+    run.add_argument(
+        "--ray-address", metavar="ADDRESS", help="run on an existing Ray cluster, or 'auto'"
+    )
+    run.add_argument(
+        "--gpus", type=float, default=0.0, metavar="N", help="of a GPU for each run on Ray"
+    )
+    run.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    run.set_defaults(run=run_bench)
+
+
+def run_bench(options: argparse.Namespace) -> int:
+    """``frugalvae bench run``: 1 if a run failed."""
+    from frugalvae.experiments.bench import run_grid
+    from frugalvae.experiments.pool import Pool, ProcessPool
+
+    def make_pool() -> Pool:
+        if options.ray or options.ray_address:
+            from frugalvae.experiments.ray_pool import RayPool
+
+            return RayPool(options.ray_address, jobs=options.jobs, gpus=options.gpus)
+        return ProcessPool(options.jobs)
+
+    failed = run_grid(
+        options.experiments,
+        make_pool,
+        data=options.data,
+        seeds=options.seeds,
+        changes=options.set,
+        results=options.results,
+        quiet=options.quiet,
+    )
+    return 1 if failed else 0
 
 
 def run_demo(options: argparse.Namespace) -> None:

@@ -265,9 +265,10 @@ def repulsion(means: Tensor, fixed: Tensor | None = None) -> Tensor:
     A pair that coincides has no direction to repel in and contributes nothing.
     """
     everyone = means if fixed is None else torch.cat([means, fixed])
-    squared = torch.cdist(
-        means, everyone, compute_mode="donot_use_mm_for_euclid_dist"
-    ).square()  # (k, k + old)
+    lengths = means.square().sum(dim=1)[:, None] + everyone.square().sum(dim=1)
+    squared = lengths - 2 * means @ everyone.T  # (k, k + old)
+    row, column = (squared < 1e-3 * lengths).nonzero(as_tuple=True)  # close pairs: exactly
+    squared[row, column] = (means[row] - everyone[column]).square().sum(dim=1)
     apart = squared > torch.finfo(squared.dtype).tiny
     inverse = torch.where(apart, 1 / squared, 0.0)
     return inverse.sum(dim=1, keepdim=True) * means - inverse @ everyone

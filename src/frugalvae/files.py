@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from frugalvae.errors import InputError
+
+_LIST = re.compile(r"\[\s+[^\[\]{}\"]*?\s+\]")  # numbers, true, false and null
 
 
 def check_place(path: str | Path) -> None:
@@ -52,8 +55,9 @@ def write_text(path: str | Path, content: str) -> None:
 
 
 def write_json(path: str | Path, content: dict[str, Any]) -> None:
-    """Like :func:`write_text`, as JSON that a person can read."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    """Like :func:`write_text`, as JSON that a person can read: a list of values is a line."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(path, _LIST.sub(lambda match: " ".join(match[0].split()), text) + "\n")
 
 
 def _umask() -> int:

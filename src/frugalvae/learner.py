@@ -82,6 +82,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     task_of_class_: NDArray[np.int64]
     n_tasks_: int
+    head_due_: bool
 
     def __init__(
         self,
@@ -113,6 +114,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y: ArrayLike,
         classes: ArrayLike | None = None,
         text: Mapping[Any, ArrayLike] | None = None,
+        *,
+        defer_head: bool = False,
     ) -> FrugalClassifier:
         """Learn new classes. If anything goes wrong, the classifier stays as it was.
 
@@ -124,16 +127,24 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Ignored: scikit-learn passes all classes here, we need not know them.
         text
             Text feature of each new class, for heads that start from them.
+        defer_head
+            Leave a head that is fitted on replay as it is, which saves most of the time
+            where nothing is predicted between tasks. :meth:`fit_head` makes up for it, and
+            so does the next call that does not defer: the outcome is the same.
         """
         before = vars(self).copy()
         try:
-            return self._learn(X, y, text)
+            return self._learn(X, y, text, defer_head)
         except BaseException:  # whatever it was, Ctrl-C included: as if nothing had been asked
             self.__dict__ = before
             raise
 
     def _learn(
-        self, X: ArrayLike, y: ArrayLike, text: Mapping[Any, ArrayLike] | None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        text: Mapping[Any, ArrayLike] | None,
+        defer_head: bool,
     ) -> FrugalClassifier:
         first = not hasattr(self, "classes_")
         features, labels = self._check_samples(X, y, first)
@@ -149,20 +160,33 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         memory, head = self._parts(first)
         tasks = 0 if first else self.n_tasks_
-        rng = self._generator("learn", tasks)
-        memory.learn(task, rng)  # Algorithm 1: place Gaussians, train, update null spaces
-        head.learn(task, Replay(memory, rng))  # Algorithm 1: adapt the classifier on replay
-        _check_learned(memory, head)
+        memory.learn(task, self._generator("learn", tasks))  # Algorithm 1: Gaussians, training
+        defer_head = defer_head and not head.needs_every_task
+        if not defer_head:
+            head.learn(task, self._replay(memory, tasks))  # Algorithm 1: adapt the classifier
+        _check_learned(memory, *([] if defer_head else [head]))
 
         if first:
             self.n_features_in_ = features.shape[1]
             self.device_ = str(self._device())
-        self.memory_, self.head_ = memory, head
+        self.memory_, self.head_, self.head_due_ = memory, head, defer_head
         self.classes_ = np.concatenate([known, new])
         before = np.empty(0, int) if first else self.task_of_class_
         self.task_of_class_ = np.concatenate([before, np.full(len(new), tasks)])
         self.n_tasks_ = tasks + 1
         logger.info("task %d: %d new classes, %d in all", tasks, len(new), len(self.classes_))
+        return self
+
+    def fit_head(self) -> FrugalClassifier:
+        """Fit the head that :meth:`partial_fit` deferred; nothing happens if none is due."""
+        check_is_fitted(self)
+        if self.head_due_:
+            head = copy.deepcopy(self.head_)
+            head.learn(
+                Task.empty(self.n_features_in_), self._replay(self.memory_, self.n_tasks_ - 1)
+            )
+            _check_learned(head)
+            self.head_, self.head_due_ = head, False
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -198,14 +222,14 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
-        check_is_fitted(self)
+        self._check_head()
         name = getattr(self.memory_, "name", type(self.memory_).__name__)
         parts = self.memory_.components() + self.head_.components()
         return MemoryReport(name, len(self.classes_), self.n_tasks_, tuple(parts))
 
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores in float64: a row's result does not depend on the rows beside it."""
-        check_is_fitted(self)
+        self._check_head()
         features = _finite(
             validate_data(self, X, dtype=np.float32, reset=False, ensure_all_finite=False)
         )
@@ -214,6 +238,14 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.head_.logits(torch.as_tensor(x, device=self._device()).double()) for x in blocks
         ]
         return torch.cat(logits).cpu().numpy()
+
+    def _check_head(self) -> None:
+        check_is_fitted(self)
+        if self.head_due_:
+            raise InputError(
+                "the head was not fitted after the last task, which was taught with "
+                "defer_head=True; call fit_head() first"
+            )
 
     def _check_samples(
         self, X: ArrayLike, y: ArrayLike, first: bool
@@ -298,6 +330,10 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"device is {name!r}, which cannot be used here ({error}); try device='cpu'"
             ) from error
 
+    def _replay(self, memory: Memory, task: int) -> Replay:
+        """Replay with draws of its own: the same whether the head was deferred or not."""
+        return Replay(memory, self._generator("head", task))
+
     def _generator(self, purpose: str, number: int, seed: int | None = None) -> torch.Generator:
         """A stream of its own for each task and class: no draw depends on earlier calls."""
         base = self.random_state if seed is None else seed
@@ -323,8 +359,8 @@ def _kind(labels: NDArray[Any]) -> str:
     return {"b": "truth", "i": "whole", "u": "whole", "f": "real"}.get(labels.dtype.kind, "name")
 
 
-def _check_learned(memory: Memory, head: Head) -> None:
-    for part in (memory, head):
+def _check_learned(*parts: Memory | Head) -> None:
+    for part in parts:
         for name, kept in part.tensors().items():
             if not kept.isfinite().all():
                 raise InputError(

@@ -93,3 +93,21 @@ def _matrix(values: ArrayLike) -> Matrix:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"expected a square matrix task x task, got shape {matrix.shape}")
     return matrix
+
+
+def confusion(
+    truth: NDArray[Any], prediction: NDArray[Any], classes: NDArray[Any]
+) -> NDArray[np.int64]:
+    """How many samples of each class (rows) were taken for each class (columns).
+
+    >>> confusion(np.array(["a", "b"]), np.array(["b", "b"]), np.array(["b", "a"]))
+    array([[1, 0],
+           [1, 0]])
+    """
+    order = np.argsort(classes)
+    row, column = (
+        order[np.searchsorted(classes, labels, sorter=order)] for labels in (truth, prediction)
+    )
+    counts = np.zeros((len(classes), len(classes)), np.int64)
+    np.add.at(counts, (row, column), 1)
+    return counts

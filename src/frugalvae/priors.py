@@ -53,8 +53,9 @@ class FixedPointPrior:
     """Eq. 5: mean latents, pushed apart until attraction and repulsion balance.
 
     Undamped, the iteration is nearly a 2-cycle; each step here goes only part
-    of the way (``damping``). Coincident means have no direction to part in, so
-    they are first moved by a tiny random vector.
+    of the way (``damping``). Once under way, it is accelerated (Anderson's method),
+    which leads to the same fixed point in a tenth of the steps. Coincident means have
+    no direction to part in, so they are first moved by a tiny random vector.
 
     Parameters
     ----------
@@ -67,6 +68,8 @@ class FixedPointPrior:
         ``"nothing"``: Eq. 5 as written, which drives 100 classes out to radius 200.
     damping
         Part of each step that is taken.
+    history
+        How many earlier steps the acceleration looks back on; 0 for none.
     tolerance, max_iterations
         Stop when the means change by less than this, relatively; or give up.
 
@@ -84,6 +87,7 @@ class FixedPointPrior:
     weight: float = 900.0
     divide_by: Divisor = "others"
     damping: float = 0.5
+    history: int = 8
     tolerance: float = 1e-5
     max_iterations: int = 3000
 
@@ -95,10 +99,11 @@ class FixedPointPrior:
         target, old = latent_means.double(), fixed.double()
         weight = self._weight(len(target) + len(old))
         means = target + 1e-3 * torch.empty_like(target).normal_(generator=rng)
+        stepping = Anderson(self.damping, self.history)
         iterations, residual = 0, float("inf")
         while residual >= self.tolerance and iterations < self.max_iterations:
             change = fixed_point_step(target, means, weight, old) - means
-            means = means + self.damping * change
+            means = stepping.next(means, change)
             residual = float(change.norm() / means.norm().clamp(min=1e-12))
             iterations += 1
         return Placement(
@@ -109,6 +114,43 @@ class FixedPointPrior:
         if self.divide_by == "pairs":
             return pair_weight(self.weight, classes)
         return self.weight / max(classes - 1, 1) if self.divide_by == "others" else self.weight
+
+
+class Anderson:
+    """Anderson's acceleration of a damped fixed-point iteration.
+
+    It combines the last steps so that their combined residual is least. The first steps,
+    and those after a residual that grew, are plain.
+    """
+
+    first_plain_steps = 20
+
+    def __init__(self, damping: float, history: int) -> None:
+        self.damping = damping
+        self.history = history
+        self.points: list[Tensor] = []
+        self.changes: list[Tensor] = []
+        self.best = float("inf")
+        self.plain_steps_left = self.first_plain_steps
+
+    def next(self, point: Tensor, change: Tensor) -> Tensor:
+        """Where to go from a point at which the iteration would make this change."""
+        residual = float(change.norm())
+        if residual > 2 * self.best:  # the combination led astray
+            self.points, self.changes, self.plain_steps_left = [], [], self.first_plain_steps
+        self.best = min(self.best, residual) if self.points else residual
+        self.points = [*self.points, point.flatten()][-self.history - 1 :]
+        self.changes = [*self.changes, change.flatten()][-self.history - 1 :]
+        self.plain_steps_left -= 1
+        if self.plain_steps_left >= 0 or not self.history or len(self.points) < 2:
+            return point + self.damping * change
+        steps = torch.stack(self.points, dim=1).diff(dim=1)
+        bends = torch.stack(self.changes, dim=1).diff(dim=1)
+        gram = bends.T @ bends
+        ridge = 1e-10 * gram.diagonal().mean().clamp(min=1e-300) * torch.eye(len(gram)).to(gram)
+        mix = torch.linalg.solve(gram + ridge, bends.T @ change.flatten())
+        correction: Tensor = (steps + self.damping * bends) @ mix
+        return point + self.damping * change - correction.view_as(point)
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """The part of that name, with settings beside those that make it what it is."""
-        preset = self[name]
-        module, attribute = self._entries[name][0].split(":")
-        part = getattr(import_module(module), attribute)
+        preset, part = self[name], self.part(name)
         known = list(inspect.signature(part).parameters)
         for setting in settings:
             if setting not in known:
@@ -67,6 +65,12 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         with contextlib.suppress(AttributeError):
             made.name = name  # what reports call it
         return made
+
+    def part(self, name: str) -> Any:
+        """The class of that name, imported now."""
+        _ = self[name]  # or say which there are
+        module, attribute = self._entries[name][0].split(":")
+        return getattr(import_module(module), attribute)
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         """The settings that make the part of that name."""

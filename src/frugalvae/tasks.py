@@ -39,6 +39,11 @@ class Task:
     labels: Tensor
     text: Mapping[int, Tensor] = field(default_factory=dict)
 
+    @classmethod
+    def empty(cls, dim: int) -> Task:
+        """A task without classes: nothing new."""
+        return cls(torch.empty(0, dim), torch.empty(0, dtype=torch.long))
+
     @property
     def classes(self) -> list[int]:
         """The classes of the task in ascending order."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.errors import FeatureFileError
+from frugalvae.files import write_bytes
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
@@ -47,20 +49,32 @@ class Features:
 
         For choosing settings: the test set is never looked at.
         """
-        rng = np.random.default_rng(seed)
-        out = np.zeros(len(self.y_train), bool)
-        for label in self.classes:
-            rows = rng.permutation(np.flatnonzero(self.y_train == label))
-            count = min(max(round(part * len(rows)), 1), len(rows) - 1)  # some on either side
-            out[rows[:count]] = True
-        return Features(
-            f"{self.name} (held out)",
-            self.x_train[~out],
-            self.y_train[~out],
-            self.x_train[out],
-            self.y_train[out],
-            self.text,
+        out = held_out_rows(self.y_train, part, seed)
+        return replace(
+            self,
+            name=f"{self.name} (held out)",
+            x_train=self.x_train[~out],
+            y_train=self.y_train[~out],
+            x_test=self.x_train[out],
+            y_test=self.y_train[out],
         )
+
+
+def held_out_rows(labels: NDArray[Any], part: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows to hold out: a random part of each class, but never all nor none of it.
+
+    Of a class of one row none is held out.
+
+    >>> held_out_rows(np.array([0, 0, 0, 0, 1]), 0.5, seed=0).tolist()
+    [True, False, True, False, False]
+    """
+    rng = np.random.default_rng(seed)
+    out = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        count = min(max(round(part * len(rows)), 1), len(rows) - 1)  # some on either side
+        out[rows[:count]] = True
+    return out
 
 
 def load_features(path: str | Path) -> Features:
@@ -97,6 +111,26 @@ def load_features(path: str | Path) -> Features:
         labels["test"],
         dict(zip(keys, text.astype(np.float32), strict=True)) if text is not None else None,
     )
+
+
+def write_features(path: str | Path, features: Features) -> None:
+    """Write a feature file: complete, or not at all."""
+    labels = np.concatenate([features.y_train, features.y_test])
+    names, numbers = np.unique(labels, return_inverse=True)
+    named: dict[str, Any] = {"class_names": names} if names.dtype.kind == "U" else {}
+    y_train, y_test = np.split(numbers if named else labels, [len(features.y_train)])
+    if features.text is not None:
+        named["text"] = np.stack([features.text[name] for name in names.tolist()])
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        x_train=features.x_train,
+        y_train=y_train,
+        x_test=features.x_test,
+        y_test=y_test,
+        **named,
+    )
+    write_bytes(path, buffer.getvalue())
 
 
 def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -62,3 +62,25 @@ def equal_sizes(classes: int, tasks: int) -> list[int]:
         return [size] * (tasks - 1) + [last]
     small, larger = divmod(classes, tasks)
     return [small + 1] * larger + [small] * (tasks - larger)
+
+
+def first_then_equal(classes: int, first: int | float, later: int) -> list[int]:
+    """Sizes of a large first task and ``later`` tasks of nearly equal size.
+
+    ``first`` is a number of classes, or a share of them below one. Where fewer classes
+    are left than tasks, every class gets a task of its own.
+
+    >>> first_then_equal(100, 0.5, 5)
+    [50, 10, 10, 10, 10, 10]
+    >>> first_then_equal(10, 4, 60)
+    [4, 1, 1, 1, 1, 1, 1]
+    """
+    count = max(1, round(first * classes)) if isinstance(first, float) else first
+    if not 1 <= count < classes:
+        raise InputError(
+            f"a first task of {first} leaves no class of {classes} for later ones; "
+            f"give a share between 0 and 1, or a number from 1 to {classes - 1}"
+        )
+    rest = classes - count
+    small, larger = divmod(rest, min(later, rest))
+    return [count] + [small + 1] * larger + [small] * (min(later, rest) - larger)

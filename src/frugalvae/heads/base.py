@@ -23,6 +23,14 @@ class Head(Protocol):
         """The class of each column of :meth:`logits`."""
         ...
 
+    @property
+    def needs_every_task(self) -> bool:
+        """Whether :meth:`learn` must see each task, because it keeps something of it.
+
+        A head that is fitted anew on replay may skip tasks and come out the same.
+        """
+        ...
+
     def learn(self, task: Task, replay: Replay) -> None:
         """Take in a task's classes."""
         ...

@@ -31,6 +31,11 @@ class NearestMeanHead:
         """The classes known so far."""
         return list(self.means_)
 
+    @property
+    def needs_every_task(self) -> bool:
+        """It keeps sums of real features."""
+        return True
+
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Keep the mean of each new class."""
         self.means_ |= {label: task.of(label).mean(dim=0) for label in task.classes}
@@ -70,6 +75,11 @@ class RidgeHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return self.classes_
+
+    @property
+    def needs_every_task(self) -> bool:
+        """It is fitted anew on replay."""
+        return False
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Solve for all classes anew."""
@@ -128,6 +138,11 @@ class StreamingLDAHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return list(self.means_)
+
+    @property
+    def needs_every_task(self) -> bool:
+        """It keeps sums of real features."""
+        return True
 
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Add the task's means and scatter."""
@@ -213,6 +228,11 @@ class RanPACHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return self.classes_
+
+    @property
+    def needs_every_task(self) -> bool:
+        """It keeps sums of real features."""
+        return True
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Add the task to the sums, choose a penalty, solve."""

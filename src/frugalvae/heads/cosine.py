@@ -75,6 +75,11 @@ class CosineHead:
         """The classes known so far."""
         return self.classes_
 
+    @property
+    def needs_every_task(self) -> bool:
+        """Only to be told the text features of its classes."""
+        return self.start == "text"
+
     def learn(self, task: Task, replay: Replay) -> None:
         """Fit all class vectors anew on replay of every class."""
         self.classes_ = list(replay.classes)

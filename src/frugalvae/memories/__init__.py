@@ -25,6 +25,7 @@ MEMORIES = Registry(
         "gaussian-shared": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "shared"}),
         "gaussian-full": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "full"}),
         "mixture": ("frugalvae.memories.mixture:MixtureMemory", {}),
+        "fetril": ("frugalvae.memories.fetril:FeTrILMemory", {}),
         "store-all": ("frugalvae.memories.store_all:StoreAllMemory", {}),
         "none": ("frugalvae.memories.store_all:NoMemory", {}),
     },

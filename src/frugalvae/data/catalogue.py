@@ -1,0 +1,85 @@
+"""Data sets that the experiments know by name, and where people get them.
+
+Feature files are looked for in the folder that the environment variable FRUGALVAE_DATA
+names (default: ``data``). Any other data set works just as well: ``--data NAME=FILE``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Known:
+    """What there is to say about a data set.
+
+    Attributes
+    ----------
+    title
+        How people call it.
+    backbone
+        The frozen encoder that made the features; ``None`` for images.
+    file
+        What the file is called in the folder of data.
+    source
+        Where the images come from.
+    """
+
+    title: str
+    backbone: str | None
+    file: str
+    source: str
+
+
+LITE0, B32 = "EfficientNet-Lite0", "CLIP ViT-B/32"
+
+CATALOGUE = {
+    "cub200": Known(
+        "CUB-200",
+        LITE0,
+        "cub200-efficientnet_lite0.npz",
+        "https://www.vision.caltech.edu/datasets/cub_200_2011/",
+    ),
+    "cars196": Known(
+        "Cars-196",
+        B32,
+        "cars196-clip_vit_b32.npz",
+        "https://huggingface.co/datasets/tanganke/stanford_cars",
+    ),
+    "ucf101": Known(
+        "UCF-101", B32, "ucf101-clip_vit_b32.npz", "https://www.crcv.ucf.edu/data/UCF101.php"
+    ),
+    "aircraft100": Known(
+        "Aircraft-100",
+        B32,
+        "aircraft100-clip_vit_b32.npz",
+        "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/",
+    ),
+    "cifar100": Known(
+        "CIFAR-100",
+        LITE0,
+        "cifar100-efficientnet_lite0.npz",
+        "https://www.cs.toronto.edu/~kriz/cifar.html",
+    ),
+    "cifar100-images": Known(
+        "CIFAR-100",
+        None,
+        "cifar-100-python.tar.gz",
+        "https://www.cs.toronto.edu/~kriz/cifar.html",
+    ),
+    "omniglot": Known(
+        "Omniglot",
+        None,
+        "omniglot_small*.zip",
+        "https://github.com/brendenlake/omniglot",
+    ),
+    "digits": Known("Digits", "8 x 8 pixels", "", "comes with scikit-learn"),
+    "digit-images": Known("Digits", None, "", "comes with scikit-learn"),
+}
+
+
+def data_folder() -> Path:
+    """Where feature files and image archives are looked for."""
+    return Path(os.environ.get("FRUGALVAE_DATA", "data"))

@@ -1,0 +1,296 @@
+"""``frugalvae bench run``: what is missing of some tables, run and written as it ends."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from frugalvae.console import GridDisplay
+from frugalvae.data.features import Features, load_features, write_features
+from frugalvae.errors import InputError
+from frugalvae.experiments.cell import Cell
+from frugalvae.experiments.execute import Encoding
+from frugalvae.experiments.inputs import Source, find_data, parse_data
+from frugalvae.experiments.pool import Job, Outcome, Pool
+from frugalvae.experiments.spec import Experiment, Row, read_experiments
+from frugalvae.experiments.store import Results
+
+
+def run_grid(
+    paths: Sequence[Path],
+    make_pool: Callable[[], Pool],
+    *,
+    data: Sequence[str] = (),
+    seeds: Sequence[int] | None = None,
+    changes: Sequence[tuple[str, str, Any]] = (),
+    results: Path = Path("results"),
+    quiet: bool = False,
+) -> int:
+    """Run what is missing; the number of runs that failed.
+
+    Parameters
+    ----------
+    paths
+        Experiments, as TOML files.
+    make_pool
+        Gives what runs them; called when there is something to run.
+    data
+        ``NAME=FILE``, or names of known data sets; by default those that each experiment
+        names, as far as they are there.
+    seeds, changes
+        In place of those in the files.
+    """
+    experiments = read_experiments(paths, changes)
+    if seeds is not None:
+        experiments = [replace(entry, seeds=tuple(seeds)) for entry in experiments]
+    given = parse_data(data)
+    if given:
+        experiments = [replace(entry, data=tuple(given)) for entry in experiments]
+    names = list(dict.fromkeys(name for entry in experiments for name in entry.data))
+    sources, absent = find_data(names, {name: path for name, path in given.items() if path})
+    if given and absent:
+        raise InputError("; ".join(absent.values()))
+    store, display = Results(results), GridDisplay(quiet)
+    for name, reason in absent.items():
+        display.say(f"skipped {name}: {reason}")
+    wanted = grid(experiments, sources)
+    if not wanted:
+        raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
+    store.prepare()
+    for experiment in experiments:
+        remember(store, experiment, sources, command(paths, data, seeds, changes))
+    missing = [cell for cell in wanted if store.load(cell) is None]
+    display.say(
+        f"{len(wanted)} runs: {len(wanted) - len(missing)} done before, {len(missing)} to do"
+    )
+    if not missing:
+        return 0
+    return work(missing, wanted, sources, make_pool(), store, display)
+
+
+def grid(experiments: Sequence[Experiment], sources: Mapping[str, Source]) -> list[Cell]:
+    """Every run that some tables need, once; all rows of the first seed come first."""
+    found: dict[str, Cell] = {}
+    depth = max(len(experiment.seeds) for experiment in experiments)
+    for position in range(depth):
+        for experiment in experiments:
+            for seed in experiment.seeds[position : position + 1]:
+                for cell in cells(experiment, sources, seed):
+                    known = found.get(cell.key)
+                    found[cell.key] = cell if known is None or cell.every_task else known
+    return list(found.values())
+
+
+def cells(experiment: Experiment, sources: Mapping[str, Source], seed: int) -> Iterator[Cell]:
+    """The runs of one seed, column by column."""
+    for name in experiment.data:
+        for tasks in experiment.protocols.values():
+            for row in experiment.rows:
+                cell = cell_of(experiment, row, tasks, name, seed, sources)
+                if cell is not None:
+                    yield cell
+
+
+def cell_of(
+    experiment: Experiment,
+    row: Row,
+    tasks: Any,
+    data: str,
+    seed: int,
+    sources: Mapping[str, Source],
+) -> Cell | None:
+    """The run behind an entry of a table; ``None`` where there is none.
+
+    A table with an encoder of its own takes images; all others take features.
+    """
+    source = sources.get(data)
+    if source is None or row.memory is None or row.head is None:
+        return None
+    if isinstance(source.data, Features) == (experiment.encoder is not None):
+        return None
+    return Cell(
+        data,
+        source.fingerprint,
+        tasks,
+        row.memory,
+        row.head,
+        seed,
+        experiment.held_out,
+        experiment.encoder,
+        experiment.kind if experiment.kind in ("tsne", "placement") else None,
+        experiment.measure == "every task",
+    )
+
+
+def remember(
+    store: Results, experiment: Experiment, sources: Mapping[str, Source], made_by: str
+) -> None:
+    """Keep what was asked for: asked again for other data or seeds, a table grows."""
+    content: dict[str, Any] = {
+        "experiment": experiment.source,
+        "command": made_by,
+        "seeds": list(experiment.seeds),
+        "data": {name: sources[name].to_json() for name in experiment.data if name in sources},
+    }
+    before = store.table(experiment.name)
+    if before and before["experiment"] == experiment.source:
+        content["data"] = before["data"] | content["data"]
+        content["seeds"] = sorted({*before["seeds"], *content["seeds"]})
+    store.write_table(experiment.name, content)
+
+
+def command(
+    paths: Sequence[Path],
+    data: Sequence[str],
+    seeds: Sequence[int] | None,
+    changes: Sequence[tuple[str, str, Any]],
+) -> str:
+    """What to type to get these results; files without the folders of this machine."""
+    words = ["frugalvae", "bench", "run", *(str(path) for path in paths)]
+    for entry in data:
+        name, equals, path = entry.partition("=")
+        short = ",".join(Path(part).name for part in path.split(","))
+        words += ["--data", f"{name}{equals}{short}"]
+    if seeds is not None:
+        words += ["--seeds", *map(str, seeds)]
+    for part, key, value in changes:
+        words += ["--set", f"{part}.{key}={value}"]
+    return shlex.join(words)
+
+
+def work(
+    missing: Sequence[Cell],
+    wanted: Sequence[Cell],
+    sources: Mapping[str, Source],
+    pool: Pool,
+    store: Results,
+    display: GridDisplay,
+) -> int:
+    """Run the missing cells, writing each as it ends; the number that failed."""
+    started = time.perf_counter()
+    known = {cell.key: record for cell in wanted if (record := store.load(cell)) is not None}
+    display.start(len(missing), Clock(missing, list(known.values()), pool.slots))
+    spent, failed = 0.0, 0
+    try:
+        with display:
+            encoded, broken = encode_missing(missing, sources, pool, store, display)
+            runnable = [cell for cell in missing if cell.key in encoded]
+            for outcome in chain(broken, run_all(runnable, encoded, pool, display)):
+                cell = outcome.job
+                assert isinstance(cell, Cell)
+                if outcome.traceback is None:
+                    store.finish(cell, outcome.result)
+                    spent += outcome.seconds
+                    display.finished(cell, outcome.result, outcome.seconds)
+                else:
+                    store.fail(cell, outcome.traceback)
+                    failed += 1
+                    display.failed(cell, outcome.traceback)
+    finally:
+        pool.close()
+    display.summary(len(missing) - failed, failed, spent, time.perf_counter() - started, pool.slots)
+    return failed
+
+
+def encode_missing(
+    missing: Sequence[Cell],
+    sources: Mapping[str, Source],
+    pool: Pool,
+    store: Results,
+    display: GridDisplay,
+) -> tuple[dict[str, str], list[Outcome]]:
+    """Share all data, training encoders where they are needed.
+
+    Features of trained encoders are kept beside the results: they take long to make.
+
+    Returns
+    -------
+    names
+        Under which name each cell finds its data.
+    broken
+        The cells whose encoder failed.
+    """
+    for name in dict.fromkeys(cell.data for cell in missing):
+        pool.share(name, sources[name].data)
+    encodings = {cell.key: Encoding(cell) for cell in missing if cell.encoder is not None}
+    distinct = {encoding.key: encoding for encoding in encodings.values()}
+    places = {key: store.folder / "encoded" / f"{key}.npz" for key in distinct}
+    absent = [encoding for key, encoding in distinct.items() if not places[key].exists()]
+    tracebacks = {}
+    for outcome in run_all(absent, {e.key: e.cell.data for e in absent}, pool, display):
+        display.encoded(outcome.job.name, outcome.seconds)
+        if outcome.traceback is None:
+            write_features(places[outcome.job.key], outcome.result)
+        else:
+            tracebacks[outcome.job.key] = outcome.traceback
+    for key in distinct.keys() - tracebacks.keys():
+        pool.share(key, load_features(places[key]))
+    names = {cell.key: cell.data for cell in missing} | {
+        key: encoding.key for key, encoding in encodings.items()
+    }
+    broken = [
+        Outcome(cell, traceback=tracebacks[names[cell.key]])
+        for cell in missing
+        if names[cell.key] in tracebacks
+    ]
+    for outcome in broken:
+        del names[outcome.job.key]
+    return names, broken
+
+
+def run_all(
+    jobs: Sequence[Job], data: Mapping[str, str], pool: Pool, display: GridDisplay
+) -> Iterator[Outcome]:
+    """Outcomes as they come, with as many jobs under way as the pool has slots."""
+    waiting, running = deque(jobs), 0
+    while waiting or running:
+        while waiting and running < pool.slots:
+            job = waiting.popleft()
+            pool.start(job, data[job.key])
+            running += 1
+        display.running(running)
+        for outcome in pool.wait(0.5):
+            running -= 1
+            yield outcome
+
+
+class Clock:
+    """How long what is left may take, judged by runs of the same kind."""
+
+    def __init__(
+        self, cells: Sequence[Cell], records: Sequence[Mapping[str, Any]], slots: int
+    ) -> None:
+        self.slots = slots
+        self.left = {cell.key: cell for cell in cells}
+        self.seconds: dict[tuple[str, ...], list[float]] = {}
+        for record in records:
+            settings = record["settings"]
+            spent = sum(sum(task.values()) for task in record["seconds"])
+            self._note(settings["data"], settings["memory"]["name"], spent)
+
+    def _note(self, data: str, memory: str, seconds: float) -> None:
+        for kind in ((data, memory), (data,), ()):
+            self.seconds.setdefault(kind, []).append(seconds)
+
+    def done(self, cell: Cell, seconds: float | None) -> None:
+        """A run has ended; ``None`` if it failed."""
+        self.left.pop(cell.key, None)
+        if seconds is not None:
+            self._note(cell.data, cell.memory.name, seconds)
+
+    def remaining(self) -> float | None:
+        """Seconds to the end; ``None`` while nothing is known."""
+        if not self.seconds:
+            return None
+        total = 0.0
+        for cell in self.left.values():
+            kinds: list[tuple[str, ...]] = [(cell.data, cell.memory.name), (cell.data,), ()]
+            known = next(self.seconds[kind] for kind in kinds if kind in self.seconds)
+            total += sum(known) / len(known)
+        return total / self.slots

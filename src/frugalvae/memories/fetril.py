@@ -1,0 +1,96 @@
+"""FeTrIL: features of new classes, moved to where old classes stood."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from frugalvae import accounting
+from frugalvae.accounting import Component
+from frugalvae.equations import unit
+from frugalvae.normalise import stack
+from frugalvae.tasks import Task
+
+
+class FeTrILMemory:
+    """Mean of every class, and the features of the last task alone.
+
+    Classes of the last task replay their real features. An older class replays
+    those of the last task's class whose mean is nearest to its own by cosine,
+    moved from that mean to its own: ``x - mu_new + mu_old``.
+
+    The features are needed only until the head is fitted, so FeTrIL counts the
+    means alone. They are kept here until the next task replaces them, for a head
+    draws from the memory, and so they are counted as stored.
+
+    References
+    ----------
+    Petit, Popescu, Schindler, Picard, Delezoide: "FeTrIL: Feature Translation for
+    Exemplar-Free Class-Incremental Learning", WACV 2023; there called FeTrIL^1.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> memory = FeTrILMemory()
+    >>> memory.learn(Task(torch.tensor([[5.0, 5.0]]), torch.tensor([0])), rng)
+    >>> memory.learn(Task(torch.tensor([[1.0, 0.0], [1.0, 2.0]]), torch.tensor([1, 1])), rng)
+    >>> memory.means_[1]
+    tensor([1., 1.])
+    >>> memory.sample(0, 50, rng).unique(dim=0)
+    tensor([[5., 4.],
+            [5., 6.]])
+    """
+
+    def __init__(self) -> None:
+        self.means_: dict[int, Tensor] = {}
+        self.features_: dict[int, Tensor] = {}  # of the last task's classes
+        self._sources: dict[int, int] = {}  # whose features a class replays; derived, never stored
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return list(self.means_)
+
+    def learn(self, task: Task, rng: torch.Generator) -> None:
+        """Take the mean of each new class, and its features in place of the last task's."""
+        old = self.means_
+        self.features_ = {label: task.of(label) for label in task.classes}
+        new = {label: x.mean(dim=0) for label, x in self.features_.items()}
+        self.means_ = old | new
+        self._sources = {label: label for label in new}
+        if old:
+            nearest = nearest_by_cosine(stack(old), stack(new)).tolist()
+            self._sources |= {
+                label: task.classes[row] for label, row in zip(old, nearest, strict=True)
+            }
+
+    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+        """Draw from the features of the last task, moved to the class if it is an older one."""
+        source = self._sources[label]
+        features = self.features_[source]
+        drawn = torch.randint(len(features), (count,), generator=rng, device=rng.device)
+        if source == label:
+            return features[drawn]
+        return features[drawn] - self.means_[source] + self.means_[label]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Means of all classes, and features of the last task's."""
+        features = {f"features.{label}": kept for label, kept in self.features_.items()}
+        return {"means": stack(self.means_)} | features
+
+    def components(self) -> list[Component]:
+        """Means, and features that the paper does not count."""
+        if not self.means_:
+            return []
+        dim = len(next(iter(self.means_.values())))
+        kept = sum(len(features) for features in self.features_.values())
+        return accounting.fetril(dim, len(self.means_), kept)
+
+
+def nearest_by_cosine(points: Tensor, candidates: Tensor) -> Tensor:
+    """For each point (n, d) the row of the candidate (k, d) in the most similar direction.
+
+    >>> nearest_by_cosine(torch.tensor([[9.0, 1.0]]), torch.tensor([[9.0, 9.0], [1.0, 0.0]]))
+    tensor([1])
+    """
+    return (unit(points) @ unit(candidates).T).argmax(dim=1)
