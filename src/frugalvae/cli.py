@@ -287,9 +287,9 @@ def setting(text: str) -> tuple[str, str, Any]:
 
     name, equals, value = text.partition("=")
     part, dot, key = name.partition(".")
-    if not (equals and dot and key and part in ("memory", "head")):
+    if not (equals and dot and key and part in ("memory", "head", "encoder")):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not of the form memory.NAME=VALUE or head.NAME=VALUE"
+            f"{text!r} is not of the form memory.NAME=VALUE, head.NAME=VALUE or encoder.NAME=VALUE"
         )
     words = {"true": True, "false": False, "none": None}
     if value.lower() in words:

@@ -78,10 +78,12 @@ def convolution(
 class ResNet18Encoder:
     """Trains a ResNet-18 with a linear classifier on top, drops that, and gives features.
 
-    The defaults are what PyCIL trains CIFAR-100's first task with, but for the colour
-    around images that are moved: the average of the training images, as the network's
-    own padding is, and not black. On Omniglot, black ink on white, black edges cost 20
-    points of accuracy.
+    Epochs, batches and optimiser are by default those with which PyCIL trains the first
+    task of its FeTrIL on CIFAR-100. Images are only moved and mirrored: PyCIL also changes
+    their brightness and uses AutoAugment and cutout. What is missing around a moved image
+    is the average colour, as in the network's own padding, where PyCIL's is black: on
+    Omniglot, black ink on white, that gave 65 % in place of 45 % of held-out drawings
+    (nearest mean, width 16, 10 epochs, one seed).
 
     Parameters
     ----------
@@ -155,8 +157,9 @@ class ResNet18Encoder:
         return self
 
     def _train(self, network: nn.Module, x: Tensor, y: Tensor, rng: torch.Generator) -> None:
-        self.mean_ = x.double().mean(dim=(0, 2, 3), keepdim=True).float()  # (1, 3, 1, 1)
-        self.std_ = x.double().std(dim=(0, 2, 3), keepdim=True).float().clamp(min=1)
+        mean, std = colour_statistics(x)
+        self.mean_ = mean.view(3, 1, 1)
+        self.std_ = std.view(3, 1, 1).clamp(min=1)  # all images may be of one colour
         optimiser = torch.optim.SGD(
             network.parameters(),
             self.learning_rate,
@@ -206,6 +209,22 @@ class ResNet18Encoder:
         return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
+def colour_statistics(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each colour, (3,) each, of bytes (n, 3, size, size).
+
+    From how often each of the 256 values occurs, so that no image is copied.
+
+    >>> colour_statistics(torch.tensor([0, 0, 255, 2, 10, 255], dtype=torch.uint8).view(2, 3, 1, 1))
+    (tensor([  1.,   5., 255.]), tensor([1., 5., 0.]))
+    """
+    counts = [torch.bincount(colour.flatten(), minlength=256) for colour in x.unbind(dim=1)]
+    share = torch.stack(counts).double() / counts[0].sum()  # (3, 256)
+    levels = torch.arange(256, device=x.device).double()
+    mean = share @ levels
+    variance = (share * (levels - mean[:, None]).square()).sum(dim=1)
+    return mean.float(), variance.sqrt().float()
+
+
 def moved(x: Tensor, most: int, rng: torch.Generator) -> Tensor:
     """Each image moved by up to ``most`` pixels on either axis; what is missing is zero.
 
@@ -245,9 +264,10 @@ def first_task_features(
     seed
         Of its initial values, batches, crops and flips.
     """
-    unknown = [label for label in first if label not in images.classes]
+    known = images.classes.tolist()
+    unknown = [label for label in first if label not in known]
     if unknown:
-        near = suggestion(unknown[0], images.classes.tolist())
+        near = suggestion(unknown[0], known)
         raise UnknownClassError(
             f"class {unknown[0]!r} of the first task has no training images.{near}"
         )

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae.console import GridDisplay
-from frugalvae.data.features import Features, load_features, write_features
+from frugalvae.data.features import load_features, write_features
 from frugalvae.errors import InputError
 from frugalvae.experiments.cell import Cell
 from frugalvae.experiments.execute import Encoding
+from frugalvae.experiments.grid import grid, takes
 from frugalvae.experiments.inputs import Source, find_data, parse_data
 from frugalvae.experiments.pool import Job, Outcome, Pool
-from frugalvae.experiments.spec import Experiment, Row, read_experiments
+from frugalvae.experiments.spec import Experiment, read_experiments
 from frugalvae.experiments.store import Results
 
 
@@ -59,12 +60,13 @@ def run_grid(
     store, display = Results(results), GridDisplay(quiet)
     for name, reason in absent.items():
         display.say(f"skipped {name}: {reason}")
-    wanted = grid(experiments, sources)
+    about = {name: source.to_json() for name, source in sources.items()}
+    wanted = grid(experiments, about)
     if not wanted:
         raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
     store.prepare()
     for experiment in experiments:
-        remember(store, experiment, sources, command(paths, data, seeds, changes))
+        remember(store, experiment, about, command(paths, data, seeds, changes))
     missing = [cell for cell in wanted if store.load(cell) is None]
     display.say(
         f"{len(wanted)} runs: {len(wanted) - len(missing)} done before, {len(missing)} to do"
@@ -74,69 +76,22 @@ def run_grid(
     return work(missing, wanted, sources, make_pool(), store, display)
 
 
-def grid(experiments: Sequence[Experiment], sources: Mapping[str, Source]) -> list[Cell]:
-    """Every run that some tables need, once; all rows of the first seed come first."""
-    found: dict[str, Cell] = {}
-    depth = max(len(experiment.seeds) for experiment in experiments)
-    for position in range(depth):
-        for experiment in experiments:
-            for seed in experiment.seeds[position : position + 1]:
-                for cell in cells(experiment, sources, seed):
-                    known = found.get(cell.key)
-                    found[cell.key] = cell if known is None or cell.every_task else known
-    return list(found.values())
-
-
-def cells(experiment: Experiment, sources: Mapping[str, Source], seed: int) -> Iterator[Cell]:
-    """The runs of one seed, column by column."""
-    for name in experiment.data:
-        for tasks in experiment.protocols.values():
-            for row in experiment.rows:
-                cell = cell_of(experiment, row, tasks, name, seed, sources)
-                if cell is not None:
-                    yield cell
-
-
-def cell_of(
-    experiment: Experiment,
-    row: Row,
-    tasks: Any,
-    data: str,
-    seed: int,
-    sources: Mapping[str, Source],
-) -> Cell | None:
-    """The run behind an entry of a table; ``None`` where there is none.
-
-    A table with an encoder of its own takes images; all others take features.
-    """
-    source = sources.get(data)
-    if source is None or row.memory is None or row.head is None:
-        return None
-    if isinstance(source.data, Features) == (experiment.encoder is not None):
-        return None
-    return Cell(
-        data,
-        source.fingerprint,
-        tasks,
-        row.memory,
-        row.head,
-        seed,
-        experiment.held_out,
-        experiment.encoder,
-        experiment.kind if experiment.kind in ("tsne", "placement") else None,
-        experiment.measure == "every task",
-    )
-
-
 def remember(
-    store: Results, experiment: Experiment, sources: Mapping[str, Source], made_by: str
+    store: Results,
+    experiment: Experiment,
+    about: Mapping[str, Mapping[str, Any]],
+    made_by: str,
 ) -> None:
     """Keep what was asked for: asked again for other data or seeds, a table grows."""
     content: dict[str, Any] = {
         "experiment": experiment.source,
         "command": made_by,
         "seeds": list(experiment.seeds),
-        "data": {name: sources[name].to_json() for name in experiment.data if name in sources},
+        "data": {
+            name: about[name]
+            for name in experiment.data
+            if name in about and takes(experiment, about[name])
+        },
     }
     before = store.table(experiment.name)
     if before and before["experiment"] == experiment.source:

@@ -147,6 +147,7 @@ def read_experiments(
         the place of those that the files give to all rows.
     """
     found, wrong = [], []
+    unused = {change[:2] for change in changes}
     for path in paths:
         try:
             source = tomllib.loads(path.read_text("utf-8"))
@@ -154,17 +155,33 @@ def read_experiments(
             wrong.append(f"{path}: {error}")
             continue
         for part, key, value in changes:
-            source[part] = {**source.get(part, {}), key: value}
+            if _takes(source, part, key):
+                source[part] = {**source.get(part, {}), key: value}
+                unused.discard((part, key))
         experiment, mistakes = parse(path.stem, source)
         wrong += [f"{path}: {mistake}" for mistake in mistakes]
         if experiment is not None:
             found.append(experiment)
+    wrong += [f"--set {part}.{key}: no row has this setting" for part, key in sorted(unused)]
     if wrong:
         raise InputError(
             f"{len(wrong)} mistake{'s' * (len(wrong) > 1)}; nothing was started:\n  "
             + "\n  ".join(wrong)
         )
     return found
+
+
+def _takes(source: Mapping[str, Any], part: str, key: str) -> bool:
+    """Whether some row of a table has a part with this setting."""
+    if part == "encoder":
+        return "encoder" in source
+    registry = {"memory": MEMORIES, "head": HEADS}[part]
+    for row in source.get("rows", ()):
+        entry = row.get(part, "cosine" if part == "head" and "memory" in row else None)
+        name = entry.get("name") if isinstance(entry, dict) else entry
+        if name in registry and key in inspect.signature(registry.part(name)).parameters:
+            return True
+    return False
 
 
 def parse(name: str, source: Mapping[str, Any]) -> tuple[Experiment | None, list[str]]:

@@ -1,0 +1,69 @@
+"""Which runs a table is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from frugalvae.experiments.cell import Cell
+from frugalvae.experiments.spec import Experiment, Row
+
+
+class Place(NamedTuple):
+    """Where in a table a run belongs."""
+
+    row: Row
+    data: str
+    protocol: str
+    seed: int
+
+
+def grid(experiments: Sequence[Experiment], data: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
+    """Every run that some tables need, once; all rows of the first seed come first.
+
+    ``data`` tells of each data set its ``fingerprint``, and its ``backbone`` if it has one.
+    """
+    found: dict[str, Cell] = {}
+    for position in range(max(len(experiment.seeds) for experiment in experiments)):
+        for experiment in experiments:
+            for seed in experiment.seeds[position : position + 1]:
+                own = {name: data[name] for name in experiment.data if name in data}
+                for _, cell in places(experiment, own, [seed]):
+                    if cell.key not in found or cell.every_task:
+                        found[cell.key] = cell
+    return list(found.values())
+
+
+def places(
+    experiment: Experiment, data: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]
+) -> Iterator[tuple[Place, Cell]]:
+    """All entries of a table and the run behind each; lines that are only quoted have none."""
+    observe = experiment.kind if experiment.kind in ("tsne", "placement") else None
+    for name, about in data.items():
+        if not takes(experiment, about):
+            continue
+        for protocol, tasks in experiment.protocols.items():
+            for row in experiment.rows:
+                for seed in seeds if row.memory and row.head else ():
+                    assert row.memory is not None
+                    assert row.head is not None
+                    yield (
+                        Place(row, name, protocol, seed),
+                        Cell(
+                            name,
+                            about["fingerprint"],
+                            tasks,
+                            row.memory,
+                            row.head,
+                            seed,
+                            experiment.held_out,
+                            experiment.encoder,
+                            observe,
+                            experiment.measure == "every task",
+                        ),
+                    )
+
+
+def takes(experiment: Experiment, about: Mapping[str, Any]) -> bool:
+    """Whether a table can be run on a data set: one with an encoder takes images."""
+    return (about["backbone"] is None) == (experiment.encoder is not None)
