@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo test lint types bench null-space decisions clean
+.PHONY: help demo test lint types bench tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -27,11 +27,11 @@ types: $(READY) ## mypy, strict
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.speed
 
-null-space: $(READY) ## the README's table, on UCF-101 features (about an hour)
-	$(BIN)/python -m benchmarks.tables null-space
-
-decisions: $(READY) ## the table of docs/paper.md, on the bundled digits (about ten minutes)
-	$(BIN)/python -m benchmarks.tables decisions
+tables: $(READY) ## every table and figure of the paper, in small, on the bundled digits
+	$(BIN)/frugalvae bench run experiments/*.toml --data digits --data digit-images --seeds 0 1 \
+		--set memory.hidden=48 --set memory.latent=12 --set memory.max_steps=25 \
+		--set head.epochs=5 --set encoder.epochs=2 --set encoder.width=8 --results tables
+	$(BIN)/frugalvae report tables --output tables.html
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,4 +40,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean: ## remove the environment and what was made
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) tables tables.html demo.html build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"frugalvae: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("frugalvae: interrupted; nothing was written", file=sys.stderr)
+        print(f"frugalvae: interrupted; {options.if_interrupted}", file=sys.stderr)
         return 130
     return int(code or 0)
 
@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
         description="Teach a frozen encoder new classes, task by task, without keeping the data.",
     )
     top.add_argument("--version", action="version", version=f"frugalvae {__version__}")
+    top.set_defaults(if_interrupted="nothing was written")
     verbs = top.add_subparsers(required=True, metavar="COMMAND")
 
     demo = verbs.add_parser("demo", help="teach handwritten digits and write a picture of it")
@@ -178,7 +179,9 @@ def add_bench_run(verbs: Any) -> None:
         "--gpus", type=float, default=0.0, metavar="N", help="of a GPU for each run on Ray"
     )
     run.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    run.set_defaults(run=run_bench)
+    run.set_defaults(
+        run=run_bench, if_interrupted="finished runs are kept, and the same command goes on"
+    )
 
 
 def run_bench(options: argparse.Namespace) -> int:

@@ -203,7 +203,7 @@ class ResNet18Encoder:
                 f"images are {images.dtype} of shape {images.shape}; "
                 "expected uint8 of shape (n, size, size, 3)"
             )
-        return torch.as_tensor(images, device=self._device()).permute(0, 3, 1, 2)
+        return torch.tensor(images, device=self._device()).permute(0, 3, 1, 2)
 
     def _device(self) -> torch.device:
         return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))

@@ -178,8 +178,9 @@ def _takes(source: Mapping[str, Any], part: str, key: str) -> bool:
     registry = {"memory": MEMORIES, "head": HEADS}[part]
     for row in source.get("rows", ()):
         entry = row.get(part, "cosine" if part == "head" and "memory" in row else None)
-        name = entry.get("name") if isinstance(entry, dict) else entry
-        if name in registry and key in inspect.signature(registry.part(name)).parameters:
+        name = str(entry.get("name") if isinstance(entry, dict) else entry)
+        known = inspect.signature(registry.part(name)).parameters if name in registry else {}
+        if key in known:
             return True
     return False
 

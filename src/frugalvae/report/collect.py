@@ -1,0 +1,144 @@
+"""From a folder of results to tables: what was measured, what the paper has, what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from frugalvae.data.catalogue import CATALOGUE
+from frugalvae.errors import InputError
+from frugalvae.experiments.cell import Cell
+from frugalvae.experiments.grid import places
+from frugalvae.experiments.spec import Experiment, Row, parse
+from frugalvae.experiments.store import Results
+from frugalvae.report.table import Column, Entry, Line, Quoted, Run, Table
+
+#: Data sets of the paper that are in no catalogue of ours.
+TITLES = {"imagenet-r": "ImageNet-R"}
+
+
+def read_tables(folder: Path) -> list[Table]:
+    """Every table that was asked for in a folder, those of the paper first and in its order."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give the one that 'bench run' wrote")
+    store = Results(folder)
+    tables = [read_table(store, name, content) for name, content in store.tables()]
+    if not tables:
+        raise InputError(
+            f"{folder} has no tables; run an experiment first: "
+            "frugalvae bench run FILE.toml --results FOLDER"
+        )
+    return sorted(tables, key=lambda table: place_in_paper(table.experiment.reference))
+
+
+def read_table(store: Results, name: str, content: Mapping[str, Any]) -> Table:
+    """One table with all its runs."""
+    try:
+        experiment, mistakes = parse(name, content["experiment"])
+        command, seeds, data = content["command"], content["seeds"], content["data"]
+        if experiment is None:
+            raise ValueError("; ".join(mistakes))
+        found = _runs(store, experiment, data, seeds)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        where = store.folder / "tables" / f"{name}.json"
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{where} is damaged ({reason}); run the experiment again") from error
+    columns = tuple(columns_of(experiment, data))
+    rows = [
+        Line(row, tuple(_entry(experiment, row, column, found) for column in columns))
+        for row in experiment.rows
+    ]
+    return Table(name, experiment, command, tuple(seeds), columns, tuple(rows), data)
+
+
+def columns_of(
+    experiment: Experiment, data: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Column]:
+    """What was measured, in the experiment's order; then what only the paper has."""
+    order = [name for name in experiment.data if name in data]
+    order += [name for name in data if name not in order]
+    encoder = experiment.encoder
+    trained = f"{encoder.name} trained on the first task" if encoder else ""
+    known = set()
+    for name in order:
+        for protocol in experiment.protocols:
+            about = data[name]
+            column = Column(
+                name, about["title"], protocol, trained or about["backbone"] or "images"
+            )
+            known.add(column.key)
+            yield column
+    for key in dict.fromkeys(key for row in experiment.rows for key in row.paper):
+        if key not in known:
+            name, _, protocol = key.partition(" ")
+            yield Column(name, _title(name), protocol, experiment.paper_backbone, quoted=True)
+
+
+def place_in_paper(reference: str) -> tuple[int, int]:
+    """Where something comes in the report: tables by number, the paper's figures, the rest.
+
+    >>> sorted(["", "Figure 1", "Table 9", "Table 3, and more", "Figures 4 to 7"],
+    ...        key=place_in_paper)
+    ['Table 3, and more', 'Table 9', 'Figure 1', 'Figures 4 to 7', '']
+    """
+    found = re.match(r"(Table|Figure)s? (\d+)", reference)
+    return (("Table", "Figure").index(found[1]), int(found[2])) if found else (2, 0)
+
+
+def measured(metric: str, record: Mapping[str, Any]) -> float:
+    """The number that a table shows of a run: percent for shares, R as it is."""
+    if metric in ("proportion", "first_layer_proportion"):
+        layers = [
+            layer["proportion"]
+            for layer in record["layers"]
+            if metric == "proportion" or layer["layer"] == 1
+        ]
+        return float(sum(layers) / len(layers))
+    return 100.0 * float(record["metrics"][metric])
+
+
+def _runs(
+    store: Results,
+    experiment: Experiment,
+    data: Mapping[str, Mapping[str, Any]],
+    seeds: Sequence[int],
+) -> dict[tuple[int, str, str], list[Run]]:
+    """All runs, by row, data set and protocol."""
+    positions = {id(row): number for number, row in enumerate(experiment.rows)}
+    found: dict[tuple[int, str, str], list[Run]] = {}
+    for place, cell in places(experiment, data, seeds):
+        key = (positions[id(place.row)], place.data, place.protocol)
+        found.setdefault(key, []).append(_run(store, cell, experiment.metric))
+    return found
+
+
+def _run(store: Results, cell: Cell, metric: str) -> Run:
+    record = store.load(cell)
+    if record is None:
+        return Run(cell, None, None, store.failure(cell))
+    try:
+        return Run(cell, record, measured(metric, record), None)
+    except (KeyError, TypeError, ZeroDivisionError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(
+            f"the run {cell.name} does not tell its {metric} ({reason}); delete its file in "
+            f"{store.folder / 'runs'} and run the experiment again"
+        ) from error
+
+
+def _entry(
+    experiment: Experiment,
+    row: Row,
+    column: Column,
+    found: Mapping[tuple[int, str, str], Sequence[Run]],
+) -> Entry:
+    position = next(n for n, other in enumerate(experiment.rows) if other is row)
+    runs = () if column.quoted else found.get((position, column.data, column.protocol), ())
+    figure = row.paper.get(column.key)
+    return Entry(tuple(runs), Quoted(*figure) if figure else None)
+
+
+def _title(name: str) -> str:
+    return CATALOGUE[name].title if name in CATALOGUE else TITLES.get(name, name)

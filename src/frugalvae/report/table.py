@@ -1,0 +1,182 @@
+"""A table as plain data: rows, columns, and in each entry the runs and the paper's figure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from frugalvae.experiments.cell import Cell
+from frugalvae.experiments.spec import METRICS, Experiment, Row
+
+#: Of these, less is better.
+SMALL_IS_GOOD = ("forgetting", "proportion", "first_layer_proportion")
+#: These are printed in scientific notation, all others as percent.
+SCIENTIFIC = ("proportion", "first_layer_proportion")
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """A figure of the paper."""
+
+    mean: float
+    std: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run behind an entry.
+
+    Attributes
+    ----------
+    cell
+        What was to be run.
+    record, value
+        What happened, and the number that the table shows; ``None`` if it did not finish.
+    failure
+        The traceback, if it failed.
+    """
+
+    cell: Cell
+    record: Mapping[str, Any] | None
+    value: float | None
+    failure: str | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A data set under a protocol.
+
+    ``quoted`` columns are the paper's alone; ``backbone`` is then the paper's too.
+    """
+
+    data: str
+    title: str
+    protocol: str
+    backbone: str
+    quoted: bool = False
+
+    @property
+    def key(self) -> str:
+        """What the paper's figures for this column are filed under."""
+        return f"{self.data} {self.protocol}".strip()
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """Runs with several seeds, and the paper's figure.
+
+    >>> Entry((), Quoted(83.7)).mean is None
+    True
+    """
+
+    runs: tuple[Run, ...]
+    paper: Quoted | None
+
+    @cached_property
+    def values(self) -> list[float]:
+        """What the finished runs measured."""
+        return [run.value for run in self.runs if run.value is not None]
+
+    @property
+    def mean(self) -> float | None:
+        """Over seeds."""
+        return statistics.fmean(self.values) if self.values else None
+
+    @property
+    def std(self) -> float | None:
+        """Sample standard deviation over seeds; one seed has none."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's."""
+        if self.mean is None or self.paper is None:
+            return None
+        return self.mean - self.paper.mean
+
+    @property
+    def failed(self) -> int:
+        """How many runs failed."""
+        return sum(run.failure is not None for run in self.runs)
+
+    @property
+    def missing(self) -> int:
+        """How many runs neither finished nor failed."""
+        return len(self.runs) - len(self.values) - self.failed
+
+    def numbers(self, counted: str) -> float | None:
+        """Numbers kept, ``counted`` as the ``paper`` does or as ``stored``; mean over seeds."""
+        found = [run.record["memory"][counted] for run in self.runs if run.record is not None]
+        return statistics.fmean(found) if found else None
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A row and its entries, one a column."""
+
+    row: Row
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table or figure, with the command that makes it."""
+
+    name: str
+    experiment: Experiment
+    command: str
+    seeds: tuple[int, ...]
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> str:
+        """What is measured, in words."""
+        return METRICS[self.experiment.metric]
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether it is a table of numbers, not just a figure."""
+        return self.experiment.kind in ("table", "courses")
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the columns of ticks and crosses."""
+        return list(dict.fromkeys(key for line in self.lines for key in line.row.labels))
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs, row by row."""
+        return [run for line in self.lines for entry in line.entries for run in entry.runs]
+
+    @property
+    def done(self) -> int:
+        """How many runs have finished."""
+        return sum(run.record is not None for run in self.runs)
+
+    @property
+    def failures(self) -> list[Run]:
+        """The runs that failed."""
+        return [run for run in self.runs if run.failure is not None]
+
+    def is_best(self, entry: Entry, column: int) -> bool:
+        """Whether no measured entry of its column is better, and there is one to compare with."""
+        means = [m for line in self.lines if (m := line.entries[column].mean) is not None]
+        if entry.mean is None or len(means) < 2:
+            return False
+        best = min if self.experiment.metric in SMALL_IS_GOOD else max
+        return entry.mean == best(means)
+
+
+def unique_runs(tables: list[Table]) -> dict[str, Run]:
+    """All runs by name, once each: tables share them, and one that finished counts first."""
+    found: dict[str, Run] = {}
+    for table in tables:
+        for run in table.runs:
+            if run.cell.name not in found or run.record is not None:
+                found[run.cell.name] = run
+    return found

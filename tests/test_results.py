@@ -1,0 +1,89 @@
+"""What is committed in results/ is what the code gives today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae.cli import main
+from frugalvae.experiments.execute import make_run
+from frugalvae.experiments.grid import Place, places
+from frugalvae.experiments.inputs import find_data, fingerprint
+from frugalvae.experiments.spec import Experiment, parse
+from frugalvae.experiments.store import Results
+from tests.conftest import real_features
+
+ROOT = Path(__file__).parent.parent
+RESULTS = Results(ROOT / "results")
+
+
+def committed(name: str) -> tuple[Experiment, dict[str, Any]]:
+    """A table and what was asked for."""
+    content = RESULTS.table(name)
+    assert content is not None
+    experiment, mistakes = parse(name, content["experiment"])
+    assert experiment is not None, mistakes
+    return experiment, content
+
+
+def test_every_committed_table_is_the_one_in_experiments() -> None:
+    import tomllib
+
+    for name, content in RESULTS.tables():
+        text = (ROOT / "experiments" / f"{name}.toml").read_text("utf-8")
+        assert content["experiment"] == tomllib.loads(text), name
+
+
+def test_no_committed_run_failed_and_none_is_a_stranger() -> None:
+    wanted = set()
+    for name, _ in RESULTS.tables():
+        experiment, content = committed(name)
+        for _, cell in places(experiment, content["data"], content["seeds"]):
+            wanted.add(cell.name)
+    there = {path.stem for path in (ROOT / "results" / "runs").glob("*.json")}
+    assert there <= wanted
+    assert not list((ROOT / "results" / "failed").glob("*.json"))
+
+
+def rerun(name: str, wanted: Place, data: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A committed record, and the same cell run now."""
+    experiment, content = committed(name)
+    found, absent = find_data([data], {})
+    assert not absent
+    for place, cell in places(experiment, content["data"], content["seeds"]):
+        if (place.row.name, place.data, place.seed) == (wanted.row.name, data, wanted.seed):
+            record = RESULTS.load(cell)
+            assert record is not None
+            return record, make_run(cell, found[data].data)  # type: ignore[arg-type]
+    raise AssertionError(f"{name} has no row {wanted.row.name!r}")
+
+
+def test_a_committed_cell_comes_out_the_same_today() -> None:
+    """Sums may round differently on another processor, so a few samples may tip over."""
+    experiment, _ = committed("decisions")
+    record, again = rerun("decisions", Place(experiment.rows[0], "digits", "", 0), "digits")
+    assert again["tasks"] == record["tasks"]
+    assert again["memory"] == record["memory"]
+    np.testing.assert_allclose(
+        np.array(again["accuracy"][-1]), np.array(record["accuracy"][-1]), atol=0.04
+    )
+
+
+def test_a_committed_cell_on_real_features_comes_out_the_same() -> None:
+    """Streaming LDA has a closed form: no rounding tips it."""
+    features = real_features("ucf101-clip_vit_b32")
+    experiment, content = committed("table3")
+    if content["data"]["ucf101"]["fingerprint"] != fingerprint(features):
+        pytest.skip("these are other features of UCF-101 than those of the results")
+    row = next(row for row in experiment.rows if row.name == "streaming LDA")
+    record, again = rerun("table3", Place(row, "ucf101", "", 0), "ucf101")
+    assert again["metrics"] == pytest.approx(record["metrics"], abs=1e-3)
+
+
+def test_the_committed_report_is_that_of_the_committed_results(tmp_path: Path) -> None:
+    written = tmp_path / "report.md"
+    assert main(["report", str(RESULTS.folder), "-o", str(written)]) == 0
+    assert written.read_text("utf-8") == (RESULTS.folder / "report.md").read_text("utf-8")
