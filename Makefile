@@ -30,7 +30,7 @@ bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DAT
 tables: $(READY) ## every table and figure of the paper, in small, on the bundled digits
 	$(BIN)/frugalvae bench run experiments/*.toml --data digits --data digit-images --seeds 0 1 \
 		--set memory.hidden=48 --set memory.latent=12 --set memory.max_steps=25 \
-		--set head.epochs=5 --set encoder.epochs=2 --set encoder.width=8 --results tables
+		--set head.epochs=5 --set head.width=200 --set encoder.epochs=2 --set encoder.width=8 --results tables
 	$(BIN)/frugalvae report tables --output tables.html
 
 $(READY): pyproject.toml constraints.txt

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -161,6 +162,27 @@ def test_looser_tolerance_stops_earlier() -> None:
     assert loose.converged
     assert strict.residual < 1e-6 < loose.residual < 1e-2
     assert loose.iterations < strict.iterations
+
+
+@pytest.mark.parametrize("n_old", [0, 5])
+def test_acceleration_leads_to_the_same_fixed_point(n_old: int) -> None:
+    data_means, old = 3 * normal(6, 4), 3 * normal(n_old, 4, seed=1)
+    plain, accelerated = (
+        place(replace(EXACT, history=history), data_means, old) for history in (0, 8)
+    )
+    assert plain.converged
+    assert accelerated.converged
+    torch.testing.assert_close(accelerated.means, plain.means, rtol=1e-8, atol=1e-8)
+
+
+def test_acceleration_saves_most_of_the_steps_of_many_classes() -> None:
+    """Latents that lie close together, as those of an untrained encoder do, part slowly."""
+    data_means = 0.1 * normal(200, 64)
+    plain, accelerated = (place(FixedPointPrior(history=history), data_means) for history in (0, 8))
+    assert plain.converged
+    assert accelerated.converged
+    assert accelerated.iterations <= plain.iterations / 3
+    torch.testing.assert_close(accelerated.means, plain.means, rtol=0, atol=0.02)
 
 
 def test_undamped_iteration_of_two_coincident_classes_never_settles() -> None:

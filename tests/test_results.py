@@ -41,7 +41,7 @@ def test_no_committed_run_failed_and_none_is_a_stranger() -> None:
     wanted = set()
     for name, _ in RESULTS.tables():
         experiment, content = committed(name)
-        for _, cell in places(experiment, content["data"], content["seeds"]):
+        for _, cell in places(experiment, content["data"]):
             wanted.add(cell.name)
     there = {path.stem for path in (ROOT / "results" / "runs").glob("*.json")}
     assert there <= wanted
@@ -53,7 +53,7 @@ def rerun(name: str, wanted: Place, data: str) -> tuple[dict[str, Any], dict[str
     experiment, content = committed(name)
     found, absent = find_data([data], {})
     assert not absent
-    for place, cell in places(experiment, content["data"], content["seeds"]):
+    for place, cell in places(experiment, content["data"]):
         if (place.row.name, place.data, place.seed) == (wanted.row.name, data, wanted.seed):
             record = RESULTS.load(cell)
             assert record is not None

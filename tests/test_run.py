@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -14,8 +15,11 @@ import pytest
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.cli import main
 from frugalvae.data.features import Features
+from frugalvae.errors import InputError
 from frugalvae.experiments.run import run_stream
 from frugalvae.files import write_json, write_text
+from frugalvae.heads import HEADS, make_head
+from frugalvae.heads.base import Head
 from tests.conftest import SMALL
 
 
@@ -210,3 +214,50 @@ def test_a_task_without_test_samples_is_left_out_of_the_scores(features: Feature
     record = run_stream(FrugalClassifier("gaussian-diagonal"), partial, 6, seed=0)
     assert np.isfinite(list(record.metrics.values())).all()
     assert np.isnan(np.array(record.accuracy)[:, record.tasks.index([3])]).all()
+
+
+def small_head(name: str) -> Head:
+    return make_head(name, **{"ranpac": {"width": 100}}.get(name, {}))
+
+
+@pytest.mark.parametrize("head", list(HEADS))
+def test_measured_after_the_last_task_alone_the_last_row_is_the_same(
+    features: Features, head: str
+) -> None:
+    every, last = (
+        run_stream(
+            FrugalClassifier(make_memory("vae-fo", **SMALL), small_head(head)),
+            features,
+            3,
+            seed=0,
+            every_task=every_task,
+        )
+        for every_task in (True, False)
+    )
+    assert last.accuracy[-1] == every.accuracy[-1]
+    assert np.isnan(last.accuracy[:-1]).all()
+    assert last.metrics == {"final_average_accuracy": every.metrics["final_average_accuracy"]}
+    assert (last.confusion, last.layers, last.priors, last.memory) == (
+        every.confusion,
+        every.layers,
+        every.priors,
+        every.memory,
+    )
+
+
+@pytest.mark.parametrize("head", list(HEADS))
+def test_a_head_fitted_later_is_the_head_fitted_at_once(features: Features, head: str) -> None:
+    at_once, later = (FrugalClassifier("gaussian-diagonal", small_head(head)) for _ in range(2))
+    for classes in ([0, 1], [2, 3], [4, 5]):
+        rows = np.isin(features.y_train, classes)
+        x, y = features.x_train[rows], features.y_train[rows]
+        at_once.partial_fit(x, y)
+        later.partial_fit(x, y, defer_head=True)
+        if not later.head_.needs_every_task:
+            with pytest.raises(InputError, match=r"defer_head=True; call fit_head\(\) first"):
+                later.predict(features.x_test)
+    later.fit_head()
+    again = copy.deepcopy(later).fit_head()  # nothing is due: nothing happens
+    expected = at_once.predict_proba(features.x_test)
+    for classifier in (later, again):
+        assert np.array_equal(classifier.predict_proba(features.x_test), expected)

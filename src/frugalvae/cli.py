@@ -115,6 +115,8 @@ def parser() -> argparse.ArgumentParser:
     bench = verbs.add_parser("bench", help="tables and figures: run what is missing of them")
     add_bench_run(bench.add_subparsers(required=True, metavar="COMMAND"))
 
+    add_report(verbs)
+
     memory = verbs.add_parser("memory", help="what a variant costs, before you train it")
     memory.add_argument("--variant", required=True, metavar="NAME", help=", ".join(MEMORIES))
     memory.add_argument("--classes", type=positive, required=True, metavar="N")
@@ -182,6 +184,38 @@ def add_bench_run(verbs: Any) -> None:
     run.set_defaults(
         run=run_bench, if_interrupted="finished runs are kept, and the same command goes on"
     )
+
+
+def add_report(verbs: Any) -> None:
+    """The options of ``frugalvae report``."""
+    report = verbs.add_parser(
+        "report",
+        help="tables and figures of a results folder, as a page",
+        description="Write what 'bench run' measured: tables beside the paper's, figures, and "
+        "every run. What is missing or failed is said.",
+    )
+    report.add_argument("results", type=Path, metavar="RESULTS", help="folder of 'bench run'")
+    report.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("report.html"),
+        metavar="FILE",
+        help="what to write: .html, .md, .tex or .csv (default: report.html)",
+    )
+    report.add_argument(
+        "--format",
+        choices=("html", "md", "latex", "csv"),
+        help="in place of the one that the file's ending stands for",
+    )
+    report.set_defaults(run=run_report)
+
+
+def run_report(options: argparse.Namespace) -> None:
+    """``frugalvae report``."""
+    from frugalvae.report.write import write_report
+
+    print(write_report(options.results, options.output, options.format))
 
 
 def run_bench(options: argparse.Namespace) -> int:

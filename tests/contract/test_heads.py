@@ -82,3 +82,18 @@ def test_stored_numbers_are_exactly_the_tensors(head: Head) -> None:
 
 def test_every_setting_of_a_head_can_be_read_back_and_written_as_json(head: Head) -> None:
     json.dumps(settings_of(head))
+
+
+def test_a_head_that_may_skip_tasks_comes_out_the_same(head: Head) -> None:
+    if head.needs_every_task:
+        pytest.skip("it keeps something of each task, and says so")
+    tasks, memory = [blobs([4, 1]), blobs([2]), blobs([0, 3])], StoreAllMemory()
+    patient = copy.deepcopy(head)
+    for task in tasks:
+        memory.learn(task, torch.Generator().manual_seed(0))
+        head.learn(task, Replay(memory, torch.Generator().manual_seed(1)))
+    dim = tasks[0].features.shape[1]
+    patient.learn(Task.empty(dim), Replay(memory, torch.Generator().manual_seed(1)))
+    x = blobs(list(range(5)), seed=9).features
+    assert patient.classes == head.classes
+    assert torch.equal(patient.logits(x), head.logits(x))

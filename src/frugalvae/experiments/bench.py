@@ -83,21 +83,16 @@ def remember(
     made_by: str,
 ) -> None:
     """Keep what was asked for: asked again for other data or seeds, a table grows."""
-    content: dict[str, Any] = {
-        "experiment": experiment.source,
-        "command": made_by,
-        "seeds": list(experiment.seeds),
-        "data": {
-            name: about[name]
-            for name in experiment.data
-            if name in about and takes(experiment, about[name])
-        },
-    }
-    before = store.table(experiment.name)
-    if before and before["experiment"] == experiment.source:
-        content["data"] = before["data"] | content["data"]
-        content["seeds"] = sorted({*before["seeds"], *content["seeds"]})
-    store.write_table(experiment.name, content)
+    before = store.table(experiment.name) or {"experiment": None, "data": {}}
+    grown = dict(before["data"]) if before["experiment"] == experiment.source else {}
+    for name in experiment.data:
+        if name not in about or not takes(experiment, about[name]):
+            continue
+        known = grown.get(name, {})
+        same = known.get("fingerprint") == about[name]["fingerprint"]
+        seeds = {*experiment.seeds, *(known["seeds"] if same else ())}
+        grown[name] = {**about[name], "seeds": sorted(seeds), "command": made_by}
+    store.write_table(experiment.name, {"experiment": experiment.source, "data": grown})
 
 
 def command(
@@ -147,9 +142,10 @@ def work(
                     store.fail(cell, outcome.traceback)
                     failed += 1
                     display.failed(cell, outcome.traceback)
+        slots = pool.slots  # a pool that is closed has none
     finally:
         pool.close()
-    display.summary(len(missing) - failed, failed, spent, time.perf_counter() - started, pool.slots)
+    display.summary(len(missing) - failed, failed, spent, time.perf_counter() - started, slots)
     return failed
 
 

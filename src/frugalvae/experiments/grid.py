@@ -35,16 +35,22 @@ def grid(experiments: Sequence[Experiment], data: Mapping[str, Mapping[str, Any]
 
 
 def places(
-    experiment: Experiment, data: Mapping[str, Mapping[str, Any]], seeds: Sequence[int]
+    experiment: Experiment,
+    data: Mapping[str, Mapping[str, Any]],
+    seeds: Sequence[int] | None = None,
 ) -> Iterator[tuple[Place, Cell]]:
-    """All entries of a table and the run behind each; lines that are only quoted have none."""
+    """All entries of a table and the run behind each; lines that are only quoted have none.
+
+    Without ``seeds``, those of each data set.
+    """
     observe = experiment.kind if experiment.kind in ("tsne", "placement") else None
     for name, about in data.items():
         if not takes(experiment, about):
             continue
         for protocol, tasks in experiment.protocols.items():
             for row in experiment.rows:
-                for seed in seeds if row.memory and row.head else ():
+                wanted = about["seeds"] if seeds is None else seeds
+                for seed in wanted if row.memory and row.head else ():
                     assert row.memory is not None
                     assert row.head is not None
                     yield (

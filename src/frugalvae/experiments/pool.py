@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -101,7 +102,8 @@ class ProcessPool:
 
     def _give(self, worker: _Worker, job: Job, data: str, tries: int) -> None:
         worker.job, worker.data, worker.tries = job, data, tries
-        worker.pipe.send((job, data))
+        with contextlib.suppress(OSError):  # it died while it was idle, which wait() will see
+            worker.pipe.send((job, data))
 
     def wait(self, seconds: float) -> list[Outcome]:
         """Collect what has ended, and start again what was lost with its process."""
@@ -165,7 +167,7 @@ def _serve(pipe: Connection, folder: Path, threads: int) -> None:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    threading.Thread(target=_die_with_parent, args=(folder,), daemon=True).start()
     torch.set_num_threads(threads)
     loaded: dict[str, Any] = {}
     while True:
@@ -178,10 +180,11 @@ def _serve(pipe: Connection, folder: Path, threads: int) -> None:
         pipe.send(perform(job, loaded[name]))
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(folder: Path) -> None:
     parent = parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
+    shutil.rmtree(folder, ignore_errors=True)  # a parent that was killed could not
     os._exit(1)
 
 

@@ -37,10 +37,10 @@ def read_table(store: Results, name: str, content: Mapping[str, Any]) -> Table:
     """One table with all its runs."""
     try:
         experiment, mistakes = parse(name, content["experiment"])
-        command, seeds, data = content["command"], content["seeds"], content["data"]
         if experiment is None:
             raise ValueError("; ".join(mistakes))
-        found = _runs(store, experiment, data, seeds)
+        data = {name: _asked(content, about) for name, about in content["data"].items()}
+        found = _runs(store, experiment, data)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         where = store.folder / "tables" / f"{name}.json"
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -50,12 +50,16 @@ def read_table(store: Results, name: str, content: Mapping[str, Any]) -> Table:
         Line(row, tuple(_entry(experiment, row, column, found) for column in columns))
         for row in experiment.rows
     ]
-    return Table(name, experiment, command, tuple(seeds), columns, tuple(rows), data)
+    return Table(name, experiment, columns, tuple(rows), data)
 
 
-def columns_of(
-    experiment: Experiment, data: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Column]:
+def _asked(content: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a data set, its seeds and command; early tables had these for all."""
+    own = {key: about[key] if key in about else content[key] for key in ("seeds", "command")}
+    return {**about, **own}
+
+
+def columns_of(experiment: Experiment, data: Mapping[str, Mapping[str, Any]]) -> Iterator[Column]:
     """What was measured, in the experiment's order; then what only the paper has."""
     order = [name for name in experiment.data if name in data]
     order += [name for name in data if name not in order]
@@ -100,15 +104,12 @@ def measured(metric: str, record: Mapping[str, Any]) -> float:
 
 
 def _runs(
-    store: Results,
-    experiment: Experiment,
-    data: Mapping[str, Mapping[str, Any]],
-    seeds: Sequence[int],
+    store: Results, experiment: Experiment, data: Mapping[str, Mapping[str, Any]]
 ) -> dict[tuple[int, str, str], list[Run]]:
     """All runs, by row, data set and protocol."""
     positions = {id(row): number for number, row in enumerate(experiment.rows)}
     found: dict[tuple[int, str, str], list[Run]] = {}
-    for place, cell in places(experiment, data, seeds):
+    for place, cell in places(experiment, data):
         key = (positions[id(place.row)], place.data, place.protocol)
         found.setdefault(key, []).append(_run(store, cell, experiment.metric))
     return found

@@ -20,7 +20,7 @@ COLOURS = ("#0072b2", "#d55e00", "#56b4e9", "#e69f00", "#009e73", "#8a8a8a", "#c
 MARKERS = "oXsDv^P*"
 INK = "#1d2329"
 
-_STYLE = {
+STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "frugalvae",
     "font.family": "sans-serif",
@@ -36,7 +36,7 @@ def curves(series: Mapping[str, Sequence[float]], *, x_label: str, y_label: str)
     Axes and names take the colour of the text around the figure. Lines take
     :data:`COLOURS` in order.
     """
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 3.9), layout="constrained")
         draw_curves(figure.add_subplot(), series, x_label, y_label)
         title = f"Line plot: {y_label} by {x_label} for {', '.join(series)}"
@@ -91,7 +91,7 @@ def overview(
     titles
         Of the left and of the right half.
     """
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(12, 3.75), dpi=100, layout="constrained", facecolor="white")
         halves: Any = figure.subfigures(1, 2, width_ratios=[1.45, 1])
         for half, title in zip(halves, titles, strict=True):

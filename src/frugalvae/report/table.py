@@ -123,12 +123,14 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table or figure, with the command that makes it."""
+    """A table or figure.
+
+    ``data`` tells of each data set its title and backbone, the seeds that were asked for, and
+    the command that asked last.
+    """
 
     name: str
     experiment: Experiment
-    command: str
-    seeds: tuple[int, ...]
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
     data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -137,6 +139,11 @@ class Table:
     def metric(self) -> str:
         """What is measured, in words."""
         return METRICS[self.experiment.metric]
+
+    @property
+    def commands(self) -> list[str]:
+        """What to type to get these numbers; data sets may have come one by one."""
+        return list(dict.fromkeys(about["command"] for about in self.data.values()))
 
     @property
     def has_numbers(self) -> bool:
@@ -164,9 +171,9 @@ class Table:
         return [run for run in self.runs if run.failure is not None]
 
     def is_best(self, entry: Entry, column: int) -> bool:
-        """Whether no measured entry of its column is better, and there is one to compare with."""
+        """Whether no measured entry of its column is better, and some entry is worse."""
         means = [m for line in self.lines if (m := line.entries[column].mean) is not None]
-        if entry.mean is None or len(means) < 2:
+        if entry.mean is None or len(set(means)) < 2:
             return False
         best = min if self.experiment.metric in SMALL_IS_GOOD else max
         return entry.mean == best(means)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from frugalvae.report.table import SCIENTIFIC, Entry, Table
 
-DASH = "–"
+DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
 
 def value(number: float, metric: str) -> str:
-    """A number of a table: percent to one decimal, or scientific.
+    r"""A number of a table: percent to one decimal, or scientific.
 
     >>> value(66.5123, "final_average_accuracy"), value(0.000123, "proportion")
     ('66.5', '1.2e-04')
-    >>> value(-17.2, "forgetting"), value(0.0, "proportion")
-    ('−17.2', '0')
+    >>> value(0.0, "proportion"), value(-17.2, "forgetting") == "\N{MINUS SIGN}17.2"
+    ('0', True)
     """
     text = (f"{number:.1e}" if number else "0") if metric in SCIENTIFIC else f"{number:.1f}"
-    return "0.0" if text == "-0.0" else text.replace("-", "−", 1) if number < 0 else text
+    return "0.0" if text == "-0.0" else text.replace("-", MINUS, 1) if number < 0 else text
 
 
 def with_spread(mean: float, std: float | None, metric: str) -> str:
@@ -31,18 +31,18 @@ def with_spread(mean: float, std: float | None, metric: str) -> str:
 def signed(difference: float, metric: str) -> str:
     """Ours minus the paper's.
 
-    >>> signed(-17.21, "forgetting"), signed(0.5, "forgetting"), signed(-0.01, "forgetting")
-    ('−17.2', '+0.5', '0.0')
+    >>> signed(0.5, "forgetting"), signed(-0.01, "forgetting")
+    ('+0.5', '0.0')
     """
     text = value(difference, metric)
-    return text if text.startswith("−") or text in ("0.0", "0") else f"+{text}"
+    return text if text.startswith(MINUS) or text in ("0.0", "0") else f"+{text}"
 
 
 def millions(count: float | None) -> str:
-    """A count in millions.
+    """A count in millions; a dash for none.
 
-    >>> millions(2_960_000), millions(1280), millions(None)
-    ('2.96', '0.001', '–')
+    >>> millions(2_960_000), millions(1280)
+    ('2.96', '0.001')
     """
     if count is None:
         return DASH
@@ -50,12 +50,17 @@ def millions(count: float | None) -> str:
 
 
 def ours(entry: Entry, metric: str) -> str:
-    """What was measured; a dash if nothing was, and a note if not with all seeds."""
+    """What was measured; a dash if nothing was."""
     if entry.mean is None:
         return "failed" if entry.failed else DASH
-    note = f" [{len(entry.values)} of {len(entry.runs)}]"
-    some = len(entry.values) < len(entry.runs)
-    return with_spread(entry.mean, entry.std, metric) + note * some
+    return with_spread(entry.mean, entry.std, metric)
+
+
+def seeds_note(entry: Entry) -> str:
+    """How many seeds have finished, if some but not all have."""
+    if len(entry.values) in (0, len(entry.runs)):
+        return ""
+    return f"[{len(entry.values)} of {len(entry.runs)} seeds]"
 
 
 def papers(entry: Entry, metric: str) -> str:
@@ -73,7 +78,9 @@ def standing(table: Table) -> str:
     """How much of a table is there, in words."""
     wanted, failed = len(table.runs), len(table.failures)
     missing = wanted - table.done - failed
-    seeds = f"{len(table.seeds)} seed{'s' * (len(table.seeds) != 1)}"
+    counts = sorted({len(about["seeds"]) for about in table.data.values()}) or [0]
+    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    seeds += " seed" + "s" * (counts[-1] != 1)
     if not missing and not failed:
         return f"{wanted} run{'s' * (wanted != 1)}, {seeds}, all finished"
     parts = [f"{table.done} of {wanted} runs finished ({seeds})"]
@@ -91,3 +98,12 @@ def about_row(table: Table, position: int) -> str:
     if row.numbers is not None:
         parts.append(f"paper: {row.numbers:.2f} M numbers")
     return "; ".join(part for part in parts if part)
+
+
+def sentence(text: str) -> str:
+    """With a capital letter in front; others stay as they are.
+
+    >>> sentence("mean R")
+    'Mean R'
+    """
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,592 @@
+"""The runner of grids: what it runs, what it keeps, and what a kill at any moment leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frugalvae.cli import main
+from frugalvae.data.digits import load_digits
+from frugalvae.errors import InputError
+from frugalvae.experiments.bench import Clock, run_grid
+from frugalvae.experiments.cell import Cell, digest
+from frugalvae.experiments.grid import grid
+from frugalvae.experiments.pool import Outcome, Pool, ProcessPool, perform
+from frugalvae.experiments.spec import Experiment, Part, parse, read_experiments
+from frugalvae.experiments.store import Results
+from frugalvae.memories import MEMORIES, make_memory
+from frugalvae.registry import settings_of
+
+EXPERIMENTS = Path(__file__).parent.parent / "experiments"
+
+SMALL_GRID = """
+title = "small"
+tasks = 5
+seeds = [0, 1]
+measure = "last task"
+memory = { hidden = 16, latent = 6, max_steps = 60 }
+head = { epochs = 5 }
+rows = [{ name = "FO", memory = "vae-fo" }, { name = "CEO", memory = "vae-ceo" }]
+"""
+QUICK_GRID = """
+title = "quick"
+tasks = 2
+seeds = [0, 1]
+rows = [
+    { name = "means", memory = "none", head = "nearest-mean" },
+    { name = "LDA", memory = "none", head = "lda" },
+]
+"""
+
+
+class InlinePool:
+    """Runs everything here: for what does not depend on processes."""
+
+    slots = 1
+
+    def __init__(self) -> None:
+        self.shared: dict[str, Any] = {}
+        self.jobs: list[tuple[Any, str]] = []
+
+    def share(self, name: str, data: Any) -> None:
+        self.shared[name] = data
+
+    def start(self, job: Any, data: str) -> None:
+        self.jobs.append((job, data))
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        job, data = self.jobs.pop()
+        return [Outcome(job, *perform(job, self.shared[data]))]
+
+    def close(self) -> None:
+        self.shared.clear()
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def run(path: Path, results: Path, make_pool: Callable[[], Pool] = InlinePool) -> int:
+    return run_grid([path], make_pool, results=results)
+
+
+def records(results: Path) -> dict[str, dict[str, Any]]:
+    """All runs by file name, but for the time that they took."""
+    found = {path.name: json.loads(path.read_text()) for path in (results / "runs").glob("*.json")}
+    assert all(record.pop("seconds") for record in found.values())
+    return found
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """Processes that a process has started, and these in turn, with their commands."""
+    parents, commands = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (OSError, ValueError):  # it has ended meanwhile
+            continue
+        if state != "Z":
+            parents[int(folder.name)], commands[int(folder.name)] = int(parent), command
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {child: commands[child] for child in found - {pid}}
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:1]
+    except OSError:
+        return False
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it takes too long"
+        time.sleep(0.02)
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc"
+)
+
+
+# --------------------------------------------------------------------------- kills
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the small grid, run one after the other."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    assert run(written(folder / "small.toml", SMALL_GRID), folder, lambda: ProcessPool(1)) == 0
+    return folder
+
+
+@needs_proc
+def test_killed_at_any_moment_the_same_command_goes_on(uninterrupted: Path, tmp_path: Path) -> None:
+    """Kill -9: while it starts, after the first run, after another one."""
+    path, results = written(tmp_path / "small.toml", SMALL_GRID), tmp_path / "results"
+    command = [sys.executable, "-m", "frugalvae.cli", "bench", "run", str(path)]
+    command += ["-o", str(results), "--jobs", "2"]
+    rng = random.Random(0)
+    kept: dict[Path, tuple[int, str]] = {}
+
+    def finished() -> list[Path]:
+        return list((results / "runs").glob("*.json"))
+
+    for more in (0, 1, 1):
+        temporary = tmp_path / f"temporary-{len(list(tmp_path.iterdir()))}"
+        temporary.mkdir()
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, env=os.environ | {"TMPDIR": str(temporary)}
+        )
+        wait_until(lambda: len(finished()) >= len(kept) + more)  # noqa: B023
+        time.sleep(rng.uniform(0, 2 if not more else 0.5))
+        process.send_signal(signal.SIGSTOP)  # it starts no more processes
+        workers = descendants(process.pid)
+        process.kill()
+        process.wait()
+        wait_until(lambda: not any(map(alive, workers)))  # noqa: B023
+        if more:  # the last to leave has tidied up
+            assert len(workers) >= 2
+            assert list(temporary.glob("frugalvae-*")) == []
+        for file, (modified, content) in kept.items():
+            assert (file.stat().st_mtime_ns, file.read_text()) == (modified, content)
+        kept = {file: (file.stat().st_mtime_ns, file.read_text()) for file in finished()}
+        expected = records(uninterrupted)
+        for name, record in (records(results) if kept else {}).items():
+            assert record == expected[name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert f"4 runs: {len(kept)} done before" in done.stdout
+    for file, (modified, _) in kept.items():
+        assert file.stat().st_mtime_ns == modified
+    assert records(results) == records(uninterrupted)
+
+
+def cells(text: str) -> list[Cell]:
+    experiment, mistakes = parse("small", tomllib.loads(text))
+    assert experiment is not None, mistakes
+    return grid([experiment], {"digits": {"fingerprint": "0", "backbone": "pixels"}})
+
+
+@needs_proc
+def test_a_process_that_is_killed_takes_no_run_with_it() -> None:
+    quick, slow = cells(QUICK_GRID)[0], cells(SMALL_GRID)[0]
+    pool = ProcessPool(1)
+    pool.share("digits", load_digits())
+
+    def outcome(job: Cell, kill: int) -> Outcome:
+        """Give it the job and kill its process that many times."""
+        pool.start(job, "digits")
+        ended: list[Outcome] = []
+        for _ in range(kill):
+            time.sleep(0.2)
+            pool.workers[0].process.kill()
+            pool.workers[0].process.join()
+            ended += pool.wait(10)
+        while not ended:
+            ended += pool.wait(60)
+        [only] = ended
+        return only
+
+    try:
+        before = outcome(quick, kill=0)
+        assert before.traceback is None
+        in_the_middle = outcome(slow, kill=1)
+        assert in_the_middle.traceback is None
+        here, _, _ = perform(slow, load_digits())
+        assert in_the_middle.result["accuracy"] == here["accuracy"]
+
+        pool.workers[0].process.kill()  # while it has nothing to do
+        pool.workers[0].process.join()
+        assert outcome(quick, kill=0).result["accuracy"] == before.result["accuracy"]
+
+        given_up = outcome(slow, kill=3)
+        assert given_up.job == slow
+        assert given_up.traceback == "the process died 3 times (exit code -9): out of memory?"
+        assert outcome(quick, kill=0).traceback is None  # and the pool goes on
+    finally:
+        pool.close()
+    assert not pool.folder.exists()
+
+
+def test_the_runner_takes_little_time_for_itself(uninterrupted: Path) -> None:
+    """From the end of the first run to that of the last, nearly all time is spent in runs."""
+    paths = sorted((uninterrupted / "runs").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    wall = paths[-1].stat().st_mtime - paths[0].stat().st_mtime
+    spent = sum(
+        sum(sum(task.values()) for task in json.loads(path.read_text())["seconds"])
+        for path in paths[1:]
+    )
+    assert 0.8 * wall < spent <= 1.05 * wall
+
+
+# --------------------------------------------------------------------------- what counts as done
+
+
+def test_finished_runs_are_not_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "quick.toml", QUICK_GRID)
+    assert run(path, tmp_path) == 0
+    before = records(tmp_path)
+
+    def no_pool() -> Pool:
+        raise AssertionError("there is nothing to run")
+
+    capsys.readouterr()
+    assert run(path, tmp_path, no_pool) == 0
+    assert "4 runs: 4 done before, 0 to do" in capsys.readouterr().out
+    assert records(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda _: "",
+        lambda _: "[]",
+        lambda text: text.replace('"key": "', '"key": "0', 1),
+    ],
+    ids=["truncated", "empty", "no table", "wrong key"],
+)
+def test_a_damaged_file_is_not_trusted(
+    damage: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "quick.toml", QUICK_GRID)
+    assert run(path, tmp_path) == 0
+    before = records(tmp_path)
+    victim = tmp_path / "runs" / sorted(before)[1]
+    victim.write_text(damage(victim.read_text()))
+    capsys.readouterr()
+    assert run(path, tmp_path) == 0
+    assert "4 runs: 3 done before, 1 to do" in capsys.readouterr().out
+    assert records(tmp_path) == before
+
+
+def test_a_failed_run_stops_no_other_and_is_cleared_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "quick.toml", QUICK_GRID)
+    from frugalvae.experiments import pool
+
+    make_run = pool.make_run
+
+    def fragile(cell: Cell, features: Any) -> Any:
+        if cell.seed == 0 and cell.head.name == "lda":
+            raise RuntimeError("the moon is full")
+        return make_run(cell, features)
+
+    monkeypatch.setattr(pool, "make_run", fragile)
+    assert run(path, tmp_path) == 1
+    assert "FAILED, RuntimeError: the moon is full" in capsys.readouterr().out
+    [failed] = (tmp_path / "failed").iterdir()
+    content = json.loads(failed.read_text())
+    assert content["traceback"].startswith("Traceback (most recent call last)")
+    assert content["settings"]["head"]["name"] == "lda"
+    assert len(records(tmp_path)) == 3
+
+    assert run(path, tmp_path) == 1  # it is tried again, and fails again
+    assert failed.exists()
+    monkeypatch.undo()
+    assert run(path, tmp_path) == 0
+    assert not failed.exists()
+    assert failed.name in records(tmp_path)
+
+
+def test_the_command_says_by_its_exit_code_that_a_run_failed(tmp_path: Path) -> None:
+    path = written(tmp_path / "bad.toml", QUICK_GRID.replace("tasks = 2", "tasks = 50"))
+    results = tmp_path / "results"
+    arguments = ["bench", "run", str(path), "-o", str(results), "--jobs=1", "--seeds=0", "--quiet"]
+    assert main(arguments) == 1
+    tracebacks = [json.loads(f.read_text())["traceback"] for f in (results / "failed").iterdir()]
+    assert len(tracebacks) == 2
+    assert all("10 classes cannot be split into 50 tasks" in text for text in tracebacks)
+    assert records(results) == {}
+
+
+def test_a_run_measured_after_every_task_answers_for_the_last(tmp_path: Path) -> None:
+    store = Results(tmp_path)
+    store.prepare()
+    every = cells(QUICK_GRID)[0]
+    last = replace(every, every_task=False)
+    assert every.every_task
+    assert every.key == last.key
+    store.finish(last, {"metrics": {}})
+    assert store.load(last) is not None
+    assert store.load(every) is None
+    store.finish(every, {"metrics": {}})
+    assert store.load(last) == store.load(every) != None  # noqa: E711
+
+
+def test_a_table_grows_by_what_is_asked_later(tmp_path: Path) -> None:
+    path = written(tmp_path / "quick.toml", QUICK_GRID)
+    for seeds in ([1], [0]):
+        run_grid([path], InlinePool, seeds=seeds, results=tmp_path, quiet=True)
+    table = Results(tmp_path).table("quick")
+    assert table is not None
+    assert table["seeds"] == [0, 1]
+    assert str(tmp_path) not in json.dumps(table["data"])
+    assert list(table["data"]) == ["digits"]
+
+
+# --------------------------------------------------------------------------- mistakes
+
+HEAD = 'title = "t"\n'
+ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        (HEAD + ROWS + "sedes = [0]", ["unknown key 'sedes'. Did you mean 'seeds'?"]),
+        (HEAD, ["rows is missing"]),
+        (ROWS, ["title is missing"]),
+        (HEAD + 'rows = [{ memory = "vae-fo" }]', ["row 1: name is missing"]),
+        (HEAD + 'rows = [{ name = "FO" }]', ["row 1: memory is missing", "quoted = true"]),
+        (HEAD + "rows = [3]", ["row 1: 3; expected a table"]),
+        (
+            HEAD + 'rows = [{ name = "FO", memory = "vae-f0", head = "cosin" }]',
+            [
+                "row 1: there is no memory 'vae-f0'. Did you mean 'vae-fo'?",
+                "row 1: there is no head 'cosin'. Did you mean 'cosine'?",
+            ],
+        ),
+        (
+            HEAD + 'rows = [{ name = "FO", memory = { name = "vae-fo", laten = 3, epochs = -1 } }]',
+            ["has no setting 'laten'. Did you mean 'latent'?", "epochs is -1; expected"],
+        ),
+        (
+            HEAD + 'rows = [{ name = "FO", memory = "vae-fo", heads = "lda" }]',
+            ["row 1: unknown key 'heads'. Did you mean 'head'?"],
+        ),
+        (
+            HEAD + ROWS + "memory = { max_step = 3 }",
+            ["[memory] max_step: no row's memory has this setting. Did you mean 'max_steps'?"],
+        ),
+        (HEAD + ROWS + 'seeds = "0"', ["seeds is '0'; expected a list"]),
+        (HEAD + ROWS + "seeds = [-1]", ["seeds is [-1]; expected whole numbers from 0"]),
+        (HEAD + ROWS + "data = [3]", ["data is [3]; expected names in quotes"]),
+        ("title = 3\n" + ROWS, ["title is 3; expected text in quotes"]),
+        (HEAD + ROWS + "show_memory = 1", ["show_memory is 1; expected true or false"]),
+        (HEAD + ROWS + 'metric = "forgeting"', ["Did you mean 'forgetting'?"]),
+        (HEAD + ROWS + 'kind = "tabel"', ["kind is 'tabel'. Did you mean 'table'?"]),
+        (HEAD + ROWS + 'measure = "every tasks"', ["Did you mean 'every task'?"]),
+        (HEAD + ROWS + "tasks = 0", ["tasks is 0; expected a number of tasks"]),
+        (HEAD + ROWS + "tasks = true", ["tasks is True; expected"]),
+        (HEAD + ROWS + "tasks = [3, 0]", ["tasks is [3, 0]; expected"]),
+        (HEAD + ROWS + "tasks = { first = 2.0, later = 5 }", ["{first = 0.5, later = 5}"]),
+        (HEAD + ROWS + "tasks = 2\nprotocols = { a = 2 }", ["both given; keep one"]),
+        (HEAD + ROWS + "protocols = { a = -2 }", ["protocols.'a' is -2; expected"]),
+        (HEAD + ROWS + "held_out = 1.5", ["held_out is 1.5; expected a share between 0 and 1"]),
+        (
+            HEAD
+            + 'rows = [{ name = "FO", memory = "vae-fo", paper = { a = 3.0, b = [1, 2, 3] } }]',
+            ["paper.a is 3.0; expected [mean]", "paper.b is [1, 2, 3]; expected [mean]"],
+        ),
+        ("title = ", ["Invalid value"]),
+        (
+            HEAD + ROWS + 'sedes = [0]\nkind = "tabel"\ntasks = 0',
+            ["3 mistakes; nothing was started", "'seeds'", "'table'", "tasks is 0"],
+        ),
+    ],
+)
+def test_every_mistake_is_told_at_once_and_nothing_is_written(
+    text: str, messages: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "wrong.toml", text)
+    assert main(["bench", "run", str(path), "-o", str(tmp_path / "results")]) == 2
+    told = capsys.readouterr().err
+    for message in [*messages, "nothing was started", str(path)]:
+        assert message in told
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set=memory.max_step=3"], "--set memory.max_step: no row has this setting"),
+        (["--set=memory.max_steps=-3"], "max_steps is -3; expected"),
+        (["--data=digit"], "Did you mean 'digits'?"),
+        (["--data=mine=absent.npz"], "absent.npz: there is no such file"),
+        (["--data=digits", "--data=digits"], "given twice"),
+        (["--data=digit-images"], "nothing to run: none of the data fits"),
+        (["absent.toml"], "absent.toml: [Errno 2] No such file"),
+    ],
+)
+def test_mistakes_of_the_command_line_are_told_too(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "right.toml", HEAD + ROWS)
+    assert main(["bench", "run", str(path), *options, "-o", str(tmp_path / "results")]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_mistakes_of_all_files_are_told_together(tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{name}.toml", HEAD + ROWS + "tasks = 0") for name in "ab"]
+    with pytest.raises(InputError, match="(?s)2 mistakes.*a.toml: tasks.*b.toml: tasks"):
+        read_experiments([*paths, written(tmp_path / "c.toml", HEAD + ROWS)])
+
+
+# --------------------------------------------------------------------------- which runs
+
+
+def part(name: str = "vae-fo", **changes: Any) -> Part:
+    settings = settings_of(make_memory(name)) | changes
+    return Part(name, changes, settings)
+
+
+CELL = Cell("digits", "0", 5, part(), Part("lda", {}, {"penalty": 1.0}), seed=0)
+OTHER = {
+    "data": st.text(min_size=1),
+    "fingerprint": st.text("0123456789abcdef", min_size=1),
+    "tasks": st.integers(1, 20)
+    | st.lists(st.integers(1, 9), min_size=1)
+    | st.fixed_dictionaries({"first": st.floats(0.1, 0.9), "later": st.integers(1, 9)}),
+    "memory": st.sampled_from(list(MEMORIES)).map(part),
+    "head": st.floats(0, 9).map(lambda penalty: Part("lda", {}, {"penalty": penalty})),
+    "seed": st.integers(0, 2**31),
+    "held_out": st.none() | st.floats(0.1, 0.9),
+    "encoder": st.none() | st.integers(1, 9).map(lambda n: Part("e", {}, {"epochs": n})),
+    "observe": st.sampled_from([None, "tsne", "placement"]),
+}
+
+
+@given(st.data(), st.sampled_from(list(OTHER)), st.booleans())
+def test_the_key_changes_with_whatever_decides_the_result(
+    data: st.DataObject, name: str, every_task: bool
+) -> None:
+    value = data.draw(OTHER[name])
+    changed = replace(CELL, **{name: value, "every_task": every_task})
+    assert (changed.key == CELL.key) == (changed.settings() == CELL.settings())
+
+
+@given(st.data(), st.sampled_from(list(MEMORIES)))
+def test_the_key_changes_with_every_setting_of_a_memory_and_not_with_their_order(
+    data: st.DataObject, name: str
+) -> None:
+    cell = replace(CELL, memory=part(name))
+    settings = list(cell.memory.settings.items())
+    shuffled = dict(data.draw(st.permutations(settings)))
+    assert replace(cell, memory=Part(name, {}, shuffled)).key == cell.key
+    for setting in shuffled:
+        changed = replace(cell, memory=part(name, **{setting: "another value"}))
+        assert changed.key != cell.key
+
+
+@given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
+def test_a_digest_survives_a_file(content: dict[str, Any]) -> None:
+    assert digest(json.loads(json.dumps(content))) == digest(content)
+
+
+def experiment(*memories: str, **changes: Any) -> Experiment:
+    rows = [{"name": memory, "memory": memory} for memory in memories]
+    found, mistakes = parse("t", {"title": "t", "rows": rows, **changes})
+    assert found is not None, mistakes
+    return found
+
+
+def test_runs_that_tables_share_are_run_once_and_the_first_seed_first() -> None:
+    about = {"digits": {"fingerprint": "0", "backbone": "pixels"}}
+    one = experiment("vae-fo", "vae-ceo", seeds=[3, 1], measure="last task")
+    two = experiment("vae-fo", "store-all", seeds=[3, 1, 2], measure="every task")
+    found = grid([one, two], about)
+    assert [(cell.seed, cell.memory.name, cell.every_task) for cell in found] == [
+        (3, "vae-fo", True),
+        (3, "vae-ceo", False),
+        (3, "store-all", True),
+        (1, "vae-fo", True),
+        (1, "vae-ceo", False),
+        (1, "store-all", True),
+        (2, "vae-fo", True),
+        (2, "store-all", True),
+    ]
+    assert grid([two, one], about)[0].every_task
+    assert len({cell.key for cell in found}) == len(found)
+
+
+def test_settings_for_all_rows_reach_those_that_have_them() -> None:
+    found = experiment("vae-fo", "gaussian-diagonal", memory={"latent": 7})
+    assert [row.memory.given for row in found.rows if row.memory] == [{"latent": 7}, {}]
+
+
+# --------------------------------------------------------------------------- ours
+
+
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_experiment_of_ours_can_be_read(path: Path) -> None:
+    [found] = read_experiments([path])
+    about = {
+        name: {"fingerprint": name, "backbone": None if found.encoder else "features"}
+        for name in found.data
+    }
+    measured = [row for row in found.rows if not row.quoted]
+    runs = len(measured) * len(found.seeds) * len(found.data) * len(found.protocols)
+    assert 0 < len(grid([found], about)) <= runs
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "column", "figure"),
+    [
+        ("table1", 0, "cub200", [11.63, 0.21]),
+        ("table1", 5, "cub200", [69.28, 0.14]),
+        ("table1", 6, "cifar100", [83.67, 0.25]),
+        ("table2", 3, "cars196", [89.27, 0.14]),
+        ("table3", 0, "cub200", [62.21, 1.92]),
+        ("table3", 3, "cifar100", [81.40]),
+        ("means", 1, "cub200", [75.66, 0.47]),
+        ("r-first-layer", 0, "imagenet-r", [0.052, 0.01]),
+        ("fetril", 0, "cifar100-images 50-T=5", [68.40, 0.83]),
+        ("fetril", 1, "cifar100-images 40-T=60", [66.41, 1.44]),
+    ],
+)
+def test_figures_of_the_paper_are_as_printed(
+    name: str, row: int, column: str, figure: list[float]
+) -> None:
+    [found] = read_experiments([EXPERIMENTS / f"{name}.toml"])
+    assert found.rows[row].paper[column] == figure
+
+
+# --------------------------------------------------------------------------- time left
+
+
+def test_the_clock_judges_by_runs_of_the_same_kind() -> None:
+    todo = [
+        replace(CELL, seed=1),
+        replace(CELL, memory=part("store-all")),
+        replace(CELL, data="other"),
+        CELL,
+    ]
+    clock = Clock(todo, [], slots=2)
+    assert clock.remaining() is None
+    clock.done(CELL, 10.0)
+    assert clock.remaining() == pytest.approx(3 * 10 / 2)  # nothing better is known
+    clock.done(todo[1], 40.0)
+    assert clock.remaining() == pytest.approx((10 + 25) / 2)  # the same memory; all runs
+    clock.done(todo[0], None)  # failed: it tells nothing of time
+    assert clock.remaining() == pytest.approx(25 / 2)
+    clock.done(todo[2], 1.0)
+    assert clock.remaining() == 0
+
+
+def test_the_clock_knows_runs_of_earlier_calls() -> None:
+    record = {"settings": CELL.settings(), "seconds": [{"learn": 2.0, "predict": 1.0}] * 2}
+    assert Clock([replace(CELL, seed=1)], [record], slots=1).remaining() == pytest.approx(6)
