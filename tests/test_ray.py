@@ -86,6 +86,12 @@ def test_a_run_that_fails_is_recorded_the_others_are_done_and_ray_is_stopped(
     assert done["settings"]["tasks"] == 2
 
 
+def test_an_address_without_a_cluster_is_told_at_once() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
+    with pytest.raises(InputError, match=r"--ray-address 127.0.0.1:1: .*refused.*ray start --head"):
+        RayPool("127.0.0.1:1", jobs=1)
+
+
 # --------------------------------------------------------------------------- on one Ray
 
 
@@ -163,7 +169,7 @@ def test_a_run_whose_worker_dies_each_time_is_told(ray: Any, features: Features)
     [outcome] = pool.wait(60)
     assert outcome.job == a_cell()
     assert outcome.result is None
-    assert "Ray lost this run (WorkerCrashedError)" in outcome.traceback.splitlines()[-1]
+    assert "Ray gave this run up (WorkerCrashedError)" in outcome.traceback.splitlines()[-1]
     pool.close()
 
 

@@ -161,15 +161,15 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         memory, head = self._parts(first)
         tasks = 0 if first else self.n_tasks_
         memory.learn(task, self._generator("learn", tasks))  # Algorithm 1: Gaussians, training
-        defer_head = defer_head and not head.needs_every_task
-        if not defer_head:
+        due = defer_head and not head.needs_every_task
+        if not due:
             head.learn(task, self._replay(memory, tasks))  # Algorithm 1: adapt the classifier
         _check_learned(memory, *([] if defer_head else [head]))
 
         if first:
             self.n_features_in_ = features.shape[1]
             self.device_ = str(self._device())
-        self.memory_, self.head_, self.head_due_ = memory, head, defer_head
+        self.memory_, self.head_, self.head_due_ = memory, head, due
         self.classes_ = np.concatenate([known, new])
         before = np.empty(0, int) if first else self.task_of_class_
         self.task_of_class_ = np.concatenate([before, np.full(len(new), tasks)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from dataclasses import replace
 from typing import Any
 
@@ -55,8 +56,9 @@ class RayPool:
             self.ray.init("local", num_cpus=self.jobs, include_dashboard=False, **quiet)
             return
         try:
+            _check_reachable(self.address)
             self.ray.init(self.address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"--ray-address {self.address}: {error}; start a cluster with "
                 "'ray start --head', or give --ray alone for this machine"
@@ -96,8 +98,9 @@ class RayPool:
         try:
             return Outcome(job, *self.ray.get(ref))
         except self.ray.exceptions.RayError as error:
-            reason = f"Ray lost this run ({type(error).__name__}), after {TRIES} tries if it could"
-            return Outcome(job, traceback=f"{error}\n{reason}: out of memory?")
+            kind = type(error).__name__
+            reason = f"Ray gave this run up ({kind}); a process that dies may be out of memory"
+            return Outcome(job, traceback=f"{error}\n{reason}")
 
     def close(self) -> None:
         """Stop all runs, and what was started for them."""
@@ -118,6 +121,13 @@ def _perform(job: Job, data: Any) -> tuple[Any, str | None, float]:
     if text is not None:  # arrays of the store cannot be written, which PyTorch warns about
         data = replace(data, text={label: vector.copy() for label, vector in text.items()})
     return perform(job, data)
+
+
+def _check_reachable(address: str) -> None:
+    """Knock at the door, where Ray itself would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def import_ray() -> Any:

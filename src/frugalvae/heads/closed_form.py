@@ -198,7 +198,7 @@ class RanPACHead:
     width
         Number of random features.
     penalties
-        Tried at each task on a fifth of its samples; the best is used.
+        Tried on a fifth of the newest task's samples; the best is used.
 
     References
     ----------
@@ -235,13 +235,15 @@ class RanPACHead:
         return True
 
     def learn(self, task: Task, replay: Replay) -> None:
-        """Add the task to the sums, choose a penalty, solve."""
+        """Add the task to the sums, but for a fifth, on which a penalty can be chosen."""
         if not self.classes_:
             dim, rng = task.features.shape[1], replay.rng
             self.seed_ = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
             self._projection = self._draw_projection(dim, rng.device)
             self.gram_ = torch.zeros(self.width, self.width, device=rng.device)
             self.targets_ = torch.zeros(self.width, 0, device=rng.device)
+            self._pending: tuple[Tensor, Tensor] | None = None
+        self._add_pending()
         new = task.classes
         self.classes_ = self.classes_ + new
         grown = self.targets_.new_zeros(self.width, len(new))
@@ -253,11 +255,25 @@ class RanPACHead:
 
         order = torch.randperm(len(hidden), generator=replay.rng, device=replay.rng.device)
         held_out, fitted = order[: len(order) // 5], order[len(order) // 5 :]
-        self.gram_ += hidden[fitted].T @ hidden[fitted]
-        self.targets_ += hidden[fitted].T @ one_hot[fitted]
-        penalty = self._best_penalty(hidden[held_out], one_hot[held_out])
-        self.gram_ += hidden[held_out].T @ hidden[held_out]
-        self.targets_ += hidden[held_out].T @ one_hot[held_out]
+        self._add(hidden[fitted], one_hot[fitted])
+        self._pending = hidden[held_out], one_hot[held_out]
+
+    def _add(self, hidden: Tensor, one_hot: Tensor) -> None:
+        self.gram_ += hidden.T @ hidden
+        self.targets_ += hidden.T @ one_hot
+
+    def _add_pending(self) -> None:
+        """Samples on which no penalty needs to be chosen any more."""
+        if self._pending is not None:
+            self._add(*self._pending)
+            self._pending = None
+
+    def _settle(self) -> None:
+        """Choose a penalty and solve, when that is first needed: it takes far the longest."""
+        if self._pending is None:
+            return
+        penalty = self._best_penalty(*self._pending)
+        self._add_pending()
         while (weights := self._solve(penalty)) is None:
             penalty *= 10
         self.weights_, self.penalty_ = weights, penalty
@@ -288,10 +304,12 @@ class RanPACHead:
 
     def logits(self, features: Tensor) -> Tensor:
         """The fitted targets, scaled."""
+        self._settle()
         return self.scale * (self._hidden(features) @ self.weights_.to(features))
 
     def tensors(self) -> dict[str, Tensor]:
         """The two sums; the projection comes back from its seed, the weights from the sums."""
+        self._settle()
         again = torch.tensor([self.seed_, self.penalty_], dtype=torch.float64)
         return {"gram": pack(self.gram_), "targets": self.targets_, "seed and penalty": again}
 

@@ -8,15 +8,23 @@ DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
 
 def value(number: float, metric: str) -> str:
-    r"""A number of a table: percent to one decimal, or scientific.
+    r"""A number of a table: percent to one decimal; a proportion as short as it can be.
 
     >>> value(66.5123, "final_average_accuracy"), value(0.000123, "proportion")
     ('66.5', '1.2e-04')
+    >>> value(0.5162, "proportion"), value(0.0027, "proportion")
+    ('0.516', '0.0027')
     >>> value(0.0, "proportion"), value(-17.2, "forgetting") == "\N{MINUS SIGN}17.2"
     ('0', True)
     """
-    text = (f"{number:.1e}" if number else "0") if metric in SCIENTIFIC else f"{number:.1f}"
+    text = _proportion(number) if metric in SCIENTIFIC else f"{number:.1f}"
     return "0.0" if text == "-0.0" else text.replace("-", MINUS, 1) if number < 0 else text
+
+
+def _proportion(number: float) -> str:
+    if abs(number) >= 0.01 or not number:
+        return f"{number:.3f}" if number else "0"
+    return f"{number:.4f}" if abs(number) >= 0.001 else f"{number:.1e}"
 
 
 def with_spread(mean: float, std: float | None, metric: str) -> str:
