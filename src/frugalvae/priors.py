@@ -54,7 +54,8 @@ class FixedPointPrior:
 
     Undamped, the iteration is nearly a 2-cycle; each step here goes only part
     of the way (``damping``). Once under way, it is accelerated (Anderson's method),
-    which leads to the same fixed point in a tenth of the steps. Coincident means have
+    which takes a tenth of the steps where the plain iteration is slow; where there are
+    several fixed points, as in few dimensions, it may find another. Coincident means have
     no direction to part in, so they are first moved by a tiny random vector.
 
     Parameters

@@ -64,16 +64,15 @@ def run_grid(
     wanted = grid(experiments, about)
     if not wanted:
         raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
+    missing = [cell for cell in wanted if store.load(cell) is None]
+    pool = make_pool() if missing else None  # it may fail, so before anything is written
     store.prepare()
     for experiment in experiments:
         remember(store, experiment, about, command(paths, data, seeds, changes))
-    missing = [cell for cell in wanted if store.load(cell) is None]
     display.say(
         f"{len(wanted)} runs: {len(wanted) - len(missing)} done before, {len(missing)} to do"
     )
-    if not missing:
-        return 0
-    return work(missing, wanted, sources, make_pool(), store, display)
+    return work(missing, wanted, sources, pool, store, display) if pool else 0
 
 
 def remember(
@@ -102,7 +101,8 @@ def command(
     changes: Sequence[tuple[str, str, Any]],
 ) -> str:
     """What to type to get these results; files without the folders of this machine."""
-    words = ["frugalvae", "bench", "run", *(str(path) for path in paths)]
+    words = ["frugalvae", "bench", "run"]
+    words += [path.name if path.is_absolute() else path.as_posix() for path in paths]
     for entry in data:
         name, equals, path = entry.partition("=")
         short = ",".join(Path(part).name for part in path.split(","))

@@ -177,6 +177,7 @@ def _takes(source: Mapping[str, Any], part: str, key: str) -> bool:
         return "encoder" in source
     registry = {"memory": MEMORIES, "head": HEADS}[part]
     for row in source.get("rows", ()):
+        row = _table(row)
         entry = row.get(part, "cosine" if part == "head" and "memory" in row else None)
         name = str(entry.get("name") if isinstance(entry, dict) else entry)
         known = inspect.signature(registry.part(name)).parameters if name in registry else {}
@@ -195,6 +196,8 @@ def parse(name: str, source: Mapping[str, Any]) -> tuple[Experiment | None, list
             wrong.append(
                 f"{key} is {value!r}.{suggestion(value, choices)} Choices: {', '.join(choices)}"
             )
+    if source.get("rows") == []:
+        wrong.append("rows is empty; give a [[rows]] table for each line")
     wrong += _wrong_lists(source)
     if wrong and not isinstance(source.get("rows"), list):
         return None, wrong
@@ -304,10 +307,7 @@ class _Common:
     """Settings for all rows: each goes to every memory or head that has one of that name."""
 
     def __init__(self, source: Mapping[str, Any]) -> None:
-        tables = {kind: source.get(kind, {}) for kind in ("memory", "head")}
-        self.settings = {
-            kind: table if isinstance(table, dict) else {} for kind, table in tables.items()
-        }
+        self.settings = {kind: _table(source.get(kind)) for kind in ("memory", "head")}
         self.known: dict[str, set[str]] = {"memory": set(), "head": set()}
 
     def fitting(self, kind: str, known: Sequence[str]) -> dict[str, Any]:
@@ -337,10 +337,13 @@ def _row(entry: object, common: _Common) -> tuple[Row | None, list[str]]:
         )
     wrong += [
         f"paper.{column} is {figure!r}; expected [mean] or [mean, deviation]"
-        for column, figure in (entry.get("paper") or {}).items()
-        if not isinstance(figure, list)
-        or not 1 <= len(figure) <= 2
-        or not all(isinstance(number, float | int) for number in figure)
+        for column, figure in _table(entry.get("paper")).items()
+        if not isinstance(figure, list) or not 1 <= len(figure) <= 2 or not _numbers(figure)
+    ]
+    wrong += [
+        f"labels.{column} is {label!r}; expected {_KIND_NAMES[str]}"
+        for column, label in _table(entry.get("labels")).items()
+        if not isinstance(label, str)
     ]
     parts: dict[str, Part | None] = {"memory": None, "head": None}
     if "memory" in entry:
@@ -358,6 +361,15 @@ def _row(entry: object, common: _Common) -> tuple[Row | None, list[str]]:
     return Row(memory=parts["memory"], head=parts["head"], **given), []
 
 
+def _table(value: object) -> dict[str, Any]:
+    """The value if it is a table; what else it may be is told elsewhere."""
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(values: list[Any]) -> bool:
+    return all(isinstance(value, float | int) and not isinstance(value, bool) for value in values)
+
+
 def _part(
     kind: str,
     registry: Registry,
@@ -366,6 +378,8 @@ def _part(
     common: _Common | None = None,
 ) -> tuple[Part | None, list[str]]:
     """A memory or head with all its settings, or what is wrong with them, one by one."""
+    if not isinstance(entry, str | dict):
+        return None, []  # its type was told already
     given = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = given.pop("name", None)
     if not isinstance(name, str) or name not in registry:
