@@ -1,11 +1,13 @@
 """Speed and size of the incremental VAE. Run with ``make bench``.
 
-Reports three things, each measured here and now:
+Reports four things, each measured here and now:
 
 1. training throughput, against the bare matrix products that a step needs,
    both timed in turns so that a noisy machine slows both alike;
 2. a whole 10-task run on CIFAR-100 features, if the file is there;
-3. how the cost of one more task grows with the classes already known.
+3. how the cost of one more task grows with the classes already known;
+4. a grid of runs, by processes of one thread each against one of several threads, and what
+   the runner adds to the runs themselves.
 
 Feature files are looked for in the folder that FRUGALVAE_DATA names (default:
 ``data``). What is not there is skipped, and said to be.
@@ -27,7 +29,10 @@ import torch
 
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.data.features import load_features
+from frugalvae.experiments.grid import places
+from frugalvae.experiments.pool import ProcessPool
 from frugalvae.experiments.run import run_stream
+from frugalvae.experiments.spec import parse
 from frugalvae.memories.settings import VAESettings
 from frugalvae.memories.vae import VAEMemory
 from frugalvae.priors import make_prior
@@ -41,11 +46,12 @@ UCF = DATA / "ucf101-clip_vit_b32.npz"
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--only", choices=["throughput", "run", "growth"])
+    options.add_argument("--only", choices=["throughput", "run", "growth", "grid"])
     chosen = options.parse_args().only
     warnings.simplefilter("ignore")
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
-    for name, part in (("throughput", throughput), ("run", whole_run), ("growth", growth)):
+    parts = {"throughput": throughput, "run": whole_run, "growth": growth, "grid": grid}
+    for name, part in parts.items():
         if chosen in (None, name):
             print(f"\n{name}")
             part()
@@ -162,6 +168,37 @@ def growth() -> None:
         learned = time.perf_counter()
         head.learn(task, Replay(memory, rng))
         print(f"{known:>6} {learned - started:>10.1f} {time.perf_counter() - learned:>9.1f}")
+
+
+def grid(runs: int = 4) -> None:
+    """The same runs by one process on all cores, and by one process a core."""
+    if not UCF.exists():
+        print(f"skipped: {UCF} is not there; set FRUGALVAE_DATA to a folder of feature files")
+        return
+    features, cores = load_features(UCF), os.cpu_count() or 1
+    row = {"name": "VAE-FO", "memory": {"name": "vae-fo", "classwise": False, "max_steps": 60}}
+    experiment, _ = parse("grid", {"title": "grid", "measure": "last task", "rows": [row]})
+    about = {"ucf101": {"fingerprint": "", "backbone": ""}}
+    cells = [cell for _, cell in places(experiment, about, range(runs))]
+    print(f"{'processes':>9} {'threads':>8} {'wall, s':>8} {'runs, s':>8} {'runner adds':>12}")
+    for processes, threads in ((1, cores), (cores, 1)):
+        pool = ProcessPool(processes, threads)
+        pool.share("ucf101", features)
+        started, ended = time.perf_counter(), []
+        waiting = list(cells)
+        busy = 0
+        while waiting or busy:
+            while waiting and busy < processes:
+                pool.start(waiting.pop(), "ucf101")
+                busy += 1
+            finished = pool.wait(0.5)
+            busy -= len(finished)
+            ended += finished
+        wall = time.perf_counter() - started
+        pool.close()
+        own = sum(outcome.seconds for outcome in ended)
+        added = wall * processes / own - 1
+        print(f"{processes:>9} {threads:>8} {wall:>8.1f} {own:>8.1f} {added:>12.1%}")
 
 
 def simulated(x: np.ndarray, y: np.ndarray, labels: range) -> Task:

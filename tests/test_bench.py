@@ -362,6 +362,20 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
         (HEAD + 'rows = [{ memory = "vae-fo" }]', ["row 1: name is missing"]),
         (HEAD + 'rows = [{ name = "FO" }]', ["row 1: memory is missing", "quoted = true"]),
         (HEAD + "rows = [3]", ["row 1: 3; expected a table"]),
+        (HEAD + "rows = []", ["rows is empty"]),
+        (
+            HEAD + 'rows = [{ name = "FO", memory = 3, head = 4, paper = 5, labels = { a = 6 } }]',
+            [
+                "row 1: memory is 3; expected text in quotes or a table",
+                "row 1: head is 4; expected text in quotes or a table",
+                "row 1: paper is 5; expected a table",
+                "row 1: labels.a is 6; expected text in quotes",
+            ],
+        ),
+        (
+            HEAD + 'rows = [{ name = "FO", memory = "vae-fo", paper = { a = [true] } }]',
+            ["paper.a is [True]; expected [mean] or [mean, deviation]"],
+        ),
         (
             HEAD + 'rows = [{ name = "FO", memory = "vae-f0", head = "cosin" }]',
             [
