@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae import __version__
+from frugalvae.arguments import one_seed, positive, quiet, seed, settings, share, task_sizes
 from frugalvae.errors import FrugalError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
@@ -46,7 +47,22 @@ def parser() -> argparse.ArgumentParser:
     top.set_defaults(if_interrupted="nothing was written")
     verbs = top.add_subparsers(required=True, metavar="COMMAND")
 
-    demo = verbs.add_parser("demo", help="teach handwritten digits and write a picture of it")
+    add_demo(verbs)
+    add_run(verbs)
+    bench = verbs.add_parser("bench", help="tables and figures: run what is missing of them")
+    add_bench_run(bench.add_subparsers(required=True, metavar="COMMAND"))
+    add_report(verbs)
+    add_memory(verbs)
+    return top
+
+
+def add_demo(verbs: Any) -> None:
+    """The options of ``frugalvae demo``."""
+    demo = verbs.add_parser(
+        "demo",
+        help="teach handwritten digits and write a picture of it",
+        parents=[one_seed(), quiet()],
+    )
     demo.add_argument(
         "-o",
         "--output",
@@ -58,15 +74,23 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument(
         "--picture", type=Path, metavar="FILE", help="also write a still picture (PNG)"
     )
-    demo.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
-    demo.add_argument("--quiet", action="store_true", help="print nothing but errors")
     demo.set_defaults(run=run_demo)
 
+
+def add_run(verbs: Any) -> None:
+    """The options of ``frugalvae run``."""
     run = verbs.add_parser(
         "run",
         help="stream a feature file through a memory and a head",
         description="Split the classes of a feature file into tasks, teach them one after the "
         "other, and write everything that happened as JSON.",
+        parents=[
+            settings(
+                "change a setting, such as memory.epochs=50; a wrong name lists all there are"
+            ),
+            one_seed(),
+            quiet(),
+        ],
     )
     run.add_argument(
         "features", type=Path, metavar="FEATURES.npz", help="x_train, y_train, x_test, y_test"
@@ -88,15 +112,6 @@ def parser() -> argparse.ArgumentParser:
         "--head", default="cosine", metavar="NAME", help=f"{', '.join(HEADS)} (default: cosine)"
     )
     run.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=setting,
-        metavar="PART.NAME=VALUE",
-        help="change a setting, such as memory.epochs=50; a wrong name lists all there are",
-    )
-    run.add_argument("--seed", type=seed, default=0, help="of everything random (default: 0)")
-    run.add_argument(
         "--held-out",
         type=share,
         metavar="PART",
@@ -109,25 +124,28 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="where the JSON goes (default: DATA-MEMORY-HEAD-seedN.json)",
     )
-    run.add_argument("--quiet", action="store_true", help="print nothing but errors")
     run.set_defaults(run=run_features)
 
-    bench = verbs.add_parser("bench", help="tables and figures: run what is missing of them")
-    add_bench_run(bench.add_subparsers(required=True, metavar="COMMAND"))
 
-    add_report(verbs)
-
+def add_memory(verbs: Any) -> None:
+    """The options of ``frugalvae memory``."""
     memory = verbs.add_parser("memory", help="what a variant costs, before you train it")
     memory.add_argument("--variant", required=True, metavar="NAME", help=", ".join(MEMORIES))
     memory.add_argument("--classes", type=positive, required=True, metavar="N")
-    memory.add_argument("--tasks", type=positive, default=10, metavar="N")
-    memory.add_argument("--dim", type=positive, default=768, metavar="N", help="width of a feature")
     memory.add_argument(
-        "--samples", type=positive, metavar="N", help="training samples in all, for store-all"
+        "--tasks", type=positive, default=10, metavar="N", help="in how many tasks (default: 10)"
+    )
+    memory.add_argument(
+        "--dim", type=positive, default=768, metavar="N", help="width of a feature (default: 768)"
+    )
+    memory.add_argument(
+        "--samples",
+        type=positive,
+        metavar="N",
+        help="training samples in all, for store-all and fetril",
     )
     memory.add_argument("--json", action="store_true", help="for scripts")
     memory.set_defaults(run=run_memory)
-    return top
 
 
 def add_bench_run(verbs: Any) -> None:
@@ -137,6 +155,7 @@ def add_bench_run(verbs: Any) -> None:
         help="run what is missing of some tables",
         description="Run what is missing of the tables and figures that TOML files describe. "
         "Every run is written as it ends; after a kill, the same command goes on.",
+        parents=[settings("a setting for all rows, such as memory.max_steps=20"), quiet()],
     )
     run.add_argument("experiments", type=Path, nargs="+", metavar="FILE.toml")
     run.add_argument(
@@ -149,14 +168,6 @@ def add_bench_run(verbs: Any) -> None:
     )
     run.add_argument(
         "--seeds", type=seed, nargs="+", metavar="N", help="in place of the experiment's own"
-    )
-    run.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=setting,
-        metavar="PART.NAME=VALUE",
-        help="a setting for all rows, such as memory.max_steps=20",
     )
     run.add_argument(
         "-o",
@@ -180,7 +191,6 @@ def add_bench_run(verbs: Any) -> None:
     run.add_argument(
         "--gpus", type=float, default=0.0, metavar="N", help="of a GPU for each run on Ray"
     )
-    run.add_argument("--quiet", action="store_true", help="print nothing but errors")
     run.set_defaults(
         run=run_bench, if_interrupted="finished runs are kept, and the same command goes on"
     )
@@ -282,59 +292,6 @@ def run_memory(options: argparse.Namespace) -> None:
         print(json.dumps(report.to_json(), indent=1))
     else:
         print(report)
-
-
-def positive(text: str) -> int:
-    """A whole number above zero."""
-    return whole(text, 1)
-
-
-def seed(text: str) -> int:
-    """A whole number from zero."""
-    return whole(text, 0)
-
-
-def share(text: str) -> float:
-    """A number between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
-    return value
-
-
-def whole(text: str, least: int) -> int:
-    """A whole number that is at least ``least``."""
-    if not text.strip().isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
-    return int(text)
-
-
-def task_sizes(text: str) -> int | list[int]:
-    """``10``, or ``50,10,10``."""
-    numbers = [positive(part) for part in text.split(",")]
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def setting(text: str) -> tuple[str, str, Any]:
-    """``memory.epochs=50`` as ("memory", "epochs", 50)."""
-    import ast
-
-    name, equals, value = text.partition("=")
-    part, dot, key = name.partition(".")
-    if not (equals and dot and key and part in ("memory", "head", "encoder")):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not of the form memory.NAME=VALUE, head.NAME=VALUE or encoder.NAME=VALUE"
-        )
-    words = {"true": True, "false": False, "none": None}
-    if value.lower() in words:
-        return part, key, words[value.lower()]
-    try:
-        return part, key, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return part, key, value
 
 
 if __name__ == "__main__":
