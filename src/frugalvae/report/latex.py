@@ -93,7 +93,7 @@ def _caption(table: Table) -> str:
     text += "and ours minus the paper's."
     if experiment.show_memory:
         text += " To the right, millions of numbers as the paper counts / as stored."
-    text += f" {printing.sentence(printing.standing(table))}. Last asked for with: "
+    text += f" {printing.sentence(printing.standing(table))}. Made by: "
     commands = [escape(line).replace("--", "-{}-") for line in table.commands]  # no dashes
     return escape(text) + "; ".join(rf"\texttt{{{line}}}" for line in commands)
 

@@ -25,7 +25,7 @@ def _section(table: Table) -> str:
     else:
         parts.append("A figure; the HTML report shows it.")
     parts += [
-        f"{printing.sentence(printing.standing(table))}. Last asked for with:",
+        f"{printing.sentence(printing.standing(table))}. Made by:",
         "\n".join(["```sh", *table.commands, "```"]),
     ]
     return "\n\n".join(parts)
