@@ -32,7 +32,7 @@ from frugalvae.data.features import load_features
 from frugalvae.experiments.grid import places
 from frugalvae.experiments.pool import ProcessPool
 from frugalvae.experiments.run import run_stream
-from frugalvae.experiments.spec import parse
+from frugalvae.experiments.toml import parse
 from frugalvae.memories.settings import VAESettings
 from frugalvae.memories.vae import VAEMemory
 from frugalvae.priors import make_prior

@@ -22,12 +22,14 @@ from hypothesis import strategies as st
 from frugalvae.cli import main
 from frugalvae.data.digits import load_digits
 from frugalvae.errors import InputError
-from frugalvae.experiments.bench import Clock, run_grid
+from frugalvae.experiments.bench import run_grid
 from frugalvae.experiments.cell import Cell, digest
+from frugalvae.experiments.clock import Clock
 from frugalvae.experiments.grid import grid
 from frugalvae.experiments.pool import Outcome, Pool, ProcessPool, perform
-from frugalvae.experiments.spec import Experiment, Part, parse, read_experiments
+from frugalvae.experiments.spec import Experiment, Part
 from frugalvae.experiments.store import Results
+from frugalvae.experiments.toml import parse, read_experiments
 from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.registry import settings_of
 

@@ -17,8 +17,8 @@ from frugalvae.cli import main
 from frugalvae.errors import InputError
 from frugalvae.experiments.grid import places
 from frugalvae.experiments.run import pack_counts
-from frugalvae.experiments.spec import parse
 from frugalvae.experiments.store import Results
+from frugalvae.experiments.toml import parse
 from frugalvae.report.collect import measured, read_tables
 from frugalvae.report.pareto import points
 from frugalvae.report.write import FORMATS, format_of, write_report

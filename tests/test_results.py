@@ -12,8 +12,9 @@ from frugalvae.cli import main
 from frugalvae.experiments.execute import make_run
 from frugalvae.experiments.grid import Place, places
 from frugalvae.experiments.inputs import find_data, fingerprint
-from frugalvae.experiments.spec import Experiment, parse
+from frugalvae.experiments.spec import Experiment
 from frugalvae.experiments.store import Results
+from frugalvae.experiments.toml import parse
 from tests.conftest import real_features
 
 ROOT = Path(__file__).parent.parent

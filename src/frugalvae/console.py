@@ -14,8 +14,8 @@ from rich.table import Table
 from frugalvae.progress import listening
 
 if TYPE_CHECKING:
-    from frugalvae.experiments.bench import Clock
     from frugalvae.experiments.cell import Cell
+    from frugalvae.experiments.clock import Clock
 
 
 class Display:

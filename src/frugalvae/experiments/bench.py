@@ -15,12 +15,14 @@ from frugalvae.console import GridDisplay
 from frugalvae.data.features import load_features, write_features
 from frugalvae.errors import InputError
 from frugalvae.experiments.cell import Cell
+from frugalvae.experiments.clock import Clock
 from frugalvae.experiments.execute import Encoding
 from frugalvae.experiments.grid import grid, takes
 from frugalvae.experiments.inputs import Source, find_data, parse_data
 from frugalvae.experiments.pool import Job, Outcome, Pool
-from frugalvae.experiments.spec import Experiment, read_experiments
+from frugalvae.experiments.spec import Experiment
 from frugalvae.experiments.store import Results
+from frugalvae.experiments.toml import read_experiments
 
 
 def run_grid(
@@ -209,39 +211,3 @@ def run_all(
         for outcome in pool.wait(0.5):
             running -= 1
             yield outcome
-
-
-class Clock:
-    """How long what is left may take, judged by runs of the same kind."""
-
-    def __init__(
-        self, cells: Sequence[Cell], records: Sequence[Mapping[str, Any]], slots: int
-    ) -> None:
-        self.slots = slots
-        self.left = {cell.key: cell for cell in cells}
-        self.seconds: dict[tuple[str, ...], list[float]] = {}
-        for record in records:
-            settings = record["settings"]
-            spent = sum(sum(task.values()) for task in record["seconds"])
-            self._note(settings["data"], settings["memory"]["name"], spent)
-
-    def _note(self, data: str, memory: str, seconds: float) -> None:
-        for kind in ((data, memory), (data,), ()):
-            self.seconds.setdefault(kind, []).append(seconds)
-
-    def done(self, cell: Cell, seconds: float | None) -> None:
-        """A run has ended; ``None`` if it failed."""
-        self.left.pop(cell.key, None)
-        if seconds is not None:
-            self._note(cell.data, cell.memory.name, seconds)
-
-    def remaining(self) -> float | None:
-        """Seconds to the end; ``None`` while nothing is known."""
-        if not self.seconds:
-            return None
-        total = 0.0
-        for cell in self.left.values():
-            kinds: list[tuple[str, ...]] = [(cell.data, cell.memory.name), (cell.data,), ()]
-            known = next(self.seconds[kind] for kind in kinds if kind in self.seconds)
-            total += sum(known) / len(known)
-        return total / self.slots

@@ -11,8 +11,9 @@ from frugalvae.data.catalogue import CATALOGUE
 from frugalvae.errors import InputError
 from frugalvae.experiments.cell import Cell
 from frugalvae.experiments.grid import places
-from frugalvae.experiments.spec import Experiment, Row, parse
+from frugalvae.experiments.spec import Experiment, Row
 from frugalvae.experiments.store import Results
+from frugalvae.experiments.toml import parse
 from frugalvae.report.table import Column, Entry, Line, Quoted, Run, Table
 
 #: Data sets of the paper that are in no catalogue of ours.
