@@ -338,6 +338,19 @@ def test_a_run_measured_after_every_task_answers_for_the_last(tmp_path: Path) ->
     assert store.load(last) == store.load(every) != None  # noqa: E711
 
 
+def test_a_plan_names_what_is_missing_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "quick.toml", QUICK_GRID)
+    arguments = ["bench", "run", str(path), "--plan", "--results", str(tmp_path / "results")]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "4 runs: 0 done before, 4 to do"
+    assert all(line.startswith("digits-") for line in lines[:-1])
+    assert len(lines) == 5
+    assert not (tmp_path / "results").exists()
+
+
 def test_a_table_grows_by_what_is_asked_later(tmp_path: Path) -> None:
     path = written(tmp_path / "quick.toml", QUICK_GRID)
     for seeds in ([1], [0]):

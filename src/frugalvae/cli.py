@@ -184,6 +184,9 @@ def add_bench_run(verbs: Any) -> None:
         metavar="N",
         help="processes, of one thread each (default: one a core)",
     )
+    run.add_argument(
+        "--plan", action="store_true", help="say which runs are missing, and run nothing"
+    )
     run.add_argument("--ray", action="store_true", help="run on Ray, on this machine")
     run.add_argument(
         "--ray-address", metavar="ADDRESS", help="run on an existing Ray cluster, or 'auto'"
@@ -247,6 +250,7 @@ def run_bench(options: argparse.Namespace) -> int:
         seeds=options.seeds,
         changes=options.set,
         results=options.results,
+        plan=options.plan,
         quiet=options.quiet,
     )
     return 1 if failed else 0

@@ -33,6 +33,7 @@ def run_grid(
     seeds: Sequence[int] | None = None,
     changes: Sequence[tuple[str, str, Any]] = (),
     results: Path = Path("results"),
+    plan: bool = False,
     quiet: bool = False,
 ) -> int:
     """Run what is missing; the number of runs that failed.
@@ -48,6 +49,8 @@ def run_grid(
         names, as far as they are there.
     seeds, changes
         In place of those in the files.
+    plan
+        Only say what is missing.
     """
     experiments = read_experiments(paths, changes)
     if seeds is not None:
@@ -67,13 +70,18 @@ def run_grid(
     if not wanted:
         raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
     missing = [cell for cell in wanted if store.load(cell) is None]
+    if plan:
+        for cell in missing:
+            display.say(cell.name)
+    display.say(
+        f"{len(wanted)} runs: {len(wanted) - len(missing)} done before, {len(missing)} to do"
+    )
+    if plan:
+        return 0
     pool = make_pool() if missing else None  # it may fail, so before anything is written
     store.prepare()
     for experiment in experiments:
         remember(store, experiment, about, command(paths, data, seeds, changes))
-    display.say(
-        f"{len(wanted)} runs: {len(wanted) - len(missing)} done before, {len(missing)} to do"
-    )
     return work(missing, wanted, sources, pool, store, display) if pool else 0
 
 
