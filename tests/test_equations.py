@@ -558,3 +558,22 @@ def test_every_equation_of_the_paper_opens_exactly_one_docstring() -> None:
     ]
     numbers = [int(found[1]) for text in docstrings if (found := re.match(r"Eq\. (\d+):", text))]
     assert Counter(numbers) == Counter(range(1, 24))
+
+
+def test_the_spectrum_survives_a_solver_that_does_not_converge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = torch.randn(5, 40, generator=torch.Generator().manual_seed(0)).double()
+    expected = spectrum(x.T @ x)
+
+    def fail(_: torch.Tensor) -> None:
+        raise torch.linalg.LinAlgError("failed to converge")
+
+    monkeypatch.setattr(torch.linalg, "eigh", fail)
+    found = spectrum(x.T @ x)
+    torch.testing.assert_close(found.eigenvalues, expected.eigenvalues)
+    recomposed = found.eigenvectors * found.eigenvalues @ found.eigenvectors.T
+    torch.testing.assert_close(recomposed, x.T @ x)
+    torch.testing.assert_close(
+        x @ found.null_basis(35), torch.zeros(5, 35).double(), atol=1e-9, rtol=0
+    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import scipy.linalg
 import torch
 from torch import Tensor
 
@@ -142,7 +143,14 @@ class Spectrum(NamedTuple):
 
 def spectrum(covariance: Tensor) -> Spectrum:
     r"""Eq. 9: :math:`U_l \Lambda_l U_l^\top = \Sigma_l`, in float64."""
-    eigenvalues, eigenvectors = torch.linalg.eigh(covariance.double())
+    covariance = covariance.double()
+    try:
+        eigenvalues, eigenvectors = torch.linalg.eigh(covariance)
+    except torch.linalg.LinAlgError:  # divide and conquer fails on some repeated eigenvalues
+        values, vectors = scipy.linalg.eigh(covariance.cpu().numpy(), driver="ev")
+        eigenvalues, eigenvectors = (
+            torch.tensor(part).to(covariance) for part in (values, vectors)
+        )
     return Spectrum(eigenvalues.clamp(min=0), eigenvectors)
 
 
