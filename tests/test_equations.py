@@ -574,6 +574,4 @@ def test_the_spectrum_survives_a_solver_that_does_not_converge(
     torch.testing.assert_close(found.eigenvalues, expected.eigenvalues)
     recomposed = found.eigenvectors * found.eigenvalues @ found.eigenvectors.T
     torch.testing.assert_close(recomposed, x.T @ x)
-    torch.testing.assert_close(
-        x @ found.null_basis(35), torch.zeros(5, 35).double(), atol=1e-9, rtol=0
-    )
+    assert (x @ found.null_basis(35)).abs().max() < 1e-9

@@ -146,11 +146,9 @@ def spectrum(covariance: Tensor) -> Spectrum:
     covariance = covariance.double()
     try:
         eigenvalues, eigenvectors = torch.linalg.eigh(covariance)
-    except torch.linalg.LinAlgError:  # divide and conquer fails on some repeated eigenvalues
-        values, vectors = scipy.linalg.eigh(covariance.cpu().numpy(), driver="ev")
-        eigenvalues, eigenvectors = (
-            torch.tensor(part).to(covariance) for part in (values, vectors)
-        )
+    except RuntimeError:  # LinAlgError: divide and conquer fails on some repeated eigenvalues
+        found = scipy.linalg.eigh(covariance.cpu().numpy(), driver="ev")
+        eigenvalues, eigenvectors = (torch.tensor(part).to(covariance) for part in found)
     return Spectrum(eigenvalues.clamp(min=0), eigenvectors)
 
 
