@@ -146,7 +146,7 @@ def spectrum(covariance: Tensor) -> Spectrum:
     covariance = covariance.double()
     try:
         eigenvalues, eigenvectors = torch.linalg.eigh(covariance)
-    except torch._C._LinAlgError:  # divide and conquer fails on some repeated eigenvalues
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # on some repeated eigenvalues
         found = scipy.linalg.eigh(covariance.cpu().numpy(), driver="ev")
         eigenvalues, eigenvectors = (torch.tensor(part).to(covariance) for part in found)
     return Spectrum(eigenvalues.clamp(min=0), eigenvectors)
