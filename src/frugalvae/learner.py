@@ -98,13 +98,17 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, text: Mapping[Any, ArrayLike] | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        text: Mapping[Any, ArrayLike] | None = None,
+        names: Mapping[Any, str] | None = None,
     ) -> FrugalClassifier:
         """Forget everything, then learn the given classes as one task."""
         fresh = copy.copy(self)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(fresh, name)
-        fresh.partial_fit(X, y, text=text)
+        fresh.partial_fit(X, y, text=text, names=names)
         self.__dict__ = fresh.__dict__
         return self
 
@@ -114,6 +118,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y: ArrayLike,
         classes: ArrayLike | None = None,
         text: Mapping[Any, ArrayLike] | None = None,
+        names: Mapping[Any, str] | None = None,
         *,
         defer_head: bool = False,
     ) -> FrugalClassifier:
@@ -127,6 +132,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Ignored: scikit-learn passes all classes here, we need not know them.
         text
             Text feature of each new class, for heads that start from them.
+        names
+            Name of each new class, for heads that make prompts of them; labels that are
+            names need none.
         defer_head
             Leave a head that is fitted on replay as it is, which saves most of the time
             where nothing is predicted between tasks. :meth:`fit_head` makes up for it, and
@@ -134,7 +142,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         before = vars(self).copy()
         try:
-            return self._learn(X, y, text, defer_head)
+            return self._learn(X, y, text, names, defer_head)
         except BaseException:  # whatever it was, Ctrl-C included: as if nothing had been asked
             self.__dict__ = before
             raise
@@ -144,6 +152,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: ArrayLike,
         y: ArrayLike,
         text: Mapping[Any, ArrayLike] | None,
+        names: Mapping[Any, str] | None,
         defer_head: bool,
     ) -> FrugalClassifier:
         first = not hasattr(self, "classes_")
@@ -156,9 +165,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             torch.as_tensor(features, device=self._device()),
             torch.as_tensor(number, device=self._device()),
             self._check_text(text, new, len(known), features.shape[1]),
+            _names(names, new, len(known)),
         )
 
         memory, head = self._parts(first)
+        head.check(task)
         tasks = 0 if first else self.n_tasks_
         memory.learn(task, self._generator("learn", tasks))  # Algorithm 1: Gaussians, training
         due = defer_head and not head.needs_every_task
@@ -352,6 +363,21 @@ def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
             f"row {row}, column {column}; remove those rows or mend the features"
         )
     return features
+
+
+def _names(names: Mapping[Any, str] | None, new: NDArray[Any], offset: int) -> dict[int, str]:
+    """The name of each new class that has one: a label is a name if it is text."""
+    given = {} if names is None else names
+    if not isinstance(given, Mapping):
+        raise InputError(f"names is a {type(given).__name__}; expected {{label: name, ...}}")
+    found = {}
+    for number, label in enumerate(new.tolist(), start=offset):
+        name = given.get(label, label)
+        if label in given and not (isinstance(name, str) and name.strip()):
+            raise InputError(f"the name of class {label!r} is {name!r}; expected text")
+        if isinstance(name, str):
+            found[number] = name
+    return found
 
 
 def _kind(labels: NDArray[Any]) -> str:

@@ -25,6 +25,8 @@ class Task:
         The class of each row: a number that this class keeps for ever.
     text
         Text features of class names, for heads that can start from them.
+    names
+        Class names, for heads that make prompts of them.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class Task:
     features: Tensor
     labels: Tensor
     text: Mapping[int, Tensor] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, dim: int) -> Task:

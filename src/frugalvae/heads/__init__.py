@@ -14,6 +14,7 @@ HEADS = Registry(
     "head",
     {
         "cosine": ("frugalvae.heads.cosine:CosineHead", {}),
+        "prompt": ("frugalvae.heads.prompt:PromptHead", {}),
         "ridge": ("frugalvae.heads.closed_form:RidgeHead", {}),
         "nearest-mean": ("frugalvae.heads.closed_form:NearestMeanHead", {}),
         "lda": ("frugalvae.heads.closed_form:StreamingLDAHead", {}),

@@ -31,6 +31,10 @@ class Head(Protocol):
         """
         ...
 
+    def check(self, task: Task) -> None:
+        """Refuse a task that it could not learn, before the memory is trained on it."""
+        ...
+
     def learn(self, task: Task, replay: Replay) -> None:
         """Take in a task's classes."""
         ...

@@ -36,6 +36,9 @@ class NearestMeanHead:
         """It keeps sums of real features."""
         return True
 
+    def check(self, task: Task) -> None:
+        """Any task will do."""
+
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Keep the mean of each new class."""
         self.means_ |= {label: task.of(label).mean(dim=0) for label in task.classes}
@@ -80,6 +83,9 @@ class RidgeHead:
     def needs_every_task(self) -> bool:
         """It is fitted anew on replay."""
         return False
+
+    def check(self, task: Task) -> None:
+        """Any task will do."""
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Solve for all classes anew."""
@@ -143,6 +149,9 @@ class StreamingLDAHead:
     def needs_every_task(self) -> bool:
         """It keeps sums of real features."""
         return True
+
+    def check(self, task: Task) -> None:
+        """Any task will do."""
 
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Add the task's means and scatter."""
@@ -233,6 +242,9 @@ class RanPACHead:
     def needs_every_task(self) -> bool:
         """It keeps sums of real features."""
         return True
+
+    def check(self, task: Task) -> None:
+        """Any task will do."""
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Add the task to the sums, but for a fifth, on which a penalty can be chosen."""

@@ -10,9 +10,8 @@ from torch import Tensor
 from frugalvae.accounting import Component, component
 from frugalvae.equations import cosine_logits, unit
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.progress import track
+from frugalvae.heads.replaying import replayed
 from frugalvae.tasks import Replay, Task
-from frugalvae.training import batches
 
 
 class CosineHead:
@@ -80,21 +79,30 @@ class CosineHead:
         """Only to be told the text features of its classes."""
         return self.start == "text"
 
+    def check(self, task: Task) -> None:
+        """Refuse classes without a text feature, if it starts from them."""
+        if self.start == "text" and not set(task.classes) <= set(task.text):
+            raise InputError(
+                "a head with start='text' needs the text feature of every new class; "
+                "pass text={label: vector, ...}, or use start='means'"
+            )
+
     def learn(self, task: Task, replay: Replay) -> None:
         """Fit all class vectors anew on replay of every class."""
         self.classes_ = list(replay.classes)
-        self._remember_text(task)
+        if self.start == "text":
+            self.text_ |= {label: task.text[label] for label in task.classes}
         x, y = replay.draw(self.samples)
         vectors = self._first_vectors(x).requires_grad_()
         log_scale = x.new_tensor(1 / self.temperature).log().requires_grad_()
         optimiser = torch.optim.Adam([vectors, log_scale], self.learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(self.epochs, 1))
-        for epoch in track(range(self.epochs), "fitting the head"):
-            if epoch and self.resample:
-                x, y = replay.draw(self.samples)
-            for batch in batches(len(x), self.batch_size, replay.rng):
-                logits = cosine_logits(x[batch], vectors, (-log_scale).exp())
-                loss = torch.nn.functional.cross_entropy(logits, y[batch])
+        for epoch in replayed(
+            replay, self.epochs, self.samples, self.batch_size, first=(x, y), resample=self.resample
+        ):
+            for features, labels in epoch:
+                logits = cosine_logits(features, vectors, (-log_scale).exp())
+                loss = torch.nn.functional.cross_entropy(logits, labels)
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
@@ -106,16 +114,6 @@ class CosineHead:
         if self.start == "text":
             return unit(torch.stack([self.text_[label] for label in self.classes_]))
         return unit(x.view(len(self.classes_), self.samples, -1).mean(dim=1))
-
-    def _remember_text(self, task: Task) -> None:
-        if self.start != "text":
-            return
-        if not set(task.classes) <= set(task.text):
-            raise InputError(
-                "a head with start='text' needs the text feature of every new class; "
-                "pass text={label: vector, ...}, or use start='means'"
-            )
-        self.text_ |= {label: task.text[label] for label in task.classes}
 
     def logits(self, features: Tensor) -> Tensor:
         """Cosine similarities divided by the temperature."""

@@ -1,0 +1,220 @@
+"""Eq. 3 with learned prompts: CLIP's text tower makes the class vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity, cross_entropy
+
+from frugalvae.accounting import Component, component
+from frugalvae.equations import cosine_logits, unit
+from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
+from frugalvae.heads.replaying import replayed
+from frugalvae.progress import track
+from frugalvae.tasks import Replay, Task
+from frugalvae.text import Precision, TextTower, load_text_tower, spoken
+
+
+class PromptHead:
+    """Learns prompts on replay, through a frozen text tower, at CLIP's own temperature.
+
+    A class's prompt is a token of its own (CoOp), a token that a shared network makes of
+    the class's text feature (CoCoOp), and its name. Both are trained by AdamW on samples
+    drawn anew for every epoch. Predicting needs class vectors only, not the tower.
+
+    Parameters
+    ----------
+    model
+        A CLIP in ``transformers`` format: a folder, or a name on the hub; the one whose
+        image tower made the features. Or a :class:`~frugalvae.text.TextTower`.
+    samples, batch_size
+        Samples of each class in an epoch; samples that share a pass through the tower.
+    learning_rate, weight_decay
+        Of AdamW; the learning rate falls to zero as a cosine, epoch by epoch.
+    precision
+        Of the tower: ``"float32"``, or ``"bfloat16"`` for machines that have it.
+    checkpoint
+        Whether to save memory by computing twice; ``None`` decides by the size.
+    only_new
+        An approximation, off by default: only prompts of new classes are trained, and
+        the shared network on the first task alone; old class vectors stay as they are.
+    vectors_first
+        An approximation, off by default: class vectors are fitted on replay without the
+        tower, and then prompts to them, by this many passes. 0 trains prompts on replay.
+
+    References
+    ----------
+    Frascaroli et al., "CLIP with Generative Latent Replay: a Strong Baseline for
+    Incremental Learning" (CGIL), 2024.
+    """
+
+    def __init__(
+        self,
+        model: str | TextTower = "openai/clip-vit-large-patch14",
+        *,
+        epochs: int = 30,
+        samples: int = 256,
+        batch_size: int = 2048,
+        learning_rate: float = 0.05,
+        weight_decay: float = 0.0,
+        precision: Precision = "float32",
+        checkpoint: bool | None = None,
+        only_new: bool = False,
+        vectors_first: int = 0,
+    ) -> None:
+        if not isinstance(model, str | TextTower):
+            raise InputError(
+                f"model is {model!r}; expected a folder or a name on the hub, such as "
+                "'openai/clip-vit-large-patch14'"
+            )
+        check_number("epochs", epochs, 0, whole=True)
+        check_number("samples", samples, 1, whole=True)
+        check_number("batch_size", batch_size, 1, whole=True)
+        check_number("learning_rate", learning_rate, 1e-12)
+        check_number("weight_decay", weight_decay, 0)
+        check_choice("precision", precision, ("float32", "bfloat16"))
+        check_choice("checkpoint", checkpoint, (True, False, None))
+        check_choice("only_new", only_new, (True, False))
+        check_number("vectors_first", vectors_first, 0, whole=True)
+        self.model = model if isinstance(model, str) else model.name
+        self.epochs = epochs
+        self.samples = samples
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.precision = precision
+        self.checkpoint = checkpoint
+        self.only_new = only_new
+        self.vectors_first = vectors_first
+        self.classes_: list[int] = []
+        self.names_: dict[int, str] = {}
+        self._tower = model if isinstance(model, TextTower) else None
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return self.classes_
+
+    @property
+    def needs_every_task(self) -> bool:
+        """To be told the names of its classes."""
+        return True
+
+    @property
+    def tower(self) -> TextTower:
+        """The text tower, loaded when it is first needed."""
+        if self._tower is None:
+            self._tower = load_text_tower(self.model, self.precision)
+        return self._tower
+
+    def check(self, task: Task) -> None:
+        """Refuse classes without a name that fits, and features of another width."""
+        dim = task.features.shape[1]
+        if dim != self.tower.dim:
+            raise InputError(
+                f"features have {dim} columns, but the text tower of {self.model} makes "
+                f"{self.tower.dim}; encode the images with that model, or name the right one"
+            )
+        for label in task.classes:
+            if label not in task.names:
+                raise InputError(
+                    "prompts are made of class names, and labels are numbers; "
+                    "pass names={label: name, ...}, or use names as labels"
+                )
+            self.tower.tokenise(f"{spoken(task.names[label])}.", LEARNED)
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Give new classes a token each, and train on replay of every class."""
+        tower = self.tower.to(replay.rng.device)
+        old = len(self.classes_)
+        if not old:
+            self.network_ = context_network(tower, replay.rng)
+            self.tokens_ = torch.empty(0, tower.width, device=replay.rng.device)
+            self.vectors_ = torch.empty(0, tower.dim, device=replay.rng.device)
+            self.scale_ = tower.scale
+        self.names_ |= {label: task.names[label] for label in task.classes}
+        self.classes_ = list(replay.classes)
+        new = first_tokens(len(self.classes_) - old, tower.width, replay.rng)
+        fixed = old if self.only_new else 0
+        tokens = torch.cat([self.tokens_, new])[fixed:].clone().requires_grad_()
+        self.network_.requires_grad_(not fixed)
+        names = [self.names_[label] for label in self.classes_[fixed:]]
+        prompts = Prompts(tower, names, tokens, self.network_, checkpoint=self.checkpoint)
+
+        fit = self._fit_to_vectors if self.vectors_first else self._fit
+        fit(prompts, self.vectors_[:fixed], replay)
+
+        self.network_.requires_grad_(False)
+        self.network_.zero_grad()
+        self.tokens_ = torch.cat([self.tokens_[:fixed], tokens.detach()])
+        with torch.no_grad():
+            made = unit(prompts.all_features())
+        self.vectors_ = torch.cat([self.vectors_[:fixed], made])
+
+    def _fit(self, prompts: Prompts, fixed: Tensor, replay: Replay) -> None:
+        """Cross-entropy of replay, by gradient steps on the prompts."""
+        optimiser, schedule = self._optimiser(self._parameters(prompts), self.epochs)
+        for epoch in replayed(replay, self.epochs, self.samples, self.batch_size):
+            for x, y in epoch:
+                optimiser.zero_grad(set_to_none=True)
+                prompts.backward(lambda made, x=x, y=y: self._loss(x, y, fixed, made))  # type: ignore[misc]
+                optimiser.step()
+            schedule.step()
+
+    def _fit_to_vectors(self, prompts: Prompts, fixed: Tensor, replay: Replay) -> None:
+        """The same for free class vectors, and then prompts that come close to them."""
+        with torch.no_grad():
+            start = unit(prompts.all_features())
+        vectors = start.clone().requires_grad_()
+        optimiser, schedule = self._optimiser([vectors], self.epochs, rate=0.01)
+        for epoch in replayed(replay, self.epochs, self.samples, self.batch_size):
+            for x, y in epoch:
+                optimiser.zero_grad(set_to_none=True)
+                self._loss(x, y, fixed, vectors).backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+            schedule.step()
+
+        optimiser, schedule = self._optimiser(self._parameters(prompts), self.vectors_first)
+        goal = vectors.detach()
+        for _ in track(range(self.vectors_first), "fitting prompts"):
+            optimiser.zero_grad(set_to_none=True)
+            prompts.backward(lambda made: (1 - cosine_similarity(made, goal)).mean())
+            optimiser.step()
+            schedule.step()
+
+    def _loss(self, x: Tensor, y: Tensor, fixed: Tensor, made: Tensor) -> Tensor:
+        logits = cosine_logits(x, torch.cat([fixed, made]), 1 / self.scale_)
+        return cross_entropy(logits, y)
+
+    def _parameters(self, prompts: Prompts) -> list[Tensor]:
+        shared = [weight for weight in self.network_.parameters() if weight.requires_grad]
+        return [prompts.tokens, *shared]
+
+    def _optimiser(
+        self, parameters: list[Tensor], steps: int, rate: float | None = None
+    ) -> tuple[torch.optim.AdamW, Any]:
+        optimiser = torch.optim.AdamW(
+            parameters, rate or self.learning_rate, weight_decay=self.weight_decay
+        )
+        return optimiser, torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(steps, 1))
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Cosine similarities times CLIP's scale."""
+        return cosine_logits(features, self.vectors_.to(features), 1 / self.scale_)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """A token and a vector for each class, and the shared network."""
+        shared = {f"network.{name}": kept for name, kept in self.network_.state_dict().items()}
+        return {"tokens": self.tokens_, "vectors": self.vectors_} | shared
+
+    def components(self) -> list[Component]:
+        """The paper counts what is kept for replay, not the classifier."""
+        shared = sum(weight.numel() for weight in self.network_.parameters())
+        return [
+            component("head: tokens", 0, self.tokens_.numel()),
+            component("head: vectors", 0, self.vectors_.numel()),
+            component("head: shared network", 0, shared),
+        ]

@@ -1,0 +1,39 @@
+"""Epochs of replay, for heads that are fitted by gradient steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from frugalvae.progress import track
+from frugalvae.tasks import Replay
+from frugalvae.training import batches
+
+#: Features (n, d) and the position of each one's class.
+Samples = tuple[Tensor, Tensor]
+
+
+def replayed(
+    replay: Replay,
+    epochs: int,
+    samples: int,
+    batch_size: int,
+    *,
+    first: Samples | None = None,
+    resample: bool = True,
+) -> Iterator[Iterator[Samples]]:
+    """For each epoch its batches, which together hold ``samples`` of every class.
+
+    Parameters
+    ----------
+    first
+        Samples for the first epoch, if they have been drawn already.
+    resample
+        Draw new samples for every epoch; otherwise the first are used throughout.
+    """
+    x, y = replay.draw(samples) if first is None else first
+    for epoch in track(range(epochs), "fitting the head"):
+        if epoch and resample:
+            x, y = replay.draw(samples)
+        yield ((x[rows], y[rows]) for rows in batches(len(x), batch_size, replay.rng))
