@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo test lint types bench tables clean
+.PHONY: help demo test lint types bench bench-prompts tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -26,6 +26,10 @@ types: $(READY) ## mypy, strict
 
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.speed
+
+bench-prompts: $(READY) ## prompt learning and encoding against the straightforward way
+	$(BIN)/python -m benchmarks.prompts
+	$(BIN)/python -m benchmarks.encoding
 
 tables: $(READY) ## every table and figure of the paper, in small, on the bundled digits
 	$(BIN)/frugalvae bench run experiments/*.toml --data digits --data digit-images --seeds 0 1 \

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,6 +19,12 @@ from frugalvae.progress import track
 from frugalvae.tasks import Replay, Task
 from frugalvae.text import Precision, TextTower, load_text_tower, spoken
 
+BETAS = (0.8, 0.9)  # of AdamW: with few steps of many samples, faster than (0.9, 0.999)
+VECTOR_RATE = 0.01  # learning rate of free class vectors
+
+#: What makes a step, and what is to be called after each round of steps.
+Stepper = tuple[torch.optim.Optimizer, Callable[[], None]]
+
 
 class PromptHead:
     """Learns prompts on replay, through a frozen text tower, at CLIP's own temperature.
@@ -30,8 +38,14 @@ class PromptHead:
     model
         A CLIP in ``transformers`` format: a folder, or a name on the hub; the one whose
         image tower made the features. Or a :class:`~frugalvae.text.TextTower`.
-    samples, batch_size
-        Samples of each class in an epoch; samples that share a pass through the tower.
+    samples
+        Of each class in an epoch.
+    passes
+        Through the tower in an epoch, which take all the time: the samples of an epoch
+        are divided among them, however many there are.
+    optimiser
+        ``"adamw"`` as in CGIL, or ``"lbfgs"``, for which every pass serves all samples of
+        the epoch: in the benchmark, a lower loss after as many passes.
     learning_rate, weight_decay
         Of AdamW; the learning rate falls to zero as a cosine, epoch by epoch.
     precision
@@ -57,8 +71,9 @@ class PromptHead:
         *,
         epochs: int = 30,
         samples: int = 256,
-        batch_size: int = 2048,
-        learning_rate: float = 0.05,
+        passes: int = 25,
+        optimiser: Literal["adamw", "lbfgs"] = "adamw",
+        learning_rate: float = 0.005,
         weight_decay: float = 0.0,
         precision: Precision = "float32",
         checkpoint: bool | None = None,
@@ -72,7 +87,8 @@ class PromptHead:
             )
         check_number("epochs", epochs, 0, whole=True)
         check_number("samples", samples, 1, whole=True)
-        check_number("batch_size", batch_size, 1, whole=True)
+        check_number("passes", passes, 1, whole=True)
+        check_choice("optimiser", optimiser, ("adamw", "lbfgs"))
         check_number("learning_rate", learning_rate, 1e-12)
         check_number("weight_decay", weight_decay, 0)
         check_choice("precision", precision, ("float32", "bfloat16"))
@@ -82,7 +98,8 @@ class PromptHead:
         self.model = model if isinstance(model, str) else model.name
         self.epochs = epochs
         self.samples = samples
-        self.batch_size = batch_size
+        self.passes = passes
+        self.optimiser = optimiser
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.precision = precision
@@ -155,35 +172,29 @@ class PromptHead:
         self.vectors_ = torch.cat([self.vectors_[:fixed], made])
 
     def _fit(self, prompts: Prompts, fixed: Tensor, replay: Replay) -> None:
-        """Cross-entropy of replay, by gradient steps on the prompts."""
-        optimiser, schedule = self._optimiser(self._parameters(prompts), self.epochs)
-        for epoch in replayed(replay, self.epochs, self.samples, self.batch_size):
+        """Cross-entropy of replay, by steps on the prompts."""
+        optimiser, decay = self._optimiser(self._parameters(prompts))
+        for epoch in replayed(replay, self.epochs, self.samples, self._batch_size(replay)):
             for x, y in epoch:
-                optimiser.zero_grad(set_to_none=True)
-                prompts.backward(lambda made, x=x, y=y: self._loss(x, y, fixed, made))  # type: ignore[misc]
-                optimiser.step()
-            schedule.step()
+                optimiser.step(_descent(optimiser, prompts, partial(self._loss, x, y, fixed)))
+            decay()
 
     def _fit_to_vectors(self, prompts: Prompts, fixed: Tensor, replay: Replay) -> None:
         """The same for free class vectors, and then prompts that come close to them."""
         with torch.no_grad():
-            start = unit(prompts.all_features())
-        vectors = start.clone().requires_grad_()
-        optimiser, schedule = self._optimiser([vectors], self.epochs, rate=0.01)
-        for epoch in replayed(replay, self.epochs, self.samples, self.batch_size):
+            vectors = unit(prompts.all_features())
+        free = torch.optim.Adam([vectors.requires_grad_()], VECTOR_RATE)
+        for epoch in replayed(replay, self.epochs, self.samples, self._batch_size(replay)):
             for x, y in epoch:
-                optimiser.zero_grad(set_to_none=True)
+                free.zero_grad(set_to_none=True)
                 self._loss(x, y, fixed, vectors).backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-            schedule.step()
+                free.step()
 
-        optimiser, schedule = self._optimiser(self._parameters(prompts), self.vectors_first)
         goal = vectors.detach()
+        optimiser, decay = self._adamw(self._parameters(prompts), self.vectors_first)
         for _ in track(range(self.vectors_first), "fitting prompts"):
-            optimiser.zero_grad(set_to_none=True)
-            prompts.backward(lambda made: (1 - cosine_similarity(made, goal)).mean())
-            optimiser.step()
-            schedule.step()
+            optimiser.step(_descent(optimiser, prompts, partial(_distance, goal)))
+            decay()
 
     def _loss(self, x: Tensor, y: Tensor, fixed: Tensor, made: Tensor) -> Tensor:
         logits = cosine_logits(x, torch.cat([fixed, made]), 1 / self.scale_)
@@ -193,13 +204,29 @@ class PromptHead:
         shared = [weight for weight in self.network_.parameters() if weight.requires_grad]
         return [prompts.tokens, *shared]
 
-    def _optimiser(
-        self, parameters: list[Tensor], steps: int, rate: float | None = None
-    ) -> tuple[torch.optim.AdamW, Any]:
-        optimiser = torch.optim.AdamW(
-            parameters, rate or self.learning_rate, weight_decay=self.weight_decay
+    def _optimiser(self, parameters: list[Tensor]) -> Stepper:
+        if self.optimiser == "adamw":
+            return self._adamw(parameters, self.epochs)
+        quasi_newton = torch.optim.LBFGS(
+            parameters,
+            max_iter=self.passes,
+            max_eval=self.passes,
+            history_size=10,
+            line_search_fn="strong_wolfe",
         )
-        return optimiser, torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(steps, 1))
+        return quasi_newton, lambda: None
+
+    def _adamw(self, parameters: list[Tensor], rounds: int) -> Stepper:
+        adam = torch.optim.AdamW(
+            parameters, self.learning_rate, betas=BETAS, weight_decay=self.weight_decay
+        )
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, max(rounds, 1))
+        return adam, schedule.step
+
+    def _batch_size(self, replay: Replay) -> int:
+        """AdamW sees part of an epoch's samples at each pass, L-BFGS all of them."""
+        count = len(replay.classes) * self.samples
+        return count if self.optimiser == "lbfgs" else max(count // self.passes, 1)
 
     def logits(self, features: Tensor) -> Tensor:
         """Cosine similarities times CLIP's scale."""
@@ -218,3 +245,20 @@ class PromptHead:
             component("head: vectors", 0, self.vectors_.numel()),
             component("head: shared network", 0, shared),
         ]
+
+
+def _descent(
+    optimiser: torch.optim.Optimizer, prompts: Prompts, loss_of: Callable[[Tensor], Tensor]
+) -> Callable[[], float]:
+    """What an optimiser calls for a loss and its gradient."""
+
+    def evaluate() -> float:
+        optimiser.zero_grad(set_to_none=True)
+        return prompts.backward(loss_of)
+
+    return evaluate
+
+
+def _distance(goal: Tensor, made: Tensor) -> Tensor:
+    """How far text features are from where they should be."""
+    return (1 - cosine_similarity(made, goal)).mean()
