@@ -98,11 +98,21 @@ def revive(classifier: FrugalClassifier, document: dict[str, Any], reader: Reade
     classifier.n_features_in_ = document["n_features"]
     classifier.head_due_ = document["head_due"]
     classifier.device_ = str(classifier._device())
-    if document["feature_names"] is not None:
-        classifier.feature_names_in_ = np.array(document["feature_names"], dtype=object)
-    for name in ("encoder", "history"):
-        if document[name]:
-            setattr(classifier, f"{name}_", document[name])
+    for attribute, value in _optional(document).items():
+        setattr(classifier, attribute, value)
+
+
+def _optional(document: dict[str, Any]) -> dict[str, Any]:
+    """What a classifier has only if it was given it."""
+    names, encoder, history = (document[key] for key in ("feature_names", "encoder", "history"))
+    found: dict[str, Any] = {}
+    if names is not None:
+        if len(names) != document["n_features"] or {type(name) for name in names} != {str}:
+            raise MemoryFileError("its names of features are not as many as there are features")
+        found["feature_names_in_"] = np.array(names, dtype=object)
+    if not isinstance(encoder, dict | None) or not isinstance(history, list):
+        raise MemoryFileError("its encoder is no JSON object, or its history no list")
+    return found | {f"{k}_": v for k, v in (("encoder", encoder), ("history", history)) if v}
 
 
 def check_answers(classifier: FrugalClassifier, reader: Reader) -> None:
