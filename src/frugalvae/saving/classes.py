@@ -68,3 +68,12 @@ def class_named(name: str) -> type:
             "load it with the version that wrote it, or a newer one"
         )
     return known_classes()[name]
+
+
+def is_learned(attribute: str) -> bool:
+    """Whether an attribute of that name is written, and may be read.
+
+    >>> [is_learned(name) for name in ("means_", "means", "_rule", "__class__")]
+    [True, False, False, False]
+    """
+    return attribute.isidentifier() and attribute.endswith("_") and not attribute.startswith("_")

@@ -17,8 +17,9 @@ from frugalvae.memories import MEMORIES
 from frugalvae.memories.gaussian import GaussianMemory
 from frugalvae.saving.classes import parts_of
 from frugalvae.saving.container import GET_ANOTHER, from_bytes, to_bytes
-from frugalvae.saving.graph import Reader, Writer
 from frugalvae.saving.labels import labels_from_json, labels_to_json
+from frugalvae.saving.reader import Reader
+from frugalvae.saving.writer import Writer
 
 if TYPE_CHECKING:
     from frugalvae.heads.base import Head
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from frugalvae.registry import Registry
 
     Classifier = TypeVar("Classifier", bound=FrugalClassifier)
+
+
+PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
 
 
 def save(classifier: FrugalClassifier, path: str | Path, dtype: str) -> None:
@@ -74,7 +78,7 @@ def describe(classifier: FrugalClassifier, writer: Writer) -> dict[str, Any]:
         "head_due": classifier.head_due_,
         "parameters": {
             name: writer.write(getattr(classifier, name), f"parameters.{name}")
-            for name in ("memory", "head", "random_state")
+            for name in PARAMETERS
         },
         "memory": writer.write(classifier.memory_, "memory"),
         "head": writer.write(classifier.head_, "head"),
@@ -85,11 +89,8 @@ def describe(classifier: FrugalClassifier, writer: Writer) -> dict[str, Any]:
 
 def revive(classifier: FrugalClassifier, document: dict[str, Any], reader: Reader) -> None:
     """Give a new classifier what the document says."""
-    parameters = {
-        name: reader.read(value, f"parameters.{name}")
-        for name, value in document["parameters"].items()
-    }
-    classifier.set_params(**parameters)
+    for name in PARAMETERS:
+        setattr(classifier, name, reader.read(document["parameters"][name], f"parameters.{name}"))
     classifier.memory_ = reader.read(document["memory"], "memory")
     classifier.head_ = reader.read(document["head"], "head")
     classifier.classes_ = labels_from_json(document["classes"])
