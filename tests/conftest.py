@@ -6,13 +6,17 @@ import pkgutil
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from frugalvae.data.features import Features, load_features
+from frugalvae.heads import make_head
+from frugalvae.heads.base import Head
 from frugalvae.tasks import Task
+from tests.small_clip import clip_folder
 
 DATA = Path(os.environ.get("FRUGALVAE_DATA", "data"))
 
@@ -34,7 +38,22 @@ def blobs(
     for label in classes:
         centre = torch.randn(dim, generator=torch.Generator().manual_seed(label)) * 3
         x.append(centre + spread * torch.randn(per_class, dim, generator=rng))
-    return Task(torch.cat(x), torch.tensor(classes).repeat_interleave(per_class))
+    return Task(
+        torch.cat(x),
+        torch.tensor(classes).repeat_interleave(per_class),
+        names={label: f"class {label}" for label in classes},
+    )
+
+
+def small_head(name: str) -> Head:
+    """Any head for features of 8 numbers, small enough for a test."""
+    settings: dict[str, Any] = {}
+    if name == "ranpac":
+        settings = {"width": 100}
+    if name == "prompt":
+        settings = {"model": clip_folder(), "optimiser": "lbfgs"}
+        settings |= {"epochs": 2, "samples": 32, "passes": 12}
+    return make_head(name, **settings)
 
 
 @pytest.fixture

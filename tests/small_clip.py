@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import math
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,8 +74,20 @@ def save_clip(folder: Path, *, dim: int = 24, image: int = 32, seed: int = 0) ->
     for name, weight in model.named_parameters():  # CLIP's initial values are nearly zero
         if weight.ndim > 1 and "embedding" not in name:
             weight.data *= 10
+    model.logit_scale.data.fill_(math.log(100))  # as in trained models
     model.save_pretrained(folder)
     save_tokenizer(folder)
     size = {"shortest_edge": image}, {"height": image, "width": image}
     CLIPImageProcessorPil(size=size[0], crop_size=size[1]).save_pretrained(folder)
     return folder
+
+
+@cache
+def clip_folder(dim: int = 8) -> str:
+    """A small CLIP with features of that width, made once a process."""
+    made = tempfile.TemporaryDirectory()
+    KEPT.append(made)  # until the process ends
+    return str(save_clip(Path(made.name), dim=dim))
+
+
+KEPT: list[tempfile.TemporaryDirectory[str]] = []

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,8 @@ from frugalvae.data.features import Features
 from frugalvae.errors import InputError
 from frugalvae.experiments.run import run_stream
 from frugalvae.files import write_json, write_text
-from frugalvae.heads import HEADS, make_head
-from frugalvae.heads.base import Head
-from tests.conftest import SMALL
+from frugalvae.heads import HEADS
+from tests.conftest import SMALL, small_head
 
 
 def save(features: Features, path: Path) -> Path:
@@ -216,14 +216,12 @@ def test_a_task_without_test_samples_is_left_out_of_the_scores(features: Feature
     assert np.isnan(np.array(record.accuracy)[:, record.tasks.index([3])]).all()
 
 
-def small_head(name: str) -> Head:
-    return make_head(name, **{"ranpac": {"width": 100}}.get(name, {}))
-
-
 @pytest.mark.parametrize("head", list(HEADS))
 def test_measured_after_the_last_task_alone_the_last_row_is_the_same(
     features: Features, head: str
 ) -> None:
+    named = {f"y_{part}": getattr(features, f"y_{part}").astype(str) for part in ("train", "test")}
+    features = replace(features, **named)
     every, last = (
         run_stream(
             FrugalClassifier(make_memory("vae-fo", **SMALL), small_head(head)),
@@ -248,11 +246,12 @@ def test_measured_after_the_last_task_alone_the_last_row_is_the_same(
 @pytest.mark.parametrize("head", list(HEADS))
 def test_a_head_fitted_later_is_the_head_fitted_at_once(features: Features, head: str) -> None:
     at_once, later = (FrugalClassifier("gaussian-diagonal", small_head(head)) for _ in range(2))
+    names = {label: f"class {label}" for label in range(6)}
     for classes in ([0, 1], [2, 3], [4, 5]):
         rows = np.isin(features.y_train, classes)
         x, y = features.x_train[rows], features.y_train[rows]
-        at_once.partial_fit(x, y)
-        later.partial_fit(x, y, defer_head=True)
+        at_once.partial_fit(x, y, names=names)
+        later.partial_fit(x, y, names=names, defer_head=True)
         if not later.head_.needs_every_task:
             with pytest.raises(InputError, match=r"defer_head=True; call fit_head\(\) first"):
                 later.predict(features.x_test)

@@ -34,6 +34,10 @@ class FeatureFileError(InputError):
     """A feature file is missing, damaged or not in the expected format."""
 
 
+class MemoryFileError(InputError):
+    """A saved classifier is missing, damaged, or from a version that cannot be read."""
+
+
 class SaturationWarning(UserWarning):
     """A layer's null space is used up: learning more will disturb old classes."""
 

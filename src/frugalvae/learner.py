@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -14,18 +14,23 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from frugalvae.accounting import MemoryReport
-from frugalvae.errors import (
-    InputError,
-    KnownClassError,
-    UnknownClassError,
-    check_number,
-    suggestion,
+from frugalvae.checks import (
+    check_finite,
+    check_learned,
+    check_names,
+    check_new,
+    check_text,
+    listing,
 )
+from frugalvae.errors import InputError, UnknownClassError, check_number, suggestion
 from frugalvae.heads import make_head
 from frugalvae.memories import make_memory
+from frugalvae.saving.classifier import load, save
 from frugalvae.tasks import Replay, Task
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.heads.base import Head
@@ -159,13 +164,13 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features, labels = self._check_samples(X, y, first)
         new = np.unique(labels)
         known = np.empty(0, new.dtype) if first else self.classes_
-        self._check_new(new, known)
+        check_new(new, known, getattr(self, "task_of_class_", None))
         number = np.searchsorted(new, labels) + len(known)
         task = Task(
             torch.as_tensor(features, device=self._device()),
             torch.as_tensor(number, device=self._device()),
-            self._check_text(text, new, len(known), features.shape[1]),
-            _names(names, new, len(known)),
+            self._text(text, new, len(known), features.shape[1]),
+            check_names(names, new, len(known)),
         )
 
         memory, head = self._parts(first)
@@ -175,7 +180,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         due = defer_head and not head.needs_every_task
         if not due:
             head.learn(task, self._replay(memory, tasks))  # Algorithm 1: adapt the classifier
-        _check_learned(memory, *([] if defer_head else [head]))
+        check_learned(memory, *([] if defer_head else [head]))
 
         if first:
             self.n_features_in_ = features.shape[1]
@@ -196,7 +201,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             head.learn(
                 Task.empty(self.n_features_in_), self._replay(self.memory_, self.n_tasks_ - 1)
             )
-            _check_learned(head)
+            check_learned(head)
             self.head_, self.head_due_ = head, False
         return self
 
@@ -225,7 +230,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not len(position):
             near = suggestion(label, self.classes_.tolist())
             raise UnknownClassError(
-                f"class {label!r} was never taught.{near} {_listing(self.classes_)}"
+                f"class {label!r} was never taught.{near} {listing(self.classes_)}"
             )
         number = int(position[0])
         rng = self._generator("sample", number, random_state)
@@ -238,10 +243,48 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parts = self.memory_.components() + self.head_.components()
         return MemoryReport(name, len(self.classes_), self.n_tasks_, tuple(parts))
 
+    def save(self, path: str | Path, *, dtype: Literal["float32", "float16"] = "float32") -> None:
+        """Write everything that was learned to one file; see ``docs/format.md``.
+
+        A kill at any moment leaves the old file or the new one.
+
+        Parameters
+        ----------
+        path
+            Where to write, customarily a name that ends in ``.frugal``.
+        dtype
+            ``"float16"`` takes about half the space and rounds to three digits: predictions
+            near a boundary may change. Sums and covariances are never rounded.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     clf.save(f"{folder}/two.frugal")
+        ...     FrugalClassifier.load(f"{folder}/two.frugal").predict([[0.9, 0.2]]).tolist()
+        ['b']
+        """
+        check_is_fitted(self)
+        save(self, path, dtype)
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str | None = None) -> FrugalClassifier:
+        """The classifier that :meth:`save` wrote, which answers and learns on as if never saved.
+
+        Parameters
+        ----------
+        path
+            Where it was written. No code in a file is ever run, whoever made it.
+        device
+            Where to compute from now on, wherever it learned; ``None`` takes a GPU if there is one.
+        """
+        return load(cls, path, device)
+
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores in float64: a row's result does not depend on the rows beside it."""
         self._check_head()
-        features = _finite(
+        features = check_finite(
             validate_data(self, X, dtype=np.float32, reset=False, ensure_all_finite=False)
         )
         blocks = [features[start : start + 8192] for start in range(0, len(features), 8192)]
@@ -272,48 +315,14 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_classification_targets(labels)
         except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
             raise InputError(f"{error}. {EXPECTED}") from error
-        return _finite(features), labels
+        return check_finite(features), labels
 
-    def _check_new(self, new: NDArray[Any], known: NDArray[Any]) -> None:
-        if len(known) and _kind(new) != _kind(known):
-            raise InputError(
-                f"labels like {new.tolist()[0]!r} were given, but labels like "
-                f"{known.tolist()[0]!r} were learned; use labels of one kind throughout"
-            )
-        if _kind(new) == "whole" and np.result_type(new, known).kind == "f":
-            raise InputError(
-                f"labels of type {new.dtype} and {known.dtype} have no whole-number type in "
-                "common; use labels below 2**63"
-            )
-        for label in new.tolist():
-            if label in known:
-                task = self.task_of_class_[known == label][0] + 1
-                raise KnownClassError(
-                    f"class {label!r} is already known (learned in task {task}); "
-                    "leave its rows out, or call fit() to start over"
-                )
-
-    def _check_text(
+    def _text(
         self, text: Mapping[Any, ArrayLike] | None, new: NDArray[Any], offset: int, dim: int
     ) -> dict[int, torch.Tensor]:
-        if text is None:
-            return {}
-        if not isinstance(text, Mapping):
-            raise InputError(f"text is a {type(text).__name__}; expected {{label: vector, ...}}")
-        vectors = {}
-        for number, label in enumerate(new.tolist(), start=offset):
-            if label not in text:
-                raise InputError(f"text has no entry for class {label!r}; give one for every class")
-            vector = torch.as_tensor(np.asarray(text[label], np.float32), device=self._device())
-            if vector.shape != (dim,):
-                raise InputError(
-                    f"text feature of class {label!r} has shape {tuple(vector.shape)}; "
-                    f"expected ({dim},), as wide as the image features"
-                )
-            if not vector.isfinite().all():
-                raise InputError(f"text feature of class {label!r} holds NaN or infinite values")
-            vectors[number] = vector
-        return vectors
+        """Text features by the number of their class."""
+        vectors = check_text(text, new, dim)
+        return {n: vector.to(self._device()) for n, vector in enumerate(vectors, start=offset)}
 
     def _parts(self, first: bool) -> tuple[Memory, Head]:
         """Copies to learn on, so that a failure leaves the originals alone."""
@@ -352,49 +361,3 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         entropy = [int(base), number, *purpose.encode()]
         mixed = np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
         return torch.Generator(self._device()).manual_seed(int(mixed >> np.uint64(1)))
-
-
-def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    wrong = ~np.isfinite(features)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise InputError(
-            f"X holds NaN or infinity (inf) in {wrong.sum()} of {wrong.size} places, the first in "
-            f"row {row}, column {column}; remove those rows or mend the features"
-        )
-    return features
-
-
-def _names(names: Mapping[Any, str] | None, new: NDArray[Any], offset: int) -> dict[int, str]:
-    """The name of each new class that has one: a label is a name if it is text."""
-    given = {} if names is None else names
-    if not isinstance(given, Mapping):
-        raise InputError(f"names is a {type(given).__name__}; expected {{label: name, ...}}")
-    found = {}
-    for number, label in enumerate(new.tolist(), start=offset):
-        name = given.get(label, label)
-        if label in given and not (isinstance(name, str) and name.strip()):
-            raise InputError(f"the name of class {label!r} is {name!r}; expected text")
-        if isinstance(name, str):
-            found[number] = name
-    return found
-
-
-def _kind(labels: NDArray[Any]) -> str:
-    """Labels of different kinds would turn into each other: True into 1, 1 into 1.0."""
-    return {"b": "truth", "i": "whole", "u": "whole", "f": "real"}.get(labels.dtype.kind, "name")
-
-
-def _check_learned(*parts: Memory | Head) -> None:
-    for part in parts:
-        for name, kept in part.tensors().items():
-            if not kept.isfinite().all():
-                raise InputError(
-                    f"learning gave numbers that are NaN or infinite ({type(part).__name__}, "
-                    f"{name}); scale the features to about 1, or lower the learning rate"
-                )
-
-
-def _listing(labels: NDArray[Any], most: int = 8) -> str:
-    shown = ", ".join(map(repr, labels[:most].tolist()))
-    return f"Known: {shown}" + (f" and {len(labels) - most} more" if len(labels) > most else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -83,6 +83,24 @@ class MLP(nn.Module):
         for table in self.tables:
             rows = torch.empty(count, table.shape[1], device=table.device).normal_(generator=rng)
             table.data = torch.cat([table.data, rows])
+
+    def stored(self) -> dict[str, list[Any]]:
+        """What a file holds of it: weights and biases of each layer, and tables."""
+        return {
+            "layers": [[layer.weight, layer.bias] for layer in self.linears],
+            "tables": list(self.tables),
+        }
+
+    @classmethod
+    def restored(cls, layers: list[list[nn.Parameter]], tables: list[nn.Parameter]) -> MLP:
+        """The network that was stored, of these very parameters: networks may share them."""
+        network = cls([], rng=torch.Generator())
+        for weight, bias in layers:
+            layer = nn.Linear(weight.shape[1], weight.shape[0], device="meta")
+            layer.weight, layer.bias = weight, bias
+            network.layers.append(layer)
+        network.tables.extend(tables)
+        return network
 
     def fork(self) -> MLP:
         """A network with its own last layer and biases that shares everything else."""

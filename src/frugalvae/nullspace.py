@@ -80,6 +80,17 @@ class LayerInputs:
     def __init__(self, size: int, device: torch.device | str = "cpu") -> None:
         self.sum_ = torch.zeros(size, size, dtype=torch.float64, device=device)
 
+    def stored(self) -> dict[str, Tensor]:
+        """What a file holds of it."""
+        return {"products": self.sum_}
+
+    @classmethod
+    def restored(cls, products: Tensor) -> LayerInputs:
+        """The one that was stored."""
+        inputs = cls(0)
+        inputs.sum_ = products
+        return inputs
+
     def add(self, inputs: Tensor) -> None:
         """Count a batch of inputs, shape (n, in)."""
         inputs = inputs.double()

@@ -21,14 +21,20 @@ def settings_of(part: Any) -> dict[str, Any]:
     >>> settings_of(type("Part", (), {"__init__": lambda self, size=3: None, "size": 3})())
     {'size': 3}
     """
+    found = arguments_of(part)
+    for name, value in found.items():
+        if is_dataclass(value) and not isinstance(value, type):
+            found[name] = {type(value).__name__: asdict(value)}
+    return found
+
+
+def arguments_of(part: Any) -> dict[str, Any]:
+    """The same as they were given: a part made with them has the same settings."""
     places = [part, getattr(part, "settings", None), getattr(part, "training", None)]
     found = {}
     for name in inspect.signature(type(part)).parameters:
         place = next(place for place in places if hasattr(place, name))
-        value = getattr(place, name)
-        if is_dataclass(value) and not isinstance(value, type):
-            value = {type(value).__name__: asdict(value)}
-        found[name] = value
+        found[name] = getattr(place, name)
     return found
 
 

@@ -14,13 +14,12 @@ from frugalvae.heads.base import Head
 from frugalvae.memories.store_all import StoreAllMemory
 from frugalvae.registry import settings_of
 from frugalvae.tasks import Replay, Task
-from tests.conftest import blobs, parts_of
+from tests.conftest import blobs, parts_of, small_head
 
 
 @pytest.fixture(params=list(HEADS))
 def head(request: pytest.FixtureRequest) -> Head:
-    small = {"ranpac": {"width": 100}}
-    return make_head(request.param, **small.get(request.param, {}))
+    return small_head(request.param)
 
 
 def teach(head: Head, *tasks: Task, seed: int = 0) -> Head:
@@ -68,8 +67,9 @@ def test_logits_are_finite_and_one_row_does_not_depend_on_the_others(head: Head)
 
 
 def test_classes_of_one_sample_and_constant_dimensions(head: Head) -> None:
-    x = torch.tensor([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]])
-    teach(head, Task(x, torch.tensor([0, 1])))
+    x = torch.zeros(2, 8)
+    x[:, :3] = torch.tensor([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]])
+    teach(head, Task(x, torch.tensor([0, 1]), names={0: "zero", 1: "one"}))
     assert predict(head, x) == [0, 1]
 
 

@@ -97,7 +97,7 @@ class RidgeHead:
         centred = x - centre
         gram = add_ridge(centred.T @ centred, self.penalty)
         weights = torch.linalg.solve(gram, centred.T @ (targets - prior))
-        self.weights_ = weights.float()
+        self.weights_ = weights.float().contiguous()
         self.bias_ = (prior - centre @ weights).float()
 
     def logits(self, features: Tensor) -> Tensor:
@@ -157,8 +157,9 @@ class StreamingLDAHead:
         """Add the task's means and scatter."""
         for label in task.classes:
             x = task.of(label).double()
-            self.means_[label] = x.mean(dim=0)
-            centred = x - self.means_[label]
+            mean = x.mean(dim=0)
+            self.means_[label] = mean.float()
+            centred = x - mean
             scatter = centred.T @ centred
             self.scatter_ = scatter if self.scatter_ is None else self.scatter_ + scatter
             self.count_ += len(x)
@@ -173,7 +174,7 @@ class StreamingLDAHead:
 
     def _derive_rule(self) -> tuple[Tensor, Tensor]:
         assert self.scatter_ is not None
-        means = torch.stack(list(self.means_.values()))  # (k, d)
+        means = torch.stack(list(self.means_.values())).double()  # (k, d)
         covariance = self.scatter_ / self.count_
         shrunk = add_ridge(covariance, self.shrinkage)
         weights = torch.linalg.solve(shrunk, means.T)  # (d, k)
@@ -183,9 +184,8 @@ class StreamingLDAHead:
     def tensors(self) -> dict[str, Tensor]:
         """Means, scatter and how many samples it sums over."""
         assert self.scatter_ is not None
-        means = torch.stack(list(self.means_.values())).float()
         return {
-            "means": means,
+            "means": torch.stack(list(self.means_.values())),
             "scatter": pack(self.scatter_),
             "count": torch.tensor([self.count_], dtype=torch.float64),
         }
@@ -215,6 +215,8 @@ class RanPACHead:
     Continual Learning", 2023.
     """
 
+    exact = ("gram_", "targets_")  # sums: never rounded to float16 in a file
+
     def __init__(
         self,
         *,
@@ -232,6 +234,9 @@ class RanPACHead:
         self.penalties = penalties
         self.scale = scale
         self.classes_: list[int] = []
+        self._projection: Tensor | None = None  # derived, like the weights; never stored
+        self._weights: Tensor | None = None
+        self._pending: tuple[Tensor, Tensor] | None = None  # until a penalty is chosen on them
 
     @property
     def classes(self) -> list[int]:
@@ -249,12 +254,10 @@ class RanPACHead:
     def learn(self, task: Task, replay: Replay) -> None:
         """Add the task to the sums, but for a fifth, on which a penalty can be chosen."""
         if not self.classes_:
-            dim, rng = task.features.shape[1], replay.rng
+            rng = replay.rng
             self.seed_ = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
-            self._projection = self._draw_projection(dim, rng.device)
             self.gram_ = torch.zeros(self.width, self.width, device=rng.device)
             self.targets_ = torch.zeros(self.width, 0, device=rng.device)
-            self._pending: tuple[Tensor, Tensor] | None = None
         self._add_pending()
         new = task.classes
         self.classes_ = self.classes_ + new
@@ -280,15 +283,17 @@ class RanPACHead:
             self._add(*self._pending)
             self._pending = None
 
-    def _settle(self) -> None:
+    def _settle(self) -> Tensor:
         """Choose a penalty and solve, when that is first needed: it takes far the longest."""
-        if self._pending is None:
-            return
-        penalty = self._best_penalty(*self._pending)
-        self._add_pending()
-        while (weights := self._solve(penalty)) is None:
-            penalty *= 10
-        self.weights_, self.penalty_ = weights, penalty
+        if self._pending is not None:
+            self.penalty_ = self._best_penalty(*self._pending)
+            self._add_pending()
+            self._weights = None
+        while self._weights is None:
+            check_number("penalty", self.penalty_, 1e-12, 1e38)  # or no penalty would ever do
+            self._weights = self._solve(self.penalty_)
+            self.penalty_ *= 10 if self._weights is None else 1
+        return self._weights
 
     def _best_penalty(self, hidden: Tensor, one_hot: Tensor) -> float:
         """The penalty with the smallest error on samples that are not in the sums."""
@@ -307,17 +312,17 @@ class RanPACHead:
         factor, failed = torch.linalg.cholesky_ex(self.gram_ + penalty * identity)
         return None if failed else torch.cholesky_solve(self.targets_, factor)
 
-    def _draw_projection(self, dim: int, device: torch.device) -> Tensor:
-        rng = torch.Generator(device).manual_seed(self.seed_)
-        return torch.empty(dim, self.width, device=device).normal_(generator=rng)
-
     def _hidden(self, features: Tensor) -> Tensor:
+        if self._projection is None:  # drawn on the CPU: the same wherever it is used
+            rng = torch.Generator().manual_seed(self.seed_)
+            drawn = torch.empty(features.shape[1], self.width).normal_(generator=rng)
+            self._projection = drawn.to(features.device)
         return (features @ self._projection.to(features)).relu()
 
     def logits(self, features: Tensor) -> Tensor:
         """The fitted targets, scaled."""
-        self._settle()
-        return self.scale * (self._hidden(features) @ self.weights_.to(features))
+        weights = self._settle()
+        return self.scale * (self._hidden(features) @ weights.to(features))
 
     def tensors(self) -> dict[str, Tensor]:
         """The two sums; the projection comes back from its seed, the weights from the sums."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from frugalvae.networks import linear
+from frugalvae.networks import MLP
 from frugalvae.text import TextTower, groups, spoken
 
 LEARNED = 2  # tokens of a prompt that are learned: the class's own, and the shared network's
@@ -40,7 +39,7 @@ class Prompts:
         tower: TextTower,
         names: Sequence[str],
         tokens: Tensor,
-        network: nn.Module,
+        network: MLP,
         *,
         checkpoint: bool | None = None,
     ) -> None:
@@ -60,7 +59,7 @@ class Prompts:
 
     def features(self, rows: Sequence[int]) -> Tensor:
         """Text features (n, dim) of prompts of equal length."""
-        made = self.network(self.described[rows])
+        made: Tensor = self.network(self.described[rows])
         context = torch.stack([self.tokens[rows], made], dim=1)  # (n, 2, width)
         ends = torch.stack([self.ends[row] for row in rows])
         return self.tower.encode(torch.cat([context, ends], dim=1))
@@ -95,14 +94,11 @@ def first_tokens(count: int, width: int, rng: torch.Generator) -> Tensor:
     return torch.empty(count, width, device=rng.device).normal_(std=0.02, generator=rng)
 
 
-def context_network(tower: TextTower, rng: torch.Generator) -> nn.Sequential:
-    """CGIL's network from a text feature to a token.
+def context_network(tower: TextTower, rng: torch.Generator) -> MLP:
+    """The shared network from a text feature to a token, as deep and wide as CGIL's.
 
-    Its public code has batch normalisation between these layers, which it never trains
-    nor feeds with statistics: an affine map, which the linear layer before it can be.
+    CGIL's public code has batch normalisation between these layers, but keeps it in
+    evaluation and never fills its statistics: an affine map, which the linear layer
+    before it can be. Its SELU is a ReLU here.
     """
-    sizes = [tower.dim, tower.dim, tower.dim, tower.width, tower.width]
-    layers: list[nn.Module] = []
-    for n_in, n_out in itertools.pairwise(sizes):
-        layers += [linear(n_in, n_out, rng), nn.SELU()]
-    return nn.Sequential(*layers[:-1])
+    return MLP([tower.dim, tower.dim, tower.dim, tower.width, tower.width], rng=rng)

@@ -53,25 +53,29 @@ class FeTrILMemory:
 
     def learn(self, task: Task, rng: torch.Generator) -> None:
         """Take the mean of each new class, and its features in place of the last task's."""
-        old = self.means_
         self.features_ = {label: task.of(label) for label in task.classes}
-        new = {label: x.mean(dim=0) for label, x in self.features_.items()}
-        self.means_ = old | new
-        self._sources = {label: label for label in new}
-        if old:
-            nearest = nearest_by_cosine(stack(old), stack(new)).tolist()
-            self._sources |= {
-                label: task.classes[row] for label, row in zip(old, nearest, strict=True)
-            }
+        self.means_ = self.means_ | {label: x.mean(dim=0) for label, x in self.features_.items()}
+        self._sources = {}
 
     def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
         """Draw from the features of the last task, moved to the class if it is an older one."""
+        if not self._sources:
+            self._sources = self._find_sources()
         source = self._sources[label]
         features = self.features_[source]
         drawn = torch.randint(len(features), (count,), generator=rng, device=rng.device)
         if source == label:
             return features[drawn]
         return features[drawn] - self.means_[source] + self.means_[label]
+
+    def _find_sources(self) -> dict[int, int]:
+        new = {label: self.means_[label] for label in self.features_}
+        old = {label: mean for label, mean in self.means_.items() if label not in new}
+        sources = {label: label for label in new}
+        if old:
+            nearest = nearest_by_cosine(stack(old), stack(new)).tolist()
+            sources |= {label: list(new)[row] for label, row in zip(old, nearest, strict=True)}
+        return sources
 
     def tensors(self) -> dict[str, Tensor]:
         """Means of all classes, and features of the last task's."""

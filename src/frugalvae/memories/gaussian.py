@@ -35,6 +35,8 @@ class GaussianMemory:
     tensor([1., 1.])
     """
 
+    exact = ("covariances_",)  # a full one that is rounded to float16 may not be one any more
+
     def __init__(self, covariance: Covariance = "diagonal") -> None:
         check_choice("covariance", covariance, get_args(Covariance))
         self.covariance = covariance

@@ -1,0 +1,83 @@
+"""A JSON document and tensors as the bytes of one safetensors file, and back.
+
+The document is the value of ``frugalvae`` in the file's metadata. Its first field is the
+SHA-256 of the whole file with the 64 digits of that very field replaced by zeros: no byte
+can change unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+from frugalvae.errors import InputError, MemoryFileError
+
+FORMAT = 1
+
+#: For each older format, what makes its document one of the next. Tensors stay as they are.
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+NO_FILE_OF_OURS = "it is no file that FrugalClassifier.save() wrote, or its beginning is damaged"
+GET_ANOTHER = "get another copy, or save the classifier again"
+
+
+def to_bytes(document: dict[str, Any], tensors: dict[str, Tensor]) -> bytes:
+    """A file with this content."""
+    whole = {"sha256": "0" * 64, "format": FORMAT, **document}
+    try:
+        text = json.dumps(whole, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"encoder_ or history_ cannot be written as JSON ({error}); "
+            "put only names, finite numbers, lists and dictionaries there"
+        ) from error
+    content = safetensors.torch.save(tensors, {"frugalvae": text})
+    digest = hashlib.sha256(content).hexdigest()
+    return content.replace(_mark("0" * 64), _mark(digest), 1)
+
+
+def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The content of a file: of this format, or brought to it."""
+    document = _document(content)
+    version = document.get("format")
+    if type(version) is not int:
+        raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}")
+    if version > FORMAT:
+        raise MemoryFileError(
+            f"it was written by a newer version of frugalvae (format {version}, this version "
+            f"reads up to {FORMAT}); pip install --upgrade frugalvae"
+        )
+    _check_digest(content, document.get("sha256"))
+    tensors = safetensors.torch.load(content)
+    while version < FORMAT:
+        if version not in MIGRATIONS:
+            raise MemoryFileError(f"there is no format {version}; {GET_ANOTHER}")
+        document = MIGRATIONS[version](document)
+        version += 1
+    return document, tensors
+
+
+def _document(content: bytes) -> dict[str, Any]:
+    size = int.from_bytes(content[:8], "little")
+    try:
+        header = json.loads(content[8 : 8 + size])
+        document = json.loads(header["__metadata__"]["frugalvae"])
+        return {**document}
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}") from error
+
+
+def _check_digest(content: bytes, digest: Any) -> None:
+    blank = content.replace(_mark(str(digest)), _mark("0" * 64), 1)
+    if hashlib.sha256(blank).hexdigest() != digest:
+        raise MemoryFileError(f"it is damaged: its checksum does not fit; {GET_ANOTHER}")
+
+
+def _mark(digest: str) -> bytes:
+    """The field as it stands in the header: JSON inside a JSON string."""
+    return json.dumps(json.dumps({"sha256": digest})[1:-1])[1:-1].encode()

@@ -1,0 +1,148 @@
+"""What every memory and every head must survive: being saved. Discovered, not listed."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+
+from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae.heads import HEADS
+from frugalvae.memories import MEMORIES
+from frugalvae.priors import FixedPointPrior
+from tests.conftest import SMALL, blobs
+from tests.small_clip import clip_folder
+
+QUICK = SMALL | {"epochs": 3, "max_steps": 10, "width": 50, "samples": 8}
+FRESH = {"on_saturation": "fresh", "saturation": 0.0, "min_free": 1.0}
+
+#: Memories and heads with settings that change what there is to save.
+SPECIAL: dict[str, tuple[Any, Any]] = {
+    "fresh decoders": (("vae-fo", FRESH), ("nearest-mean", {})),
+    "fresh forks with embeddings": (("vae-fodce", FRESH), ("nearest-mean", {})),
+    "one map for all": (("vae-fo", {"classwise": False}), ("nearest-mean", {})),
+    "a prior of its own": (
+        ("vae-fo", {"prior": FixedPointPrior(weight=50.0, history=2)}),
+        ("nearest-mean", {}),
+    ),
+    "text": (("gaussian-diagonal", {}), ("cosine", {"start": "text"})),
+    "penalties": (("none", {}), ("ranpac", {"penalties": [1, 100]})),
+}
+CASES = (
+    SPECIAL
+    | {name: ((name, {}), ("nearest-mean", {})) for name in MEMORIES}
+    | {name: (("store-all", {}), (name, {})) for name in HEADS}
+)
+
+#: Tensor bytes of a file beyond those of the report, for each class; and in all.
+ZERO_MEANS = {"vae-ceo": 4 * SMALL["latent"]}  # all at the origin: the report does not count them
+ALONE = {"gaussian-shared": -8, "lda": -8, "ranpac": -16, "penalties": -16}  # numbers in the JSON
+
+
+def quick(registry: Any, make: Any, name: str, settings: dict[str, Any]) -> Any:
+    known = inspect.signature(registry.part(name)).parameters
+    if "model" in known:
+        settings = {"model": clip_folder()} | settings
+    return make(name, **{k: v for k, v in QUICK.items() if k in known} | settings)
+
+
+def teach(classifier: FrugalClassifier, classes: list[int], **settings: Any) -> FrugalClassifier:
+    task = blobs(classes)
+    text = {f"class {label}": task.of(label).mean(dim=0).numpy() for label in classes}
+    labels = np.array([f"class {label}" for label in task.labels.tolist()])
+    return classifier.partial_fit(task.features.numpy(), labels, text=text, **settings)
+
+
+@pytest.fixture(params=list(CASES))
+def classifier(request: pytest.FixtureRequest) -> FrugalClassifier:
+    memory, head = CASES[request.param]
+    made = FrugalClassifier(
+        quick(MEMORIES, make_memory, *memory), quick(HEADS, make_head, *head), random_state=5
+    )
+    return teach(teach(made, [4, 1]), [2])
+
+
+def again(classifier: FrugalClassifier, folder: Path, **settings: Any) -> FrugalClassifier:
+    classifier.save(folder / "it.frugal", **settings)
+    return FrugalClassifier.load(folder / "it.frugal", device="cpu")
+
+
+def assert_alike(one: FrugalClassifier, other: FrugalClassifier) -> None:
+    """Bit for bit."""
+    x = blobs(list(range(6)), seed=9).features.numpy()
+    assert np.array_equal(one.predict(x), other.predict(x))
+    assert np.array_equal(one.predict_proba(x), other.predict_proba(x))
+    assert one.memory_report() == other.memory_report()
+    assert np.array_equal(one.task_of_class_, other.task_of_class_)
+    for label in one.classes_ if one.memory_.tensors() else []:
+        assert np.array_equal(one.sample(label, 7), other.sample(label, 7))
+    for part, twin in ((one.memory_, other.memory_), (one.head_, other.head_)):
+        kept, same = part.tensors(), twin.tensors()
+        assert kept.keys() == same.keys()
+        assert all(kept[name].equal(same[name]) for name in kept)
+
+
+def test_a_loaded_classifier_answers_and_learns_on_as_if_never_saved(
+    classifier: FrugalClassifier, tmp_path: Path
+) -> None:
+    loaded = again(classifier, tmp_path)
+    assert_alike(classifier, loaded)
+    for number, defer_head in ((3, False), (0, True), (5, True)):
+        teach(classifier, [number], defer_head=defer_head)
+        teach(loaded, [number], defer_head=defer_head)
+        loaded = again(loaded, tmp_path)
+    assert_alike(classifier.fit_head(), loaded.fit_head())
+
+
+def test_a_loaded_classifier_starts_over_with_the_settings_it_was_made_with(
+    classifier: FrugalClassifier, tmp_path: Path
+) -> None:
+    loaded = again(classifier, tmp_path)
+    task = blobs([7, 8])
+    text = {label: task.of(label).mean(dim=0).numpy() for label in (7, 8)}
+    for one in (classifier, loaded):
+        one.fit(task.features.numpy(), task.labels.numpy(), text=text, names=task.names)
+    assert_alike(classifier, loaded)
+
+
+def test_a_file_holds_the_tensors_that_the_report_counts(
+    classifier: FrugalClassifier, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    classifier.save(tmp_path / "it.frugal")
+    case = request.node.callspec.params["classifier"]
+    held = safetensors.torch.load_file(tmp_path / "it.frugal").values()
+    explained = ZERO_MEANS.get(case, 0) * len(classifier.classes_) + ALONE.get(case, 0)
+    assert sum(t.nbytes for t in held) == classifier.memory_report().bytes + explained
+
+
+def test_saving_changes_nothing_and_writes_the_same_file_twice(
+    classifier: FrugalClassifier, tmp_path: Path
+) -> None:
+    twin = copy.deepcopy(classifier)
+    files = [tmp_path / "a", tmp_path / "b"]
+    for file in files:
+        classifier.save(file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert_alike(twin, classifier)
+
+
+def test_float16_comes_back_as_float32_and_nearly_alike(
+    classifier: FrugalClassifier, tmp_path: Path
+) -> None:
+    loaded = again(classifier, tmp_path, dtype="float16")
+    x = blobs([1, 2, 4], seed=9).features.numpy()
+    assert np.array_equal(classifier.predict(x), loaded.predict(x))
+    for part, twin in (
+        (classifier.memory_, loaded.memory_),
+        (classifier.head_, loaded.head_),
+    ):
+        kept, same = part.tensors(), twin.tensors()
+        assert [t.dtype for t in kept.values()] == [t.dtype for t in same.values()]
+        for name, tensor in kept.items():
+            np.testing.assert_allclose(same[name], tensor, rtol=1e-3, atol=1e-6)
+    assert loaded.memory_report() == classifier.memory_report()
