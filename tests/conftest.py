@@ -52,7 +52,7 @@ def small_head(name: str) -> Head:
         settings = {"width": 100}
     if name == "prompt":
         settings = {"model": clip_folder(), "optimiser": "lbfgs"}
-        settings |= {"epochs": 2, "samples": 32, "passes": 12}
+        settings |= {"epochs": 2, "samples": 32, "passes": 25}
     return make_head(name, **settings)
 
 
