@@ -33,15 +33,24 @@ def pretrained(kind: str, model: str | Path) -> Any:
     frugalvae.errors.InputError: ./absent/: there is no such folder; check the path
     """
     check_model(model)
-    transformers = import_transformers()
+    part = getattr(import_transformers(), kind)
     try:
         with _quiet():
-            return getattr(transformers, kind).from_pretrained(str(model))
+            if not hasattr(part, "config_class"):  # not a network: it has no weights
+                return part.from_pretrained(str(model))
+            network, report = part.from_pretrained(str(model), output_loading_info=True)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise InputError(
             f"{model}: no {kind} can be loaded ({_first_sentence(error)}); expected a folder with "
             "a model as save_pretrained writes it, or a name on the hub and a network"
         ) from error
+    absent = sorted(report["missing_keys"])
+    if absent:  # which would be random
+        raise InputError(
+            f"{model}: {len(absent)} of the weights of a {kind} are not in it, such as "
+            f"{absent[0]}; expected such a model, saved whole"
+        )
+    return network
 
 
 def check_model(model: str | Path) -> None:

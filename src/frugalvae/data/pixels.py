@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 MOST_PIXELS = 250_000_000  # 750 MB of colours: the largest telephones make 200 million
 PLAIN = {"1", "L", "RGB", "CMYK", "YCbCr"}  # without transparent parts, unless said beside them
@@ -44,7 +44,11 @@ def decode(content: bytes) -> Image.Image:
     """
     if not content:
         raise ValueError("the file is empty")
-    with Image.open(io.BytesIO(content)) as image:
+    try:
+        opened = Image.open(io.BytesIO(content))
+    except UnidentifiedImageError:  # whose message is about a place in memory
+        raise ValueError("it is in no known format of images") from None
+    with opened as image:
         width, height = image.size
         if width * height > MOST_PIXELS:
             raise ValueError(f"{width} x {height} are more than {MOST_PIXELS:,} pixels")

@@ -1,0 +1,130 @@
+"""CLIP's image tower, in the format of ``transformers``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from frugalvae.encoders.base import find_device, weights_digest
+from frugalvae.encoders.preprocess import from_config
+from frugalvae.errors import InputError
+from frugalvae.hub import pretrained
+
+WITH_IMAGES = ("clip", "clip_vision_model")  # kinds of models that have an image tower
+PROMPT = "a photo of a {}."
+
+
+class ClipEncoder:
+    """Images to CLIP's shared space of images and texts.
+
+    A feature is the projected embedding of an image, of length one: CLIP compares it so
+    with texts. Images are prepared as the model's ``preprocessor_config.json`` says.
+
+    Parameters
+    ----------
+    model
+        A folder that ``save_pretrained`` wrote, or a name on the Hugging Face hub such as
+        ``"openai/clip-vit-large-patch14"``, which is downloaded once.
+    device
+        Where to compute; ``None`` takes a GPU if there is one.
+
+    References
+    ----------
+    Radford et al.: "Learning Transferable Visual Models From Natural Language Supervision",
+    ICML 2021.
+
+    Examples
+    --------
+    >>> ClipEncoder("./absent/")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: ./absent/: there is no such folder; check the path
+    """
+
+    def __init__(self, model: str | Path, device: str | None = None) -> None:
+        kind = pretrained("AutoConfig", model).model_type
+        if kind not in WITH_IMAGES:
+            raise InputError(
+                f"{model}: a model of the kind {kind!r}, which has no image tower of CLIP; "
+                "expected a whole CLIP, such as 'openai/clip-vit-base-patch32'"
+            )
+        self.model = model
+        self.prepared = from_config(pretrained("CLIPImageProcessorPil", model).to_dict())
+        network = pretrained("CLIPVisionModelWithProjection", model)
+        self.network = network.float().eval().requires_grad_(False)
+        side = network.config.image_size
+        if self.prepared.shape != (side, side):
+            raise InputError(
+                f"{model}: its preprocessing gives images of {self.prepared.shape}, "
+                f"and its network takes {side} x {side}; correct preprocessor_config.json"
+            )
+        self.digest = weights_digest(self.network)
+        self.to(device)
+
+    @property
+    def dim(self) -> int:
+        """Width of a feature: that of CLIP's projection."""
+        return int(self.network.config.projection_dim)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Which CLIP it is; of a folder only the name is told."""
+        folder = Path(self.model)
+        return {
+            "encoder": "clip",
+            "model": folder.resolve().name if folder.is_dir() else str(self.model),
+            "preprocessing": self.prepared.to_json(),
+            "weights": self.digest,
+        }
+
+    def prepare(self, image: Image.Image) -> Tensor:
+        """An image in red, green and blue as the network takes it, (3, height, width)."""
+        return self.prepared(image)
+
+    def encode(self, batch: Tensor) -> Tensor:
+        """Features (n, dim), of length one."""
+        with torch.inference_mode():
+            embeddings = self.network(pixel_values=batch.to(self.device)).image_embeds
+            return normalize(embeddings, dim=1)
+
+    def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
+        """Features of "a photo of a NAME.", of length one; None without a text tower."""
+        try:
+            tokenizer = pretrained("CLIPTokenizer", self.model)
+            tower = pretrained("CLIPTextModelWithProjection", self.model).float().eval()
+        except InputError:
+            return None
+        prompts = [PROMPT.format(readable(name)) for name in names]
+        rows = []
+        for start in range(0, len(prompts), 256):
+            tokens = tokenizer(
+                prompts[start : start + 256], padding=True, truncation=True, return_tensors="pt"
+            )
+            with torch.inference_mode():
+                rows.append(normalize(tower(**tokens).text_embeds, dim=1))
+        return torch.cat(rows).numpy()
+
+    def to(self, device: str | None) -> ClipEncoder:
+        """Compute there from now on; ``None`` takes a GPU if there is one."""
+        self.device = find_device(device)
+        self.network.to(self.device)
+        return self
+
+
+def readable(label: str) -> str:
+    """A class's folder as people call the class.
+
+    >>> readable("birds/001.Black_footed_Albatross")
+    'Black footed Albatross'
+    """
+    name = label.rsplit("/", maxsplit=1)[-1]
+    return re.sub(r"^\d+\.", "", name).replace("_", " ").strip()

@@ -1,0 +1,228 @@
+"""Encode all images of a data set, and go on where a killed command stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frugalvae.data.features import Features, write_features
+from frugalvae.data.listing import File, Listing
+from frugalvae.data.pixels import decode
+from frugalvae.encoders.base import Encoder
+from frugalvae.encoding.parts import Parts, depends_on
+from frugalvae.encoding.shard import Encoded, Shard, ahead, encode_here, reason
+from frugalvae.encoding.source import open_images
+from frugalvae.errors import InputError, check_number
+from frugalvae.files import check_place
+from frugalvae.progress import track
+
+SHARD = 256  # images that are lost at most when a command is killed
+SHOWN = 20  # unreadable images that are named, of as many as there may be
+
+#: Encodes shards somewhere, and gives each back with its features as it is done.
+Runner = Callable[[Sequence[Shard]], Iterator[tuple[Shard, Encoded]]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was done.
+
+    Attributes
+    ----------
+    features
+        What was written.
+    encoded, kept
+        How many images were encoded now, and how many by a command that was killed.
+    seconds
+        How long encoding took.
+    skipped
+        Images that cannot be read, each with the reason.
+    missing
+        Classes of which no training image can be read; they are left out.
+    """
+
+    features: Features
+    encoded: int
+    kept: int
+    seconds: float
+    skipped: dict[str, str]
+    missing: list[str]
+
+
+def encode_folder(images: str | Path, output: str | Path, encoder: Encoder, **how: Any) -> Report:
+    """Encode the images of a folder, a zip archive or CIFAR-100 into a feature file.
+
+    Parameters
+    ----------
+    images
+        As :func:`frugalvae.data.images.load_images` takes them, one path.
+    output
+        The ``.npz`` to write. Until it is finished, parts of it are in a folder beside it;
+        a call that was killed is continued by the same call.
+    encoder
+        Of :func:`frugalvae.encoders.make_frozen`.
+    how
+        What :func:`encode_images` takes.
+    """
+    check_place(output)
+    with open_images(images) as opened:
+        return encode_images(opened, output, encoder, **how)
+
+
+def encode_images(
+    images: Listing,
+    output: str | Path,
+    encoder: Encoder,
+    *,
+    batch_size: int = 64,
+    threads: int | None = None,
+    strict: bool = False,
+    runner: Runner | None = None,
+    say: Callable[[str], object] = lambda _: None,
+) -> Report:
+    """The same for images that are open.
+
+    Parameters
+    ----------
+    batch_size
+        How many images the network takes at a time.
+    threads
+        How many images are decoded at a time; by default one a core.
+    strict
+        Decode all images beforehand, and refuse if one cannot be read. Without it such
+        images are left out, and named in the report.
+    runner
+        What encodes, in place of this process.
+    say
+        Is told when a killed call is continued or started over.
+    """
+    check_number("batch_size", batch_size, 1, whole=True)
+    threads = threads or os.cpu_count() or 1
+    if strict:
+        refuse(unreadable(images, threads))
+    size = batch_size * max(SHARD // batch_size, 1)
+    parts = Parts(Path(output), depends_on(images, encoder.identity, size))
+    run = runner or (lambda shards: encode_here(shards, encoder, batch_size, threads))
+    started = time.perf_counter()
+    done, kept = finish(parts, cut(images.files, size), run, say)
+    seconds = time.perf_counter() - started
+    skipped = {str(images.paths[number]): why for number, why in done.reasons.items()}
+    if strict:
+        refuse(skipped)
+    features, missing = gather(images, done, encoder)
+    write_features(output, features)
+    parts.remove()
+    return Report(features, len(images.paths) - kept, kept, seconds, skipped, missing)
+
+
+def unreadable(images: Listing, threads: int) -> dict[str, str]:
+    """Images that cannot be read, each with the reason."""
+
+    def problem(file: File) -> str | None:
+        try:
+            decode(file.read())
+        except Exception as error:  # Pillow and zipfile fail in many ways
+            return reason(error)
+        return None
+
+    checked = zip(
+        track(images.paths, "checking images"),
+        ahead(problem, images.files, threads, 4 * threads),
+        strict=True,
+    )
+    return {str(path): why for path, why in checked if why is not None}
+
+
+def refuse(skipped: dict[str, str]) -> None:
+    """Raise an error that names images that cannot be read, if there are any."""
+    if skipped:
+        lines = "\n".join(named(skipped))
+        raise InputError(
+            f"{count(len(skipped), 'image')} cannot be read; nothing was written. Repair or "
+            f"remove them, or leave out --strict to go on without them:\n{lines}"
+        )
+
+
+def named(skipped: dict[str, str]) -> list[str]:
+    """A line for each unreadable image, but for a long tail of them.
+
+    >>> named({"cat/1.png": "the file is empty"})
+    ['  cat/1.png: the file is empty']
+    """
+    lines = [f"  {path}: {why}" for path, why in list(skipped.items())[:SHOWN]]
+    more = len(skipped) - len(lines)
+    return lines + ([f"  and {more:,} more"] if more else [])
+
+
+def count(number: int, what: str) -> str:
+    """How many of something there are.
+
+    >>> count(1, "image"), count(2000, "image")
+    ('1 image', '2,000 images')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def cut(files: Sequence[File], size: int) -> list[Shard]:
+    """All files in shards of that many."""
+    starts = range(0, len(files), size)
+    return [Shard(start // size, files[start : start + size]) for start in starts]
+
+
+def finish(
+    parts: Parts, shards: Sequence[Shard], run: Runner, say: Callable[[str], object]
+) -> tuple[Encoded, int]:
+    """Encode what is missing; all shards as one, and how many images were there already."""
+    changed = parts.open()
+    if changed:
+        say(f"{parts.folder.name}: started over, as this is of other {' and '.join(changed)}")
+    found = {shard.number: parts.load(shard.number) for shard in shards}
+    done = {number: part for number, part in found.items() if part is not None}
+    kept = sum(len(shard.files) for shard in shards if shard.number in done)
+    if kept:
+        say(f"{parts.folder.name}: {count(kept, 'image')} encoded before, going on from there")
+    for shard, encoded in run([shard for shard in shards if shard.number not in done]):
+        parts.save(shard.number, encoded)
+        done[shard.number] = encoded
+    return joined(shards, done), kept
+
+
+def joined(shards: Sequence[Shard], done: dict[int, Encoded]) -> Encoded:
+    """All shards as one: places count from the first image of all."""
+    features, places, start = [], [], 0
+    reasons: dict[int, str] = {}
+    for shard in shards:
+        part = done[shard.number]
+        features.append(part.features)
+        places.append(part.places + start)
+        reasons |= {place + start: why for place, why in part.reasons.items()}
+        start += len(shard.files)
+    return Encoded(np.concatenate(features), np.concatenate(places), reasons)
+
+
+def gather(images: Listing, done: Encoded, encoder: Encoder) -> tuple[Features, list[str]]:
+    """All features with their labels; and classes that have none to learn from."""
+    labels, test = images.labels[done.places], images.test[done.places]
+    classes = np.unique(labels[~test])
+    missing = np.setdiff1d(images.labels, classes).tolist()
+    known = np.isin(labels, classes)
+    train, test = known & ~test, known & test
+    if not train.any() or not test.any():
+        split = "test" if train.any() else "training"
+        raise InputError(
+            f"{images.name}: no {split} image of it can be read, such as "
+            f"{images.paths[min(done.reasons)]} ({done.reasons[min(done.reasons)]})"
+        )
+    x, names = done.features, classes.tolist()
+    text = encoder.text_features(names)
+    vectors = None if text is None else dict(zip(names, text, strict=True))
+    features = Features(
+        images.name, x[train], labels[train], x[test], labels[test], vectors, encoder.identity
+    )
+    return features, missing
