@@ -13,6 +13,7 @@ import torch
 
 from frugalvae.data.features import Features, load_features
 from frugalvae.tasks import Task
+from tests.small_clip import save_clip
 
 DATA = Path(os.environ.get("FRUGALVAE_DATA", "data"))
 
@@ -35,6 +36,12 @@ def blobs(
         centre = torch.randn(dim, generator=torch.Generator().manual_seed(label)) * 3
         x.append(centre + spread * torch.randn(per_class, dim, generator=rng))
     return Task(torch.cat(x), torch.tensor(classes).repeat_interleave(per_class))
+
+
+@pytest.fixture(scope="session")
+def clip_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small CLIP with both towers, as it is on disk."""
+    return save_clip(tmp_path_factory.mktemp("models") / "small-clip")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ FROZEN = Registry(
     },
 )
 
-__all__ = ["ENCODERS", "FROZEN", "make_encoder", "make_frozen"]
+__all__ = ["ENCODERS", "FROZEN", "check_frozen", "make_encoder", "make_frozen"]
 
 
 def make_encoder(name: str, **settings: Any) -> Any:
@@ -37,20 +37,21 @@ def make_encoder(name: str, **settings: Any) -> Any:
 def make_frozen(name: str, **settings: Any) -> Encoder:
     """The pretrained encoder of that name, with its settings.
 
-    >>> make_frozen("clip")
+    >>> make_frozen("resnet18")
     Traceback (most recent call last):
     ...
-    frugalvae.errors.InputError: CLIP needs a model; give a folder of one, or a name on ...
+    frugalvae.errors.InputError: encoder 'resnet18' is not pretrained: 'bench run' trains it ...
     """
+    check_frozen(name)
+    made: Encoder = FROZEN.make(name, settings)
+    return made
+
+
+def check_frozen(name: str) -> None:
+    """Refuse a name that no pretrained encoder has, without importing any."""
     if name in ENCODERS:
         raise InputError(
             f"encoder {name!r} is not pretrained: 'bench run' trains it on the first task; "
             f"choose {' or '.join(FROZEN)} here"
         )
-    if name == "clip" and settings.get("model") is None:
-        raise InputError(
-            "CLIP needs a model; give a folder of one, or a name on the Hugging Face hub such as "
-            "openai/clip-vit-large-patch14"
-        )
-    made: Encoder = FROZEN.make(name, settings)
-    return made
+    _ = FROZEN[name]  # or say which there are

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from frugalvae.encoders.base import find_device, weights_digest
-from frugalvae.encoders.preprocess import from_config
+from frugalvae.encoders.preprocess import Preprocessing, from_config
 from frugalvae.errors import InputError
 from frugalvae.hub import pretrained
 
@@ -58,7 +58,7 @@ class ClipEncoder:
                 "expected a whole CLIP, such as 'openai/clip-vit-base-patch32'"
             )
         self.model = model
-        self.prepared = from_config(pretrained("CLIPImageProcessorPil", model).to_dict())
+        self.prepared = _preprocessing(model)
         network = pretrained("CLIPVisionModelWithProjection", model)
         self.network = network.float().eval().requires_grad_(False)
         side = network.config.image_size
@@ -118,6 +118,16 @@ class ClipEncoder:
         self.device = find_device(device)
         self.network.to(self.device)
         return self
+
+
+def _preprocessing(model: str | Path) -> Preprocessing:
+    names, folder = ("preprocessor_config.json", "processor_config.json"), Path(model)
+    if folder.is_dir() and not any((folder / name).exists() for name in names):
+        raise InputError(
+            f"{model}: {names[0]} is missing, which says how images are prepared; copy it from "
+            "where the model comes from"
+        )
+    return from_config(pretrained("CLIPImageProcessorPil", model).to_dict())
 
 
 def readable(label: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from frugalvae.cluster import Cluster
 from frugalvae.console import Display, duration
 from frugalvae.data.listing import Listing
-from frugalvae.encoders import FROZEN, make_frozen
+from frugalvae.encoders import check_frozen, make_frozen
 from frugalvae.encoders.base import Encoder
 from frugalvae.encoding.folder import Report, Runner, count, encode_images, named
 from frugalvae.encoding.shard import Encoded, Shard
@@ -34,10 +34,11 @@ def run_encode(
 ) -> Report:
     """Encode, show how it goes, and say what came of it."""
     check_place(output)
+    check_choice(encoder, model)
     display = Display(quiet)
     with open_images(path) as images:
         display.say(describe(images))
-        frozen = make(encoder, model)
+        frozen = make_frozen(encoder, **({} if model is None else {"model": model}))
         with display.watching(), runner(frozen, batch_size, jobs, ray, ray_address, gpus) as run:
             report = encode_images(
                 images,
@@ -54,16 +55,16 @@ def run_encode(
     return report
 
 
-def make(name: str, model: str | None) -> Encoder:
-    """The encoder that the options describe."""
-    if model is not None and name in FROZEN and name != "clip":
-        raise InputError(f"--model {model}: {name} is one model; leave --model out")
-    if model is None and name == "clip":
+def check_choice(encoder: str, model: str | None) -> None:
+    """Refuse what no encoder is made of, before images are looked for and models loaded."""
+    check_frozen(encoder)
+    if model is not None and encoder != "clip":
+        raise InputError(f"--model {model}: {encoder} is one model; leave --model out")
+    if model is None and encoder == "clip":
         raise InputError(
             "--encoder clip needs a model: give --model with a folder, or with a name on the "
             "Hugging Face hub such as openai/clip-vit-large-patch14"
         )
-    return make_frozen(name, **({} if model is None else {"model": model}))
 
 
 @contextmanager
@@ -101,11 +102,11 @@ def summary(report: Report) -> list[str]:
     lines = []
     if report.encoded:
         rate = report.encoded / max(report.seconds, 1e-9)
-        spent = duration(report.seconds)
+        spent = duration(report.seconds) if report.seconds >= 10 else f"{report.seconds:.1f} s"
         lines.append(f"{count(report.encoded, 'image')} in {spent}, {rate:,.1f} a second")
     if report.skipped:
         number = count(len(report.skipped), "image")
-        lines += [f"{number} cannot be read and left out:", *named(report.skipped)]
+        lines += [f"left out as unreadable, {number}:", *named(report.skipped)]
     lines += [
         f"class {name!r} is left out: no training image of it can be read"
         for name in report.missing

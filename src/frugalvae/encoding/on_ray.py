@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -28,7 +29,7 @@ def encode_on_ray(
     The encoder goes into Ray's object store once, and only a few shards are in memory at
     a time: machines of a cluster need this package installed, but no files in common.
     """
-    shared, key = [cluster.ray.put(encoder.to("cpu"))], encoder.identity["weights"]
+    shared, key = [cluster.ray.put(encoder.to("cpu"))], json.dumps(encoder.identity)
     task = cluster.task(_encode)
     counter = track(range(sum(len(shard.files) for shard in shards)), "encoding images")
     left, running = iter(shards), dict[Any, Shard]()
