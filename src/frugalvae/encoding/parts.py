@@ -63,7 +63,8 @@ class Parts:
     def load(self, number: int) -> Encoded | None:
         """A finished shard; None if it is missing or damaged."""
         try:
-            with np.load(self._path(number), allow_pickle=False) as part:
+            content = io.BytesIO(self._path(number).read_bytes())
+            with np.load(content, allow_pickle=False) as part:
                 reasons = {int(place): why for place, why in json.loads(part["reasons"].item())}
                 return Encoded(part["features"], part["places"], reasons)
         except Exception:  # a damaged archive fails in zlib, tokenize and elsewhere
