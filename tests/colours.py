@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,14 +16,15 @@ class Colours:
 
     dim = 3
 
-    def __init__(self, weights: str = "0", text: bool = False) -> None:
+    def __init__(self, weights: str = "0", text: bool = False, pause: float = 0.0) -> None:
         self.identity = {"encoder": "colours", "weights": weights}
-        self.text, self.batches = text, list[int]()
+        self.text, self.pause, self.batches = text, pause, list[int]()
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         return torch.tensor(np.asarray(image.resize((4, 4)))).permute(2, 0, 1).float()
 
     def encode(self, batch: torch.Tensor) -> torch.Tensor:
+        time.sleep(self.pause)
         self.batches.append(len(batch))
         return batch.mean(dim=(2, 3))
 

@@ -367,7 +367,8 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
     damage(images)
     for number in range(600):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "dax" / f"more{number}.png")
-    monkeypatch.setattr("frugalvae.encoding.command.make_frozen", lambda _: Colours())
+    encoders = [Colours(), Colours(pause=0.4)]  # on Ray slow enough to be killed at work
+    monkeypatch.setattr("frugalvae.encoding.command.make_frozen", lambda _: encoders.pop())
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_encode"), daemon=True).start()
     command = ["encode", str(images), "-o", str(output), "--encoder", "efficientnet"]

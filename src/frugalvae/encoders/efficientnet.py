@@ -37,6 +37,13 @@ class EfficientNetEncoder:
     ----------
     Tan, Le: "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks",
     ICML 2019; the Lite variants are TensorFlow's of 2020.
+
+    Examples
+    --------
+    >>> encoder = EfficientNetEncoder(size=64)
+    >>> image = encoder.prepare(Image.new("RGB", (80, 60), "red"))
+    >>> encoder.encode(torch.stack([image, image])).shape
+    torch.Size([2, 1280])
     """
 
     dim = 1280

@@ -11,9 +11,10 @@ from frugalvae.console import Display, duration
 from frugalvae.data.listing import Listing
 from frugalvae.encoders import check_frozen, make_frozen
 from frugalvae.encoders.base import Encoder
-from frugalvae.encoding.folder import Report, Runner, count, encode_images, named
+from frugalvae.encoding.folder import Report, Runner, encode_images
 from frugalvae.encoding.shard import Encoded, Shard
 from frugalvae.encoding.source import open_images
+from frugalvae.encoding.unreadable import count, named
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 

@@ -13,17 +13,15 @@ import numpy as np
 
 from frugalvae.data.features import Features, write_features
 from frugalvae.data.listing import File, Listing
-from frugalvae.data.pixels import decode
 from frugalvae.encoders.base import Encoder
 from frugalvae.encoding.parts import Parts, depends_on
-from frugalvae.encoding.shard import Encoded, Shard, ahead, encode_here, reason
+from frugalvae.encoding.shard import Encoded, Shard, encode_here
 from frugalvae.encoding.source import open_images
+from frugalvae.encoding.unreadable import count, refuse, unreadable
 from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place
-from frugalvae.progress import track
 
 SHARD = 256  # images that are lost at most when a command is killed
-SHOWN = 20  # unreadable images that are named, of as many as there may be
 
 #: Encodes shards somewhere, and gives each back with its features as it is done.
 Runner = Callable[[Sequence[Shard]], Iterator[tuple[Shard, Encoded]]]
@@ -69,6 +67,13 @@ def encode_folder(images: str | Path, output: str | Path, encoder: Encoder, **ho
         Of :func:`frugalvae.encoders.make_frozen`.
     how
         What :func:`encode_images` takes.
+
+    Examples
+    --------
+    >>> encode_folder("absent", "features.npz", encoder=None)
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: absent: there is no such file or folder; check the path
     """
     check_place(output)
     with open_images(images) as opened:
@@ -119,54 +124,6 @@ def encode_images(
     write_features(output, features)
     parts.remove()
     return Report(features, len(images.paths) - kept, kept, seconds, skipped, missing)
-
-
-def unreadable(images: Listing, threads: int) -> dict[str, str]:
-    """Images that cannot be read, each with the reason."""
-
-    def problem(file: File) -> str | None:
-        try:
-            decode(file.read())
-        except Exception as error:  # Pillow and zipfile fail in many ways
-            return reason(error)
-        return None
-
-    checked = zip(
-        track(images.paths, "checking images"),
-        ahead(problem, images.files, threads, 4 * threads),
-        strict=True,
-    )
-    return {str(path): why for path, why in checked if why is not None}
-
-
-def refuse(skipped: dict[str, str]) -> None:
-    """Raise an error that names images that cannot be read, if there are any."""
-    if skipped:
-        lines = "\n".join(named(skipped))
-        raise InputError(
-            f"{count(len(skipped), 'image')} cannot be read; nothing was written. Repair or "
-            f"remove them, or leave out --strict to go on without them:\n{lines}"
-        )
-
-
-def named(skipped: dict[str, str]) -> list[str]:
-    """A line for each unreadable image, but for a long tail of them.
-
-    >>> named({"cat/1.png": "the file is empty"})
-    ['  cat/1.png: the file is empty']
-    """
-    lines = [f"  {path}: {why}" for path, why in list(skipped.items())[:SHOWN]]
-    more = len(skipped) - len(lines)
-    return lines + ([f"  and {more:,} more"] if more else [])
-
-
-def count(number: int, what: str) -> str:
-    """How many of something there are.
-
-    >>> count(1, "image"), count(2000, "image")
-    ('1 image', '2,000 images')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def cut(files: Sequence[File], size: int) -> list[Shard]:
