@@ -16,7 +16,7 @@ from frugalvae.data.features import Features, load_features
 from frugalvae.heads import make_head
 from frugalvae.heads.base import Head
 from frugalvae.tasks import Task
-from tests.small_clip import clip_folder
+from tests.small_clip import clip_on_disk
 
 DATA = Path(os.environ.get("FRUGALVAE_DATA", "data"))
 
@@ -51,9 +51,15 @@ def small_head(name: str) -> Head:
     if name == "ranpac":
         settings = {"width": 100}
     if name == "prompt":
-        settings = {"model": clip_folder(), "optimiser": "lbfgs"}
+        settings = {"model": clip_on_disk(), "optimiser": "lbfgs"}
         settings |= {"epochs": 2, "samples": 32, "passes": 25}
     return make_head(name, **settings)
+
+
+@pytest.fixture(scope="session")
+def clip_folder() -> Path:
+    """A small CLIP with both towers, as it is on disk."""
+    return Path(clip_on_disk(24))
 
 
 @pytest.fixture

@@ -83,11 +83,11 @@ def save_clip(folder: Path, *, dim: int = 24, image: int = 32, seed: int = 0) ->
 
 
 @cache
-def clip_folder(dim: int = 8) -> str:
+def clip_on_disk(dim: int = 8) -> str:
     """A small CLIP with features of that width, made once a process."""
     made = tempfile.TemporaryDirectory()
     KEPT.append(made)  # until the process ends
-    return str(save_clip(Path(made.name), dim=dim))
+    return str(save_clip(Path(made.name) / "small-clip", dim=dim))
 
 
 KEPT: list[tempfile.TemporaryDirectory[str]] = []

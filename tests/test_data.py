@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugalvae.data.features import Features, load_features
+from frugalvae.data.features import Features, load_features, write_features
 from frugalvae.data.stream import equal_sizes, split_classes
 from frugalvae.errors import FeatureFileError, InputError
 
@@ -46,6 +47,16 @@ def test_names_and_text_features_are_attached_to_their_classes(tmp_path: Path) -
     assert features.text["dax"].tolist() == [0, 1, 0]
 
 
+def test_what_made_the_features_goes_with_them(tmp_path: Path) -> None:
+    np.savez(tmp_path / "old.npz", **arrays())
+    old = load_features(tmp_path / "old.npz")
+    assert old.encoder is None
+    write_features(tmp_path / "new.npz", replace(old, encoder={"encoder": "clip", "dims": [3]}))
+    new = load_features(tmp_path / "new.npz")
+    assert new.encoder == {"encoder": "clip", "dims": [3]}
+    assert new.held_out(0.5, seed=0).encoder == new.encoder
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -64,6 +75,9 @@ def test_names_and_text_features_are_attached_to_their_classes(tmp_path: Path) -
         ({"y_test": np.array([0, 1, 9])}, r"y_test has classes that y_train lacks: \[9\]"),
         ({"class_names": np.array(["a", "b"])}, "class_names has 2 entries, labels go to 2"),
         ({"text": np.zeros((3, 3), int)}, "text is int64"),
+        ({"encoder": np.array("[1]")}, r"encoder is <U3 of shape \(\), expected a JSON object"),
+        ({"encoder": np.array(["{}"])}, r"encoder is <U2 of shape \(1,\)"),
+        ({"encoder": np.array("{")}, "encoder is <U1"),
     ],
 )
 def test_a_bad_feature_file_says_what_is_wrong(

@@ -17,6 +17,7 @@ from PIL import Image
 from frugalvae.data.cifar import loads
 from frugalvae.data.digits import load_digits
 from frugalvae.data.images import Images, digit_images, load_images
+from frugalvae.data.pixels import decode
 from frugalvae.errors import InputError
 from frugalvae.progress import listening
 
@@ -309,6 +310,53 @@ def test_palettes_with_a_transparent_colour(tmp_path: Path, ending: str) -> None
 def test_print_colours(tmp_path: Path) -> None:
     pixels = read(tmp_path, Image.new("CMYK", (4, 4), (0, 255, 255, 0)), 4, "tif")
     assert pixels[0, 0].tolist() == RED
+
+
+def test_of_an_animation_the_first_image_is_taken(tmp_path: Path) -> None:
+    first, second = Image.new("RGB", (4, 4), "red"), Image.new("RGB", (4, 4), "blue")
+    pixels = read(tmp_path, first, 4, "gif", save_all=True, append_images=[second])
+    assert pixels[0, 0].tolist() == RED
+
+
+def test_colours_of_a_printed_photograph(tmp_path: Path) -> None:
+    pixels = read(tmp_path, Image.new("CMYK", (8, 8), (0, 255, 255, 0)), 8, "jpg", quality=100)
+    assert np.abs(pixels[0, 0] - RED).max() < 5
+
+
+@pytest.mark.parametrize(("mode", "shade"), [("L", 90), ("I;16", 257 * 90), ("LA", (90, 255))])
+def test_grey_photographs_are_turned_upright_too(tmp_path: Path, mode: str, shade: Any) -> None:
+    stored = Image.new(mode, (4, 4))
+    for column in range(4):
+        stored.putpixel((column, 0), shade)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    upright = read(tmp_path, stored, 4, exif=exif)
+    assert upright[:, 3, 0].tolist() == [90] * 4
+
+
+def test_one_transparent_colour_of_an_image_without_a_palette(tmp_path: Path) -> None:
+    image = Image.new("RGB", (2, 1), (1, 2, 3))
+    image.putpixel((0, 0), (255, 0, 0))
+    pixels = read(tmp_path, image, 2, transparency=(1, 2, 3))
+    assert pixels[0].tolist() == [RED, WHITE]
+
+
+@pytest.mark.parametrize("notes", [b"Exif\0\0garbage", b"Exif\0\0II*\0\x08\0\0\0\x05\0"])
+@pytest.mark.parametrize("ending", ["png", "jpg", "webp"])
+def test_notes_of_a_camera_that_are_damaged_do_no_harm(
+    tmp_path: Path, ending: str, notes: bytes
+) -> None:
+    pixels = read(tmp_path, Image.new("L", (8, 8), 90), 8, ending, exif=notes)
+    assert np.abs(pixels - 90).max() < 3
+
+
+@pytest.mark.parametrize("ending", ["png", "bmp", "gif", "tiff", "webp", "ppm", "jpeg"])
+def test_half_a_file_is_no_image(ending: str) -> None:
+    buffer = io.BytesIO()
+    Image.effect_noise((64, 64), 90).save(buffer, ending)
+    assert decode(buffer.getvalue()).size == (64, 64)
+    with pytest.raises((OSError, SyntaxError, ValueError)):
+        decode(buffer.getvalue()[: len(buffer.getvalue()) // 2])
 
 
 # --------------------------------------------------------------------------- CIFAR-100

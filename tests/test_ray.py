@@ -95,12 +95,12 @@ def test_an_address_without_a_cluster_is_told_at_once() -> None:
 # --------------------------------------------------------------------------- on one Ray
 
 
-def kill_a_run(killed: list[int], every: float = 0.02) -> None:
+def kill_a_run(killed: list[int], task: str = "_perform", every: float = 0.02) -> None:
     """Wait until a worker of our Ray is in the middle of a run, and kill it."""
     first_seen: dict[int, float] = {}
     while not killed:
         for pid, command in descendants(os.getpid()).items():
-            if not command.startswith("ray::_perform"):
+            if not command.startswith(f"ray::{task}"):
                 first_seen.pop(pid, None)
             elif time.monotonic() - first_seen.setdefault(pid, time.monotonic()) > 0.5:
                 os.kill(pid, signal.SIGKILL)

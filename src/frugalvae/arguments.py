@@ -29,6 +29,19 @@ def one_seed() -> argparse.ArgumentParser:
     return parent
 
 
+def on_ray(what: str) -> argparse.ArgumentParser:
+    """``--ray``, ``--ray-address`` and ``--gpus``; ``what`` is done by each task."""
+    parent = argparse.ArgumentParser(add_help=False)
+    parent.add_argument("--ray", action="store_true", help="run on Ray, on this machine")
+    parent.add_argument(
+        "--ray-address", metavar="ADDRESS", help="run on an existing Ray cluster, or 'auto'"
+    )
+    parent.add_argument(
+        "--gpus", type=float, default=0.0, metavar="N", help=f"of a GPU for each {what} on Ray"
+    )
+    return parent
+
+
 def positive(text: str) -> int:
     """A whole number above zero."""
     return whole(text, 1)

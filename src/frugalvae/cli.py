@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae import __version__
-from frugalvae.arguments import one_seed, positive, quiet, seed, settings, share, task_sizes
+from frugalvae.arguments import on_ray, one_seed, positive, quiet, seed, settings, share, task_sizes
+from frugalvae.encoders import FROZEN
 from frugalvae.errors import FrugalError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
@@ -48,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(required=True, metavar="COMMAND")
 
     add_demo(verbs)
+    add_encode(verbs)
     add_run(verbs)
     bench = verbs.add_parser("bench", help="tables and figures: run what is missing of them")
     add_bench_run(bench.add_subparsers(required=True, metavar="COMMAND"))
@@ -75,6 +77,57 @@ def add_demo(verbs: Any) -> None:
         "--picture", type=Path, metavar="FILE", help="also write a still picture (PNG)"
     )
     demo.set_defaults(run=run_demo)
+
+
+def add_encode(verbs: Any) -> None:
+    """The options of ``frugalvae encode``."""
+    encode = verbs.add_parser(
+        "encode",
+        help="make a feature file of images with a frozen encoder",
+        description="Encode a folder of images into a feature file. Each folder of images is a "
+        "class. Folders train/ and test/ with such folders in them are the two sets; without "
+        "them a random quarter of each class, always the same, is the test set. After a kill, "
+        "the same command goes on.",
+        parents=[on_ray("task"), quiet()],
+    )
+    encode.add_argument(
+        "images", type=Path, metavar="IMAGES", help="a folder, a zip archive of it, or CIFAR-100"
+    )
+    encode.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE.npz", help="the file to write"
+    )
+    encode.add_argument(
+        "--encoder", required=True, metavar="NAME", help=f"{', '.join(FROZEN)}; both are frozen"
+    )
+    encode.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="which CLIP: a folder in the format of transformers, or a name on the Hugging Face "
+        "hub such as openai/clip-vit-large-patch14",
+    )
+    encode.add_argument(
+        "--batch-size",
+        type=positive,
+        default=64,
+        metavar="N",
+        help="images that the encoder takes at a time (default: 64)",
+    )
+    encode.add_argument(
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="threads that decode images, or tasks on Ray (default: one a core)",
+    )
+    encode.add_argument(
+        "--strict",
+        action="store_true",
+        help="decode all images first, and refuse if one cannot be read; without it such images "
+        "are left out and named",
+    )
+    encode.set_defaults(
+        run=run_encode, if_interrupted="what is encoded is kept, and the same command goes on"
+    )
 
 
 def add_run(verbs: Any) -> None:
@@ -155,7 +208,11 @@ def add_bench_run(verbs: Any) -> None:
         help="run what is missing of some tables",
         description="Run what is missing of the tables and figures that TOML files describe. "
         "Every run is written as it ends; after a kill, the same command goes on.",
-        parents=[settings("a setting for all rows, such as memory.max_steps=20"), quiet()],
+        parents=[
+            settings("a setting for all rows, such as memory.max_steps=20"),
+            on_ray("run"),
+            quiet(),
+        ],
     )
     run.add_argument("experiments", type=Path, nargs="+", metavar="FILE.toml")
     run.add_argument(
@@ -186,13 +243,6 @@ def add_bench_run(verbs: Any) -> None:
     )
     run.add_argument(
         "--plan", action="store_true", help="say which runs are missing, and run nothing"
-    )
-    run.add_argument("--ray", action="store_true", help="run on Ray, on this machine")
-    run.add_argument(
-        "--ray-address", metavar="ADDRESS", help="run on an existing Ray cluster, or 'auto'"
-    )
-    run.add_argument(
-        "--gpus", type=float, default=0.0, metavar="N", help="of a GPU for each run on Ray"
     )
     run.set_defaults(
         run=run_bench, if_interrupted="finished runs are kept, and the same command goes on"
@@ -261,6 +311,25 @@ def run_demo(options: argparse.Namespace) -> None:
     from frugalvae.demo import demo
 
     demo(options.output, seed=options.seed, quiet=options.quiet, picture=options.picture)
+
+
+def run_encode(options: argparse.Namespace) -> None:
+    """``frugalvae encode``."""
+    from frugalvae.encoding.command import run_encode as encode
+
+    encode(
+        options.images,
+        options.output,
+        encoder=options.encoder,
+        model=options.model,
+        batch_size=options.batch_size,
+        jobs=options.jobs,
+        strict=options.strict,
+        ray=options.ray,
+        ray_address=options.ray_address,
+        gpus=options.gpus,
+        quiet=options.quiet,
+    )
 
 
 def run_features(options: argparse.Namespace) -> None:

@@ -38,17 +38,23 @@ class Display:
 
     @contextmanager
     def working(self, what: str, total: int) -> Iterator[None]:
-        """Show a bar for ``total`` tasks, and under it one for what the library is doing.
+        """Show a bar for ``total`` tasks, and under it one for what the library is doing."""
+        self.outer = self.progress.add_task(what, total=total)
+        with self.watching():
+            yield
+        self.progress.remove_task(self.outer)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Show a bar for what the library is doing.
 
         Warnings become plain lines: no file names, no code.
         """
         with self.progress, warnings.catch_warnings():
             warnings.showwarning = self._warn  # type: ignore[assignment]
-            self.outer = self.progress.add_task(what, total=total)
             self.inner = self.progress.add_task("")
             with listening(self._inner_step):
                 yield
-            self.progress.remove_task(self.outer)
             self.progress.remove_task(self.inner)
 
     def step(self) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from frugalvae.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 
 def pretrained(kind: str, model: str | Path) -> Any:
@@ -34,29 +34,23 @@ def pretrained(kind: str, model: str | Path) -> Any:
     """
     check_model(model)
     part = getattr(import_transformers(), kind)
-    more = {"output_loading_info": True} if "Model" in kind else {}
     try:
         with _quiet():
-            loaded = part.from_pretrained(str(model), **more)
+            if not hasattr(part, "config_class"):  # not a network: it has no weights
+                return part.from_pretrained(str(model))
+            network, report = part.from_pretrained(str(model), output_loading_info=True)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise InputError(
             f"{model}: no {kind} can be loaded ({_first_sentence(error)}); expected a folder with "
             "a model as save_pretrained writes it, or a name on the hub and a network"
         ) from error
-    if more:
-        loaded, found = loaded
-        _check_complete(found["missing_keys"], kind, model)
-    return loaded
-
-
-def _check_complete(absent: Iterable[str], kind: str, model: str | Path) -> None:
-    """Refuse a model of which parts are missing: ``transformers`` makes them up at random."""
-    missing = sorted(absent)
-    if missing:
+    absent = sorted(report["missing_keys"])
+    if absent:  # which would be random
         raise InputError(
-            f"{model}: it has no weights for {len(missing)} parts of a {kind}, the first of them "
-            f"{missing[0]}; expected a whole model, such as openai/clip-vit-base-patch32"
+            f"{model}: {len(absent)} of the weights of a {kind} are not in it, such as "
+            f"{absent[0]}; expected such a model, saved whole"
         )
+    return network
 
 
 def check_model(model: str | Path) -> None:

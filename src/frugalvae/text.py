@@ -190,10 +190,11 @@ def groups(lengths: Sequence[int], most: int) -> list[list[int]]:
 def spoken(name: str) -> str:
     """A class's name as people say it: folders often carry numbers and underscores.
 
-    >>> spoken("001.Black_footed_Albatross"), spoken("707-320")
+    >>> spoken("birds/001.Black_footed_Albatross"), spoken("707-320")
     ('Black footed Albatross', '707-320')
     """
-    return re.sub(r"^\d+\.", "", name).replace("_", " ").strip() or name
+    last = name.rsplit("/", maxsplit=1)[-1]
+    return re.sub(r"^\d+\.", "", last).replace("_", " ").strip() or name
 
 
 @cache

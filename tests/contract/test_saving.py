@@ -16,7 +16,7 @@ from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
 from frugalvae.priors import FixedPointPrior
 from tests.conftest import SMALL, blobs
-from tests.small_clip import clip_folder
+from tests.small_clip import clip_on_disk
 
 QUICK = SMALL | {"epochs": 3, "max_steps": 10, "width": 50, "samples": 8}
 FRESH = {"on_saturation": "fresh", "saturation": 0.0, "min_free": 1.0}
@@ -47,7 +47,7 @@ ALONE = {"gaussian-shared": -8, "lda": -8, "ranpac": -16, "penalties": -16}  # n
 def quick(registry: Any, make: Any, name: str, settings: dict[str, Any]) -> Any:
     known = inspect.signature(registry.part(name)).parameters
     if "model" in known:
-        settings = {"model": clip_folder()} | settings
+        settings = {"model": clip_on_disk()} | settings
     return make(name, **{k: v for k, v in QUICK.items() if k in known} | settings)
 
 

@@ -108,9 +108,9 @@ def loads(content: bytes) -> Any:
 
     >>> loads(pickle.dumps({b"fine_labels": [1, 2]}))
     {b'fine_labels': [1, 2]}
-    >>> loads(pickle.dumps(print))
+    >>> loads(pickle.dumps(len))
     Traceback (most recent call last):
     ...
-    _pickle.UnpicklingError: it asks for builtins.print, which no images need
+    _pickle.UnpicklingError: it asks for builtins.len, which no images need
     """
     return _Unpickler(io.BytesIO(content), encoding="bytes").load()

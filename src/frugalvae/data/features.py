@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +31,9 @@ class Features:
         The label of each row: integers, or names where the file has them.
     text
         Text feature of each class, where the file has them.
+    encoder
+        What made the features, where the file says it: name, model, preprocessing, and a
+        digest of the weights.
     """
 
     name: str
@@ -38,6 +42,7 @@ class Features:
     x_test: NDArray[np.float32]
     y_test: NDArray[Any]
     text: dict[Any, NDArray[np.float32]] | None = None
+    encoder: dict[str, Any] | None = None
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -82,7 +87,8 @@ def load_features(path: str | Path) -> Features:
 
     The file is an ``.npz`` with ``x_train`` and ``x_test`` (any float type, shape
     (n, d)), ``y_train`` and ``y_test`` (integers, shape (n,)), and optionally
-    ``class_names`` (one string a class) and ``text`` (one row a class).
+    ``class_names`` (one string a class), ``text`` (one row a class) and ``encoder`` (what
+    made the features, as a JSON object in a string).
     """
     path = Path(path)
     if not path.exists():
@@ -110,6 +116,7 @@ def load_features(path: str | Path) -> Features:
         arrays["x_test"].astype(np.float32),
         labels["test"],
         dict(zip(keys, text.astype(np.float32), strict=True)) if text is not None else None,
+        json.loads(arrays["encoder"].item()) if "encoder" in arrays else None,
     )
 
 
@@ -121,6 +128,8 @@ def write_features(path: str | Path, features: Features) -> None:
     y_train, y_test = np.split(numbers if named else labels, [len(features.y_train)])
     if features.text is not None:
         named["text"] = np.stack([features.text[name] for name in names.tolist()])
+    if features.encoder is not None:
+        named["encoder"] = np.array(json.dumps(features.encoder))
     buffer = io.BytesIO()
     np.savez(
         buffer,
@@ -146,6 +155,8 @@ def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
             wrong.append(f"y_{split} is {_describe(y)}, expected integers of shape (n,)")
         elif x is not None and y is not None and len(x) != len(y):
             wrong.append(f"x_{split} has {len(x)} rows but y_{split} has {len(y)} labels")
+    if "encoder" in arrays and not _is_json_object(arrays["encoder"]):
+        wrong.append(f"encoder is {_describe(arrays['encoder'])}, expected a JSON object as string")
     if not wrong:
         wrong += _check_together(arrays)
     if wrong:
@@ -174,6 +185,13 @@ def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
         elif numbers.min() < 0 or numbers.max() >= len(arrays[key]):
             wrong.append(f"{key} has {len(arrays[key])} entries, labels go to {numbers.max()}")
     return wrong
+
+
+def _is_json_object(array: NDArray[Any]) -> bool:
+    try:
+        return array.ndim == 0 and isinstance(json.loads(array.item()), dict)
+    except (TypeError, ValueError):
+        return False
 
 
 def _describe(array: NDArray[Any]) -> str:

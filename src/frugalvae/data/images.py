@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 
 from frugalvae.data.cifar import is_cifar, read_cifar
 from frugalvae.data.digits import split_digits
 from frugalvae.data.features import held_out_rows
+from frugalvae.data.listing import Listing, check_there, list_images
+from frugalvae.data.pixels import decode, reading_images
 from frugalvae.errors import InputError, check_number
 from frugalvae.progress import track
-
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
-SPLITS = {"train", "test"}
-TEST_PART = 0.25  # of each class, where there is no folder for the test
-HOW = "expected one folder a class with its images in it, or train/ and test/ with such folders"
-
-#: Files by their path inside a data set, each with what reads it.
-Files = dict[PurePosixPath, Callable[[], bytes]]
 
 
 @dataclass(frozen=True)
@@ -108,9 +99,8 @@ def load_images(paths: str | Path | Sequence[str | Path], size: int = 32) -> Ima
     """
     check_number("size", size, 1, whole=True)
     roots = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
+    check_there(roots)
     for root in roots:
-        if not root.exists():
-            raise InputError(f"{root}: there is no such file or folder; check the path")
         if is_cifar(root) and len(roots) > 1:
             raise InputError(f"{root}: a CIFAR archive cannot be merged; load it alone")
     if not roots:
@@ -118,8 +108,7 @@ def load_images(paths: str | Path | Sequence[str | Path], size: int = 32) -> Ima
     if is_cifar(roots[0]):
         return _load_cifar(roots[0], size)
     with ExitStack() as opened:
-        files = _merge([_files(root, opened) for root in roots])
-        return _read(files, "+".join(root.stem for root in roots), size)
+        return _read(list_images(roots, opened), size)
 
 
 def _load_cifar(path: Path, size: int) -> Images:
@@ -133,101 +122,24 @@ def _load_cifar(path: Path, size: int) -> Images:
     return Images(path.name.split(".")[0], x_train, y_train, x_test, y_test)
 
 
-def _files(root: Path, opened: ExitStack) -> Files:
-    """All images of a folder or a zip archive, which stays open as long as ``opened``."""
-    if root.is_dir():
-        found = [path for path in root.rglob("*") if path.is_file()]
-        return _only_images(
-            {PurePosixPath(path.relative_to(root).as_posix()): path.read_bytes for path in found}
-        )
+def _read(images: Listing, size: int) -> Images:
+    """Decode all files."""
+    reading = track(range(len(images.paths)), "reading images")
+    with reading_images():
+        x = np.stack([_decoded(images, number, size) for number in reading])
+    y, test = images.labels, images.test
+    return Images(images.name, x[~test], y[~test], x[test], y[test])
+
+
+def _decoded(images: Listing, number: int, size: int) -> NDArray[np.uint8]:
     try:
-        archive = opened.enter_context(zipfile.ZipFile(root))
-    except (zipfile.BadZipFile, OSError) as error:
-        raise InputError(
-            f"{root}: neither a folder nor a readable zip archive ({error}); {HOW}"
-        ) from error
-    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-    files = _only_images(
-        {PurePosixPath(e.filename): partial(archive.read, e.filename) for e in entries}
-    )
-    wrapper = {path.parts[0] for path in files}
-    if len(wrapper) > 1 or wrapper & SPLITS or any(len(path.parts) < 3 for path in files):
-        return files
-    return {path.relative_to(*wrapper): read for path, read in files.items()}
-
-
-def _only_images(files: Files) -> Files:
-    return {
-        path: read
-        for path, read in files.items()
-        if path.suffix.lower() in ENDINGS
-        and not any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
-    }
-
-
-def _merge(parts: Sequence[Files]) -> Files:
-    """All files together; those with the same path must be the same."""
-    merged: Files = {}
-    for files in parts:
-        for path in files.keys() & merged.keys():
-            if files[path]() != merged[path]():
-                raise InputError(
-                    f"{path} is in two of the given data sets and not the same image; "
-                    "rename it in one of them"
-                )
-        merged |= files
-    return merged
-
-
-def _read(files: Files, name: str, size: int) -> Images:
-    """Decode all files and split them into training and test."""
-    separate, paths = _has_splits(files, name), sorted(files)
-    folders = [p.parent.relative_to(p.parts[0]) if separate else p.parent for p in paths]
-    for path, folder in zip(paths, folders, strict=True):
-        if not folder.parts:
-            raise InputError(f"{name}: {path} is in no class's folder; {HOW}")
-    reading = track(paths, "reading images")
-    x = np.stack([_decode(files[path], f"{name}: {path}", size) for path in reading])
-    y = np.array([str(folder) for folder in folders])
-    if separate:
-        test = np.array([path.parts[0] == "test" for path in paths])
-    else:
-        test = held_out_rows(y, TEST_PART, seed=0)
-    unknown = np.setdiff1d(y[test], y[~test])
-    if len(unknown):
-        raise InputError(f"{name}: test/ has classes that train/ lacks: {unknown[:5].tolist()}")
-    return Images(name, x[~test], y[~test], x[test], y[test])
-
-
-def _has_splits(files: Files, name: str) -> bool:
-    """Whether there are folders for training and test; a class may be called so too."""
-    if not files:
-        raise InputError(f"{name}: no images in it (files that end in {', '.join(ENDINGS)}); {HOW}")
-    tops = {path.parts[0] for path in files if len(path.parts) > 2}
-    if tops & SPLITS and tops != SPLITS:
-        raise InputError(
-            f"{name}: the folders are {', '.join(sorted(tops)[:5])}; train/ and test/ must be "
-            "there both, and nothing beside them"
-        )
-    return tops == SPLITS
-
-
-def _decode(read: Callable[[], bytes], name: str, size: int) -> NDArray[np.uint8]:
-    try:
-        with Image.open(io.BytesIO(read())) as image:
-            return _resized(image, size)
+        return _resized(decode(images.files[number].read()), size)
     except Exception as error:  # Pillow and zipfile fail in many ways
         raise InputError(
-            f"{name} cannot be read as an image ({error}); repair or remove it"
+            f"{images.name}: {images.paths[number]} cannot be read as an image ({error}); "
+            "repair or remove it"
         ) from error
 
 
 def _resized(image: Image.Image, size: int) -> NDArray[np.uint8]:
-    """Upright, in red, green and blue, transparent parts white, ``size`` x ``size``."""
-    upright = ImageOps.exif_transpose(image)
-    if upright.mode.startswith("I"):  # 16 bits of grey, which converting would clip
-        grey = np.asarray(upright).clip(0, 65535) / 257
-        upright = Image.fromarray(grey.round().astype(np.uint8))
-    colours = upright.convert("RGBA")
-    opaque = Image.alpha_composite(Image.new("RGBA", colours.size, "white"), colours)
-    return np.asarray(opaque.convert("RGB").resize((size, size), Image.Resampling.BILINEAR))
+    return np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))

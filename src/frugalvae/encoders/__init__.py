@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from frugalvae.errors import InputError
 from frugalvae.registry import Registry
 
-#: Every encoder by name.
+if TYPE_CHECKING:
+    from frugalvae.encoders.base import Encoder
+
+#: Encoders that learn on the first task, by name.
 ENCODERS = Registry("encoder", {"resnet18": ("frugalvae.encoders.resnet18:ResNet18Encoder", {})})
+
+#: Pretrained encoders that stay as they are, by name.
+FROZEN = Registry(
+    "frozen encoder",
+    {
+        "clip": ("frugalvae.encoders.clip:ClipEncoder", {}),
+        "efficientnet": ("frugalvae.encoders.efficientnet:EfficientNetEncoder", {}),
+    },
+)
+
+__all__ = ["ENCODERS", "FROZEN", "check_frozen", "make_encoder", "make_frozen"]
 
 
 def make_encoder(name: str, **settings: Any) -> Any:
-    """The encoder of that name, with any of its settings changed.
+    """The encoder of that name that learns on the first task, with any setting changed.
 
     >>> make_encoder("resnet18", epochs=5).epochs
     5
     """
     return ENCODERS.make(name, settings)
+
+
+def make_frozen(name: str, **settings: Any) -> Encoder:
+    """The pretrained encoder of that name, with its settings.
+
+    >>> make_frozen("resnet18")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: encoder 'resnet18' is not pretrained: 'bench run' trains it ...
+    """
+    check_frozen(name)
+    made: Encoder = FROZEN.make(name, settings)
+    return made
+
+
+def check_frozen(name: str) -> None:
+    """Refuse a name that no pretrained encoder has, without importing any."""
+    if name in ENCODERS:
+        raise InputError(
+            f"encoder {name!r} is not pretrained: 'bench run' trains it on the first task; "
+            f"choose {' or '.join(FROZEN)} here"
+        )
+    _ = FROZEN[name]  # or say which there are

@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from frugalvae.cluster import TRIES
 from frugalvae.data.features import Features
 from frugalvae.data.images import Images
 from frugalvae.experiments.cell import Cell
 from frugalvae.experiments.execute import Encoding, encode_first_task, make_run
 
 Job = Cell | Encoding
-TRIES = 3  # how often a run is started whose process is lost, as it is when memory runs out
 
 
 @dataclass(frozen=True, eq=False)

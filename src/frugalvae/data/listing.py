@@ -1,0 +1,153 @@
+"""Which images a data set has, of which class, and which of them are the test set."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.data.features import held_out_rows
+from frugalvae.errors import InputError
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+SPLITS = {"train", "test"}
+TEST_PART = 0.25  # of each class, where there is no folder for the test
+HOW = "expected one folder a class with its images in it, or train/ and test/ with such folders"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a data set: what reads it, and what changes when it is replaced."""
+
+    read: Callable[[], bytes]
+    stamp: tuple[int, ...]
+
+
+#: Files by their path inside a data set.
+Files = dict[PurePosixPath, File]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The images of a data set, in the order of their paths.
+
+    Attributes
+    ----------
+    labels
+        The class of each image, named by its folder's path.
+    test
+        Whether it belongs to the test set.
+    """
+
+    name: str
+    paths: list[PurePosixPath]
+    files: list[File]
+    labels: NDArray[np.str_]
+    test: NDArray[np.bool_]
+
+
+def list_images(roots: Sequence[Path], opened: ExitStack) -> Listing:
+    """The images of folders and zip archives together; archives stay open as ``opened`` does.
+
+    Classes and splits are as :func:`frugalvae.data.images.load_images` says.
+    """
+    files = _merge([_files(root, opened) for root in roots])
+    return listing("+".join(root.stem for root in roots), files)
+
+
+def check_there(roots: Sequence[Path]) -> None:
+    """Refuse paths that lead nowhere."""
+    for root in roots:
+        if not root.exists():
+            raise InputError(f"{root}: there is no such file or folder; check the path")
+
+
+def listing(name: str, files: Files) -> Listing:
+    """Give each file its class, and split the files into training and test."""
+    separate, paths = _has_splits(files, name), sorted(files)
+    folders = [p.parent.relative_to(p.parts[0]) if separate else p.parent for p in paths]
+    for path, folder in zip(paths, folders, strict=True):
+        if not folder.parts:
+            raise InputError(f"{name}: {path} is in no class's folder; {HOW}")
+    labels: NDArray[Any] = np.array([str(folder) for folder in folders])
+    if separate:
+        test = np.array([path.parts[0] == "test" for path in paths])
+    else:
+        test = held_out_rows(labels, TEST_PART, seed=0)
+    unknown = np.setdiff1d(labels[test], labels[~test])
+    if len(unknown):
+        raise InputError(f"{name}: test/ has classes that train/ lacks: {unknown[:5].tolist()}")
+    return Listing(name, paths, [files[path] for path in paths], labels, test)
+
+
+def _files(root: Path, opened: ExitStack) -> Files:
+    """All images of a folder or a zip archive, which stays open as long as ``opened``."""
+    if root.is_dir():
+        found = [path for path in root.rglob("*") if path.is_file()]
+        return _only_images(
+            {PurePosixPath(path.relative_to(root).as_posix()): _on_disk(path) for path in found}
+        )
+    try:
+        archive = opened.enter_context(zipfile.ZipFile(root))
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InputError(
+            f"{root}: neither a folder nor a readable zip archive ({error}); {HOW}"
+        ) from error
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    files = _only_images({PurePosixPath(e.filename): _zipped(archive, e) for e in entries})
+    wrapper = {path.parts[0] for path in files}
+    if len(wrapper) > 1 or wrapper & SPLITS or any(len(path.parts) < 3 for path in files):
+        return files
+    return {path.relative_to(*wrapper): file for path, file in files.items()}
+
+
+def _on_disk(path: Path) -> File:
+    state = path.stat()
+    return File(path.read_bytes, (state.st_size, state.st_mtime_ns))
+
+
+def _zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> File:
+    return File(partial(archive.read, entry.filename), (entry.file_size, entry.CRC))
+
+
+def _only_images(files: Files) -> Files:
+    return {
+        path: file
+        for path, file in files.items()
+        if path.suffix.lower() in ENDINGS
+        and not any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+    }
+
+
+def _merge(parts: Sequence[Files]) -> Files:
+    """All files together; those with the same path must be the same."""
+    merged: Files = {}
+    for files in parts:
+        for path in files.keys() & merged.keys():
+            if files[path].read() != merged[path].read():
+                raise InputError(
+                    f"{path} is in two of the given data sets and not the same image; "
+                    "rename it in one of them"
+                )
+        merged |= files
+    return merged
+
+
+def _has_splits(files: Files, name: str) -> bool:
+    """Whether there are folders for training and test; a class may be called so too."""
+    if not files:
+        raise InputError(f"{name}: no images in it (files that end in {', '.join(ENDINGS)}); {HOW}")
+    tops = {path.parts[0] for path in files if len(path.parts) > 2}
+    if tops & SPLITS and tops != SPLITS:
+        raise InputError(
+            f"{name}: the folders are {', '.join(sorted(tops)[:5])}; train/ and test/ must be "
+            "there both, and nothing beside them"
+        )
+    return tops == SPLITS

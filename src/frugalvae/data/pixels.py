@@ -1,0 +1,70 @@
+"""From the bytes of an image file to upright red, green and blue."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+MOST_PIXELS = 250_000_000  # 750 MB of colours: the largest telephones make 200 million
+PLAIN = {"1", "L", "RGB", "CMYK", "YCbCr"}  # without transparent parts, unless said beside them
+
+
+@contextlib.contextmanager
+def reading_images() -> Iterator[None]:
+    """How Pillow is set while images are read, in all threads.
+
+    Its own limit of size is lifted, since :func:`rgb` has one that does not depend on
+    settings elsewhere. Its warnings are not shown: they do not name the file, and what
+    cannot be read is an error.
+    """
+    before = Image.MAX_IMAGE_PIXELS
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="PIL")
+        Image.MAX_IMAGE_PIXELS = None
+        try:
+            yield
+        finally:
+            Image.MAX_IMAGE_PIXELS = before
+
+
+def decode(content: bytes) -> Image.Image:
+    """The image that a file contains, as :func:`rgb` makes it; of an animation the first one.
+
+    Pillow fails in many ways, so that this may raise any exception.
+
+    >>> buffer = io.BytesIO()
+    >>> Image.new("LA", (2, 1), (90, 0)).save(buffer, "png")
+    >>> decode(buffer.getvalue()).getpixel((0, 0))
+    (255, 255, 255)
+    """
+    if not content:
+        raise ValueError("the file is empty")
+    try:
+        opened = Image.open(io.BytesIO(content))
+    except UnidentifiedImageError:  # whose message is about a place in memory
+        raise ValueError("it is in no known format of images") from None
+    with opened as image:
+        width, height = image.size
+        if width * height > MOST_PIXELS:
+            raise ValueError(f"{width} x {height} are more than {MOST_PIXELS:,} pixels")
+        return rgb(image)
+
+
+def rgb(image: Image.Image) -> Image.Image:
+    """Upright as the camera says, in red, green and blue, transparent parts white."""
+    image.load()
+    with contextlib.suppress(SyntaxError):  # notes of the camera that nobody can read
+        image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I"):  # 16 bits of grey, which converting would clip
+        grey = np.asarray(image).clip(0, 65535) / 257
+        image = Image.fromarray(grey.round().astype(np.uint8))
+    if image.mode in PLAIN and "transparency" not in image.info:
+        return image.convert("RGB")
+    colours = image.convert("RGBA")
+    opaque = Image.alpha_composite(Image.new("RGBA", colours.size, "white"), colours)
+    return opaque.convert("RGB")

@@ -1,0 +1,142 @@
+"""From an image to the tensor that a pretrained network expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from frugalvae.errors import InputError
+
+Size = tuple[int, int]  # height and width
+THINNEST = 100  # how often the shorter side may go into the longer: more is no photograph
+
+OPENAI_MEAN = (0.48145466, 0.4578275, 0.40821073)
+OPENAI_STD = (0.26862954, 0.26130258, 0.27577711)
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Resize, cut out the middle, scale, and normalise each colour.
+
+    Parameters
+    ----------
+    resize
+        Height and width; or one number for the shorter side, which keeps the shape;
+        ``None`` leaves the image as it is.
+    crop
+        Height and width of the middle that is cut out; an image that is smaller gets black
+        borders. ``None`` keeps all.
+    mean, std
+        Of each colour, after colours from 0 to 255 were multiplied by ``scale``.
+    resample
+        Pillow's number of the filter: 2 is bilinear, 3 bicubic.
+
+    Examples
+    --------
+    >>> prepare = Preprocessing(resize=4, crop=(4, 4), mean=(0.5,) * 3, std=(0.5,) * 3)
+    >>> prepare(Image.new("RGB", (16, 8), "white")).unique()
+    tensor([1.])
+    """
+
+    resize: int | Size | None
+    crop: Size | None
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    scale: float = 1 / 255
+    resample: int = 3
+
+    def __post_init__(self) -> None:
+        levels = np.arange(256) * self.scale  # what each of 256 shades becomes, once for all
+        table = (levels - np.array(self.mean)[:, None]) / np.array(self.std)[:, None]
+        object.__setattr__(self, "_table", table.astype(np.float32))  # (3, 256)
+
+    def __call__(self, image: Image.Image) -> Tensor:
+        """The tensor of an image in red, green and blue, (3, height, width)."""
+        if self.resize is not None:
+            height, width = target_size(image.height, image.width, self.resize)
+            image = image.resize((width, height), Image.Resampling(self.resample))
+        if self.crop is not None:
+            image = middle(image, *self.crop)
+        pixels = np.asarray(image)  # (height, width, 3)
+        table: Any = self._table  # type: ignore[attr-defined]
+        return torch.from_numpy(np.stack([table[c][pixels[:, :, c]] for c in range(3)]))
+
+    @property
+    def shape(self) -> Size | None:
+        """Height and width of what comes out, if all images come out alike."""
+        if self.crop is None and isinstance(self.resize, int):
+            return None
+        return self.crop or self.resize  # type: ignore[return-value]
+
+    def to_json(self) -> dict[str, Any]:
+        """All settings, as JSON can hold them."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+
+def target_size(height: int, width: int, resize: int | Size) -> Size:
+    """What an image becomes: the longer side is rounded down.
+
+    >>> target_size(375, 500, 224), target_size(375, 500, (8, 9))
+    ((224, 298), (8, 9))
+    """
+    if not isinstance(resize, int):
+        return resize
+    if max(height, width) > THINNEST * min(height, width):
+        raise InputError(f"the image is {width} x {height} pixels, too thin to be resized")
+    longer = int(resize * max(height, width) / min(height, width))
+    return (longer, resize) if width <= height else (resize, longer)
+
+
+def middle(image: Image.Image, height: int, width: int) -> Image.Image:
+    """The middle of an image; black where it is smaller.
+
+    >>> middle(Image.new("RGB", (5, 2)), 4, 4).size
+    (4, 4)
+    """
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    return image.crop((left, top, left + width, top + height))
+
+
+def from_config(config: Mapping[str, Any]) -> Preprocessing:
+    """What a ``preprocessor_config.json`` of CLIP describes.
+
+    >>> from_config({"size": 224, "crop_size": 224, "do_normalize": False}).crop
+    (224, 224)
+    """
+    normalise = config.get("do_normalize", True)
+    mean = config.get("image_mean", OPENAI_MEAN) if normalise else (0.0,) * 3
+    std = config.get("image_std", OPENAI_STD) if normalise else (1.0,) * 3
+    crop = _size(config.get("crop_size", 224)) if config.get("do_center_crop", True) else None
+    return Preprocessing(
+        _size(config.get("size", 224)) if config.get("do_resize", True) else None,
+        (crop, crop) if isinstance(crop, int) else crop,
+        tuple(map(float, mean)),
+        tuple(map(float, std)),
+        config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0,
+        int(config.get("resample", Image.Resampling.BICUBIC)),
+    )
+
+
+def _size(given: Any) -> int | Size:
+    """A number for the shorter side; or height and width."""
+    if isinstance(given, int):
+        return given
+    if isinstance(given, Mapping):
+        sides = {name: side for name, side in given.items() if side is not None}
+        if sides.keys() == {"shortest_edge"}:
+            return int(sides["shortest_edge"])
+        if sides.keys() == {"height", "width"}:
+            return int(sides["height"]), int(sides["width"])
+    raise InputError(
+        f"the preprocessing has the size {given!r}; expected a number, 'shortest_edge', or "
+        "'height' and 'width'"
+    )

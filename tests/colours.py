@@ -1,0 +1,35 @@
+"""An encoder that needs no model, for tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+
+class Colours:
+    """An encoder whose features are the average colour of an image; it counts its work."""
+
+    dim = 3
+
+    def __init__(self, weights: str = "0", text: bool = False, pause: float = 0.0) -> None:
+        self.identity = {"encoder": "colours", "weights": weights}
+        self.text, self.pause, self.batches = text, pause, list[int]()
+
+    def prepare(self, image: Image.Image) -> torch.Tensor:
+        return torch.tensor(np.asarray(image.resize((4, 4)))).permute(2, 0, 1).float()
+
+    def encode(self, batch: torch.Tensor) -> torch.Tensor:
+        time.sleep(self.pause)
+        self.batches.append(len(batch))
+        return batch.mean(dim=(2, 3))
+
+    def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
+        return np.eye(3, dtype=np.float32)[: len(names)] if self.text else None
+
+    def to(self, device: str | None) -> Colours:
+        return self
