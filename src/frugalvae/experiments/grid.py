@@ -71,5 +71,12 @@ def places(
 
 
 def takes(experiment: Experiment, about: Mapping[str, Any]) -> bool:
-    """Whether a table can be run on a data set: one with an encoder takes images."""
-    return (about["backbone"] is None) == (experiment.encoder is not None)
+    """Whether a table can be run on a data set.
+
+    One with an encoder takes images; one with a head that starts from text features takes
+    data that has them.
+    """
+    if (about["backbone"] is None) != (experiment.encoder is not None):
+        return False
+    starts = {row.head.settings.get("start") for row in experiment.rows if row.head}
+    return "text" not in starts or about.get("text", False)

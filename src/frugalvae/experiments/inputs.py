@@ -58,6 +58,7 @@ class Source:
             "train": len(x),
             "test": len(self.data.x_test),
             "shape": list(x.shape[1:]),
+            "text": getattr(self.data, "text", None) is not None,
         }
 
 

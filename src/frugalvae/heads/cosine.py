@@ -10,7 +10,7 @@ from torch import Tensor
 from frugalvae.accounting import Component, component
 from frugalvae.equations import cosine_logits, unit
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.heads.replaying import replayed
+from frugalvae.heads.replaying import Samples, replayed
 from frugalvae.tasks import Replay, Task
 
 
@@ -26,6 +26,9 @@ class CosineHead:
         Draw new samples for every epoch; otherwise the first are used throughout.
     samples
         Samples of each class in an epoch.
+    epochs
+        Passes over as many samples; 0 with ``start="text"`` is CLIP's zero-shot
+        classification, for which nothing needs to be remembered.
     temperature
         Where Eq. 3's temperature starts; it is fitted too.
 
@@ -92,13 +95,13 @@ class CosineHead:
         self.classes_ = list(replay.classes)
         if self.start == "text":
             self.text_ |= {label: task.text[label] for label in task.classes}
-        x, y = replay.draw(self.samples)
-        vectors = self._first_vectors(x).requires_grad_()
-        log_scale = x.new_tensor(1 / self.temperature).log().requires_grad_()
+        drawn = replay.draw(self.samples) if self.epochs or self.start == "means" else None
+        vectors = self._first_vectors(drawn).requires_grad_()
+        log_scale = vectors.new_tensor(1 / self.temperature).log().requires_grad_()
         optimiser = torch.optim.Adam([vectors, log_scale], self.learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(self.epochs, 1))
         for epoch in replayed(
-            replay, self.epochs, self.samples, self.batch_size, first=(x, y), resample=self.resample
+            replay, self.epochs, self.samples, self.batch_size, first=drawn, resample=self.resample
         ):
             for features, labels in epoch:
                 logits = cosine_logits(features, vectors, (-log_scale).exp())
@@ -110,10 +113,11 @@ class CosineHead:
         self.vectors_ = unit(vectors.detach())
         self.temperature_ = (-log_scale.detach()).exp()
 
-    def _first_vectors(self, x: Tensor) -> Tensor:
+    def _first_vectors(self, drawn: Samples | None) -> Tensor:
         if self.start == "text":
             return unit(torch.stack([self.text_[label] for label in self.classes_]))
-        return unit(x.view(len(self.classes_), self.samples, -1).mean(dim=1))
+        assert drawn is not None
+        return unit(drawn[0].view(len(self.classes_), self.samples, -1).mean(dim=1))
 
     def logits(self, features: Tensor) -> Tensor:
         """Cosine similarities divided by the temperature."""

@@ -32,8 +32,8 @@ def replayed(
     resample
         Draw new samples for every epoch; otherwise the first are used throughout.
     """
-    x, y = replay.draw(samples) if first is None else first
     for epoch in track(range(epochs), "fitting the head"):
-        if epoch and resample:
-            x, y = replay.draw(samples)
+        if first is None or (epoch and resample):
+            first = replay.draw(samples)
+        x, y = first
         yield ((x[rows], y[rows]) for rows in batches(len(x), batch_size, replay.rng))
