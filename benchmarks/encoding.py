@@ -88,7 +88,9 @@ def photographs(folder: Path, count: int) -> None:
 def clip_b32(folder: Path) -> ClipEncoder:
     """The default settings of ``transformers`` are those of ViT-B/32."""
     from transformers import CLIPImageProcessorPil, CLIPVisionConfig, CLIPVisionModelWithProjection
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     CLIPVisionModelWithProjection(CLIPVisionConfig()).save_pretrained(folder)
     CLIPImageProcessorPil().save_pretrained(folder)
     return ClipEncoder(folder)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -216,3 +218,20 @@ def test_names_of_frozen_encoders() -> None:
         make_frozen("resnet18")
     with pytest.raises(UnknownNameError, match="no frozen encoder 'clap'. Did you mean 'clip'"):
         make_frozen("clap")
+
+
+def test_without_a_network_a_name_on_the_hub_gives_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    for number in range(2):
+        Image.new("RGB", (8, 8)).save(tmp_path / "cat" / f"{number}.png")
+    command = [sys.executable, "-m", "frugalvae.cli", "encode", str(tmp_path)]
+    options = ["-o", str(tmp_path / "f.npz"), "--encoder", "clip", "--model", "openai/absent"]
+    offline = os.environ | {"HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [*command, *options], env=offline, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("frugalvae: openai/absent: no AutoConfig can be loaded")
+    assert "expected a folder with a model" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["cat"]

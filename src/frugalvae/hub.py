@@ -80,15 +80,18 @@ def _first_sentence(error: Exception) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the loading bars and notes of ``transformers``: the library never prints."""
+    """Without bars and notes of the libraries below: this one never prints."""
+    from huggingface_hub.utils import logging as hub
     from transformers.utils import logging as chatter
 
-    level, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
+    levels, bars = (chatter.get_verbosity(), hub.get_verbosity()), chatter.is_progress_bar_enabled()
     chatter.set_verbosity(logging.ERROR)
+    hub.set_verbosity(logging.CRITICAL)
     chatter.disable_progress_bar()
     try:
         yield
     finally:
-        chatter.set_verbosity(level)
+        chatter.set_verbosity(levels[0])
+        hub.set_verbosity(levels[1])
         if bars:
             chatter.enable_progress_bar()
