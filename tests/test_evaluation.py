@@ -286,6 +286,11 @@ def test_the_verdict_says_what_matters() -> None:
     assert verdict(shy, ["cat", "emu"]) == (
         "Every image is recognised. It is less sure than it could be: 60.0% on average."
     )
+    few = made(2, truth=truth[:9], probabilities=np.tile([0.8, 0.2], (9, 1)), samples=["s"] * 9)
+    assert verdict(few, ["cat", "emu"]).endswith(
+        "Its probabilities are 80.0% on average; from 9 images one cannot tell whether that is "
+        "too low."
+    )
 
 
 def test_names_of_folders_are_written_with_spaces_unless_that_would_mix_them_up() -> None:
@@ -461,6 +466,10 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
         "features of 5 numbers.*learned from features of 3",
         feature_file(tmp_path / "w.npz", width=5),
     )
+    before = file.read_bytes()
+    with pytest.raises(InputError, match="is what is to be evaluated; give another --output"):
+        evaluate(file, images, file)
+    assert file.read_bytes() == before
     with pytest.raises(MemoryFileError, match="no such file"):
         evaluate(tmp_path / "none.frugal", images, output)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -94,6 +95,9 @@ def evaluate(
         Print all numbers as JSON in place of a table.
     """
     check_place(output)
+    for given in (file, images):
+        if output.resolve() == given.resolve():
+            raise InputError(f"{output} is what is to be evaluated; give another --output")
     display = Display(quiet or json)
     classifier = FrugalClassifier.load(file)
     with display.watching(), open_samples(classifier, images, model, batch_size, jobs) as samples:
@@ -108,7 +112,7 @@ def evaluate(
             file.stat().st_size,
             samples.skipped,
             samples.unknown,
-            about(file, images, samples),
+            about(file, images, output, samples),
         )
         pictures = thumbnails(pictured(evaluation), samples.read) if samples.read else {}
     write_text(output, evaluation_page(evaluation, pictures))
@@ -221,13 +225,14 @@ def check_width(classifier: FrugalClassifier, width: int, what: str) -> None:
         )
 
 
-def about(file: Path, images: Path, samples: Samples) -> dict[str, str]:
+def about(file: Path, images: Path, output: Path, samples: Samples) -> dict[str, str]:
     """What the page says beside the numbers."""
     return {
         "classifier": file.name,
         "tested on": str(images),
         "encoder": samples.encoder,
         "made": f"{datetime.now():%Y-%m-%d %H:%M}, frugalvae {__version__}",
+        "command": shlex.join(["frugalvae", "evaluate", *map(str, (file, images, "-o", output))]),
     }
 
 

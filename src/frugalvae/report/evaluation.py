@@ -138,12 +138,12 @@ class Evaluation:
         """How many samples of each class (rows) were taken for each class (columns)."""
         return confusion(self.truth, self.answers, np.arange(len(self.classes)))
 
-    @property
+    @cached_property
     def class_counts(self) -> NDArray[np.int64]:
         """How many samples each class has."""
         return self.confusion.sum(axis=1)
 
-    @property
+    @cached_property
     def class_accuracy(self) -> NDArray[np.float64]:
         """Share of right answers in each class; NaN where there is no sample."""
         return _shares(self.confusion.diagonal(), self.class_counts)

@@ -12,13 +12,15 @@ from frugalvae.report.evaluation import Evaluation, Pair
 from frugalvae.report.page import percent, render
 
 IN_TABLE = 40  # classes whose confusions a table can show
-WORST = 24  # classes that are listed where there are more than a table can show
+WORST = 24  # classes that are listed at once where there are very many
+TAKEN = 12  # classes of which it is said what they are taken for, where no table can show it
 PAIRS = 8  # mistakes that are shown with pictures
 LISTED = 20  # or without
 EXAMPLES = 3  # pictures of a mistake
 TYPICAL = 2  # pictures of what was recognised
 WRONG = 120  # wrong images that are shown
 TITLED = 1500  # cells of a large matrix that say what they are
+CLOSE = 0.05  # of mean probability and accuracy, where they count as the same
 LEFT_OUT = 50  # images that cannot be read and are named
 
 
@@ -153,7 +155,7 @@ def verdict(evaluation: Evaluation, names: Sequence[str]) -> str:
 def _mistakes(evaluation: Evaluation, names: Sequence[str]) -> str:
     wrong = len(evaluation.wrong)
     if not wrong:
-        return "Every image is recognised."
+        return f"Every {word(evaluation, 1)} is recognised."
     if evaluation.pairs[0].count == 1:
         return f"{wrong:,} {'is' if wrong == 1 else 'are'} wrong, no mistake is made twice."
     return f"{wrong:,} are wrong; most often, {sentence(evaluation.pairs[0], names)}."
@@ -167,13 +169,22 @@ def sentence(pair: Pair, names: Sequence[str]) -> str:
 
 def _honesty(evaluation: Evaluation) -> str:
     """Whether probabilities can be believed, as far as so many samples can tell."""
-    mean = float(evaluation.confidence.mean())
-    low, high = evaluation.interval
-    if mean > high and mean - evaluation.accuracy > 0.05:
-        return f"It is surer than it should be: {percent(mean)} on average."
-    if mean < low and evaluation.accuracy - mean > 0.05:
-        return f"It is less sure than it could be: {percent(mean)} on average."
-    return f"It is about as sure as it is right: {percent(mean)} on average."
+    mean, (low, high) = float(evaluation.confidence.mean()), evaluation.interval
+    sure = f"{percent(mean)} on average"
+    if abs(mean - evaluation.accuracy) <= CLOSE:
+        return f"It is about as sure as it is right: {sure}."
+    if mean > high:
+        return f"It is surer than it should be: {sure}."
+    if mean < low:
+        return f"It is less sure than it could be: {sure}."
+    few = f"{len(evaluation.truth):,} {word(evaluation, len(evaluation.truth))}"
+    wrong = "high" if mean > evaluation.accuracy else "low"
+    return f"Its probabilities are {sure}; from {few} one cannot tell whether that is too {wrong}."
+
+
+def word(evaluation: Evaluation, number: int) -> str:
+    """What samples are called."""
+    return ("image" if evaluation.of_images else "sample") + ("" if number == 1 else "s")
 
 
 def class_bars(evaluation: Evaluation, names: Sequence[str]) -> list[Bar]:
@@ -192,7 +203,7 @@ def class_bars(evaluation: Evaluation, names: Sequence[str]) -> list[Bar]:
 
 def task_bars(evaluation: Evaluation) -> list[Bar]:
     """Tasks in their order; without samples, the share is NaN."""
-    sizes = np.bincount(evaluation.task_of_class)
+    sizes = np.bincount(evaluation.task_of_class).tolist()
     return [
         Bar(f"task {number}", float(share), int(count), f"{size} class{'es' * (size != 1)}")
         for number, (share, count, size) in enumerate(
@@ -225,15 +236,15 @@ def worst(evaluation: Evaluation, names: Sequence[str]) -> list[tuple[Bar, str]]
     """Classes that are recognised least, each with what it is taken for."""
     numbers = sorted(evaluation.tested, key=lambda n: float(evaluation.class_accuracy[n]))
     found = []
-    for number in numbers[:WORST]:
+    for number in numbers[:TAKEN]:
         mistakes = [pair for pair in evaluation.pairs if pair.truth == number]
         if mistakes:
-            taken_for = ", ".join(f"{names[p.taken_for]} {p.count:,}" for p in mistakes[:3])
+            taken_for = ", ".join(f"{names[p.taken_for]} ({p.count:,})" for p in mistakes[:3])
             more = sum(pair.count for pair in mistakes[3:])
             bar = Bar(
                 names[number],
                 float(evaluation.class_accuracy[number]),
                 int(evaluation.class_counts[number]),
             )
-            found.append((bar, taken_for + (f", others {more:,}" if more else "")))
+            found.append((bar, taken_for + (f", others ({more:,})" if more else "")))
     return found
