@@ -22,18 +22,15 @@ from frugalvae.cli import main
 from frugalvae.data.features import Features, write_features
 from frugalvae.encoders import identity
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.report import evaluate_command
+from frugalvae.report import samples as test_samples
+from frugalvae.report.calibration import reliability
+from frugalvae.report.confusions import IN_TABLE
 from frugalvae.report.evaluate_command import evaluate
-from frugalvae.report.evaluation import Evaluation, reliability
-from frugalvae.report.evaluation_page import (
-    IN_TABLE,
-    WRONG,
-    evaluation_page,
-    pictured,
-    shown_names,
-    verdict,
-)
+from frugalvae.report.evaluation import Evaluation
+from frugalvae.report.evaluation_json import to_json
+from frugalvae.report.evaluation_page import WRONG, evaluation_page, pictured
 from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
+from frugalvae.report.verdict import shown_names, verdict
 from tests.colours import Colours
 from tests.test_images import save
 
@@ -164,7 +161,7 @@ def test_classes_and_tasks_without_samples_have_no_accuracy() -> None:
     assert e.tested == [0, 1]
     assert np.isnan(e.class_accuracy[2:]).all()
     assert np.isnan(e.task_accuracy[2:]).all()
-    content = e.to_json()
+    content = to_json(e)
     assert content["classes"][3]["accuracy"] is None
     json.dumps(content, allow_nan=False)
     page = Page(evaluation_page(e, {}))
@@ -337,7 +334,7 @@ COLOUR = {"cat": (200, 20, 20), "dax": (20, 200, 20), "emu": (20, 20, 200)}
 def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """All encoders are those of the tests."""
     monkeypatch.setattr(identity, "make_frozen", lambda *_, **__: Colours())
-    monkeypatch.setattr(evaluate_command, "make_frozen", lambda *_, **__: Colours())
+    monkeypatch.setattr(test_samples, "make_frozen", lambda *_, **__: Colours())
 
 
 @pytest.fixture

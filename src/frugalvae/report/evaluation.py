@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from frugalvae.accounting import MemoryReport
 from frugalvae.metrics import confusion
-
-BINS = 15
-SURE = 1.96  # standard deviations on either side of a mean that hold 95% of a Gaussian
+from frugalvae.report.calibration import Bin, expected_calibration_error, reliability, wilson
 
 
 @dataclass(frozen=True)
@@ -33,17 +31,6 @@ class Pair:
     taken_for: int
     count: int
     total: int
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Answers whose probability lies between two bounds, and how many of them are right."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    accuracy: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,17 +91,20 @@ class Evaluation:
     @cached_property
     def answers(self) -> NDArray[np.intp]:
         """The most probable class of each sample, as its number."""
-        return self.probabilities.argmax(axis=1)
+        found: NDArray[np.intp] = self.probabilities.argmax(axis=1)
+        return found
 
     @cached_property
     def confidence(self) -> NDArray[np.float64]:
         """The probability of each answer."""
-        return self.probabilities.max(axis=1)
+        found: NDArray[np.float64] = self.probabilities.max(axis=1)
+        return found
 
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
         """Which answers are right."""
-        return self.answers == self.truth
+        found: NDArray[np.bool_] = self.answers == self.truth
+        return found
 
     @property
     def accuracy(self) -> float:
@@ -123,15 +113,8 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the accuracy on many more such images would lie, with 95% probability.
-
-        Wilson's interval, which holds for few samples too.
-        """
-        n, share = len(self.truth), self.accuracy
-        centre = (share + SURE**2 / (2 * n)) / (1 + SURE**2 / n)
-        inside = share * (1 - share) / n + SURE**2 / (4 * n**2)
-        half = SURE * np.sqrt(inside) / (1 + SURE**2 / n)
-        return float(max(centre - half, 0.0)), float(min(centre + half, 1.0))
+        """Where the accuracy on many more such images would lie, with 95% probability."""
+        return wilson(self.accuracy, len(self.truth))
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
@@ -141,7 +124,8 @@ class Evaluation:
     @cached_property
     def class_counts(self) -> NDArray[np.int64]:
         """How many samples each class has."""
-        return self.confusion.sum(axis=1)
+        found: NDArray[np.int64] = self.confusion.sum(axis=1)
+        return found
 
     @cached_property
     def class_accuracy(self) -> NDArray[np.float64]:
@@ -208,88 +192,10 @@ class Evaluation:
     @property
     def calibration_error(self) -> float:
         """Expected calibration error: how far probability and accuracy of a bin are apart."""
-        gaps = [part.count * abs(part.accuracy - part.confidence) for part in self.bins]
-        return sum(gaps) / len(self.truth)
-
-    def to_json(self) -> dict[str, Any]:
-        """All numbers, as JSON can hold them."""
-        return {
-            "about": dict(self.about),
-            "samples": len(self.truth),
-            "accuracy": self.accuracy,
-            "interval_95": list(self.interval),
-            "mean_class_accuracy": self.mean_class_accuracy,
-            "expected_calibration_error": self.calibration_error,
-            "tasks": [
-                {"task": task, "samples": int(count), "accuracy": _or_none(share)}
-                for task, (count, share) in enumerate(
-                    zip(self.task_counts, self.task_accuracy, strict=True), start=1
-                )
-            ],
-            "classes": [
-                {"class": name, "task": int(task) + 1, "samples": int(n), "accuracy": _or_none(a)}
-                for name, task, n, a in zip(
-                    self.classes,
-                    self.task_of_class,
-                    self.class_counts,
-                    self.class_accuracy,
-                    strict=True,
-                )
-            ],
-            "confused": [
-                {
-                    "truth": self.classes[pair.truth],
-                    "taken_for": self.classes[pair.taken_for],
-                    "count": pair.count,
-                    "of": pair.total,
-                }
-                for pair in self.pairs
-            ],
-            "wrong": [
-                {
-                    "sample": self.samples[row],
-                    "truth": self.classes[self.truth[row]],
-                    "taken_for": self.classes[self.answers[row]],
-                    "probability": float(self.confidence[row]),
-                }
-                for row in self.wrong
-            ],
-            "unreadable": dict(self.skipped),
-            "unknown_classes": dict(self.unknown),
-            "memory": self.memory.to_json(),
-            "file_size": self.file_size,
-        }
-
-
-def reliability(
-    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = BINS
-) -> list[Bin]:
-    """Answers by their probability, in bins of the same width; empty ones are left out.
-
-    A probability on a bound belongs to the bin below it.
-
-    >>> reliability(np.array([0.3, 0.5, 0.9]), np.array([False, True, True]), bins=2)[0]
-    Bin(low=0.0, high=0.5, count=2, confidence=0.4, accuracy=0.5)
-    """
-    places = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
-    found = []
-    for place in np.unique(places).tolist():
-        inside = places == place
-        found.append(
-            Bin(
-                place / bins,
-                (place + 1) / bins,
-                int(inside.sum()),
-                float(confidence[inside].mean()),
-                float(correct[inside].mean()),
-            )
-        )
-    return found
+        return expected_calibration_error(self.bins)
 
 
 def _shares(part: NDArray[Any], whole: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
-
-
-def _or_none(share: float) -> float | None:
-    return None if np.isnan(share) else float(share)
+    shares = np.full(len(whole), np.nan)
+    np.divide(part, whole, out=shares, where=whole > 0)
+    return shares

@@ -12,7 +12,7 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from frugalvae.report.evaluation import Bin
+from frugalvae.report.calibration import Bin
 from frugalvae.report.plots import COLOURS, INK, MARKERS, STYLE, spread, svg
 
 GREY = "#8a8a8a"
