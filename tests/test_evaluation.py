@@ -20,7 +20,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.accounting import MemoryReport, gaussian
 from frugalvae.cli import main
 from frugalvae.data.features import Features, write_features
-from frugalvae.encoders import identity
+from frugalvae.encoders import identity, make_frozen
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.report import samples as test_samples
 from frugalvae.report.calibration import reliability
@@ -492,3 +492,18 @@ def test_without_a_name_efficientnet_is_taken_if_its_features_fit(
     with pytest.raises(InputError, match="does not say what made its features; colours"):
         evaluate(file, images, tmp_path / "other.html", quiet=True)
     assert not (tmp_path / "other.html").exists()
+
+
+def test_an_identity_leads_back_to_its_encoder(
+    clip_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "make_frozen", make_frozen)
+    for made_with in ({"name": "efficientnet", "size": 64}, {"name": "clip", "model": clip_folder}):
+        told = json.loads(json.dumps(make_frozen(**made_with).identity))  # as files keep it
+        model = str(clip_folder) if made_with["name"] == "clip" else None
+        assert identity.make_identified(told, model).identity == told
+        other = told | {"weights": "0"}
+        with pytest.raises(InputError, match=r"is not the one .* weights \(0 and "):
+            identity.make_identified(other, model)
+    with pytest.raises(InputError, match="--model here: efficientnet is one model"):
+        identity.make_identified({"encoder": "efficientnet"}, "here")
