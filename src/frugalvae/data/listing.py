@@ -62,6 +62,17 @@ def list_images(roots: Sequence[Path], opened: ExitStack) -> Listing:
     return listing("+".join(root.stem for root in roots), files)
 
 
+def list_test_images(root: Path, opened: ExitStack) -> Listing:
+    """The images of a folder or a zip archive, all of them for the test, none for training."""
+    files = _files(root, opened)
+    _check_images(files, root.name)
+    paths = sorted(files)
+    labels = _labels(root.name, paths, [path.parent for path in paths])
+    return Listing(
+        root.name, paths, [files[path] for path in paths], labels, np.ones(len(paths), bool)
+    )
+
+
 def check_there(roots: Sequence[Path]) -> None:
     """Refuse paths that lead nowhere."""
     for root in roots:
@@ -73,10 +84,7 @@ def listing(name: str, files: Files) -> Listing:
     """Give each file its class, and split the files into training and test."""
     separate, paths = _has_splits(files, name), sorted(files)
     folders = [p.parent.relative_to(p.parts[0]) if separate else p.parent for p in paths]
-    for path, folder in zip(paths, folders, strict=True):
-        if not folder.parts:
-            raise InputError(f"{name}: {path} is in no class's folder; {HOW}")
-    labels: NDArray[Any] = np.array([str(folder) for folder in folders])
+    labels = _labels(name, paths, folders)
     if separate:
         test = np.array([path.parts[0] == "test" for path in paths])
     else:
@@ -85,6 +93,16 @@ def listing(name: str, files: Files) -> Listing:
     if len(unknown):
         raise InputError(f"{name}: test/ has classes that train/ lacks: {unknown[:5].tolist()}")
     return Listing(name, paths, [files[path] for path in paths], labels, test)
+
+
+def _labels(
+    name: str, paths: Sequence[PurePosixPath], folders: Sequence[PurePosixPath]
+) -> NDArray[Any]:
+    """Classes of images, named by their folders."""
+    for path, folder in zip(paths, folders, strict=True):
+        if not folder.parts:
+            raise InputError(f"{name}: {path} is in no class's folder; {HOW}")
+    return np.array([str(folder) for folder in folders])
 
 
 def _files(root: Path, opened: ExitStack) -> Files:
@@ -142,8 +160,7 @@ def _merge(parts: Sequence[Files]) -> Files:
 
 def _has_splits(files: Files, name: str) -> bool:
     """Whether there are folders for training and test; a class may be called so too."""
-    if not files:
-        raise InputError(f"{name}: no images in it (files that end in {', '.join(ENDINGS)}); {HOW}")
+    _check_images(files, name)
     tops = {path.parts[0] for path in files if len(path.parts) > 2}
     if tops & SPLITS and tops != SPLITS:
         raise InputError(
@@ -151,3 +168,8 @@ def _has_splits(files: Files, name: str) -> bool:
             "there both, and nothing beside them"
         )
     return tops == SPLITS
+
+
+def _check_images(files: Files, name: str) -> None:
+    if not files:
+        raise InputError(f"{name}: no images in it (files that end in {', '.join(ENDINGS)}); {HOW}")

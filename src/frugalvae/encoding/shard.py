@@ -52,6 +52,12 @@ class Encoded:
     reasons: dict[int, str]
 
 
+def encode_files(files: Sequence[File], encoder: Encoder, batch_size: int, threads: int) -> Encoded:
+    """Features of some files, which are kept nowhere."""
+    [(_, encoded)] = encode_here([Shard(0, files)], encoder, batch_size, threads)
+    return encoded
+
+
 def encode_here(
     shards: Sequence[Shard], encoder: Encoder, batch_size: int, threads: int
 ) -> Iterator[tuple[Shard, Encoded]]:

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.data.cifar import is_cifar, read_cifar
-from frugalvae.data.listing import File, Files, Listing, check_there, list_images, listing
+from frugalvae.data.listing import (
+    File,
+    Files,
+    Listing,
+    check_there,
+    list_images,
+    list_test_images,
+    listing,
+)
 from frugalvae.data.pixels import reading_images
 from frugalvae.errors import InputError
 
@@ -33,6 +41,18 @@ def open_images(path: str | Path) -> Iterator[Listing]:
                 "add images, or make folders train/ and test/"
             )
         yield images
+
+
+@contextmanager
+def open_test_images(path: str | Path) -> Iterator[Listing]:
+    """The images of a folder or a zip archive, all of which are for the test.
+
+    Each folder in it that directly contains images is a class, named by its path.
+    """
+    path = Path(path)
+    check_there([path])
+    with ExitStack() as opened, reading_images():
+        yield list_test_images(path, opened)
 
 
 def _cifar(path: Path) -> Listing:

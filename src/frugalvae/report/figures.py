@@ -12,6 +12,7 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
+from frugalvae.report.calibration import Bin
 from frugalvae.report.plots import COLOURS, INK, MARKERS, STYLE, spread, svg
 
 GREY = "#8a8a8a"
@@ -140,6 +141,46 @@ def frontier(
         axes.grid(color=INK, alpha=0.12)
         axes.set_title(title, loc="left", color=INK, fontsize=12, parse_math=False)
         return svg(figure, f"Accuracy against numbers stored on {title}")
+
+
+def reliability(bins: Sequence[Bin], accuracy: float) -> str:
+    """Accuracy over probability, and below it how many answers have that probability.
+
+    Parameters
+    ----------
+    bins
+        Answers by their probability.
+    accuracy
+        Of all answers.
+    """
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(5.6, 5.4), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1])
+        width = [part.high - part.low for part in bins]
+        middle = [(part.high + part.low) / 2 for part in bins]
+        above.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 4)), alpha=0.6)
+        above.text(0.03, 0.1, "as sure as right", rotation=43, color=INK, fontsize=9, alpha=0.8)
+        above.bar(
+            middle, [part.accuracy for part in bins], width, color=COLOURS[2], alpha=0.55,
+            edgecolor=COLOURS[0], linewidth=1,
+        )  # fmt: skip
+        above.plot(
+            [part.confidence for part in bins], [part.accuracy for part in bins], "o",
+            color=COLOURS[0], markersize=5, clip_on=False, zorder=3,
+        )  # fmt: skip
+        below.bar(
+            middle, [part.count for part in bins], width, color=GREY, alpha=0.6,
+            edgecolor=GREY, linewidth=1,
+        )  # fmt: skip
+        above.set(xlim=(0, 1), ylim=(0, 1))
+        ticks = np.linspace(0, 1, 6)
+        above.set_yticks(ticks, [f"{share:.0%}" for share in ticks])
+        below.set_xticks(ticks, [f"{share:.0%}" for share in ticks])
+        below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        _plain(above, "", "of these are right")
+        _plain(below, "probability of the answer", "images")
+        above.grid(axis="y", color=INK, alpha=0.12)
+        return svg(figure, f"Reliability diagram: accuracy by probability; {accuracy:.1%} in all")
 
 
 def in_words(number: float) -> str:

@@ -44,6 +44,18 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def size(number: int) -> str:
+    """That many bytes, as people say it.
+
+    >>> size(980), size(81_920), size(1_250_000), size(3_000_000_000)
+    ('980 bytes', '82 kB', '1.2 MB', '3.0 GB')
+    """
+    for unit, digits, letter in ((1e9, 1, "GB"), (1e6, 1, "MB"), (1e3, 0, "kB")):
+        if number >= unit:
+            return f"{number / unit:.{digits}f} {letter}"
+    return f"{number} bytes"
+
+
 def seconds(duration: float) -> str:
     """A duration, to one decimal.
 
@@ -70,7 +82,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for function in (percent, count, seconds, scientific):
+    for function in (percent, count, size, seconds, scientific):
         environment.filters[function.__name__] = function
     return environment
 

@@ -1,0 +1,124 @@
+"""``frugalvae evaluate``: a saved classifier on test images, and a page about it."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+from json import dumps
+from pathlib import Path
+
+from frugalvae import __version__
+from frugalvae.console import Display
+from frugalvae.errors import InputError
+from frugalvae.files import check_place, write_text
+from frugalvae.learner import FrugalClassifier
+from frugalvae.report.evaluation import Evaluation
+from frugalvae.report.evaluation_json import to_json
+from frugalvae.report.evaluation_page import evaluation_page, pictured
+from frugalvae.report.page import percent
+from frugalvae.report.samples import Samples, open_samples
+from frugalvae.report.thumbnails import thumbnails
+from frugalvae.report.verdict import shown_names
+
+SHOWN = 5  # mistakes in the terminal
+
+
+def evaluate(
+    file: Path,
+    images: Path,
+    output: Path,
+    *,
+    model: str | None = None,
+    batch_size: int = 64,
+    jobs: int = 1,
+    quiet: bool = False,
+    json: bool = False,
+) -> Evaluation:
+    """Classify test images, write a page about it, and print the scores.
+
+    Parameters
+    ----------
+    file
+        A saved classifier.
+    images
+        A folder or a zip archive with one folder a class, all of it for the test; or a feature
+        file, of which the test part is taken.
+    output
+        Where the page goes.
+    model
+        Where the classifier's CLIP is, if that is not a name on the Hugging Face hub.
+    batch_size, jobs
+        How many images the encoder takes at a time, and how many threads decode them.
+    quiet
+        Print nothing.
+    json
+        Print all numbers as JSON in place of a table.
+    """
+    check_place(output)
+    for given in (file, images):
+        if output.resolve() == given.resolve():
+            raise InputError(f"{output} is what is to be evaluated; give another --output")
+    display = Display(quiet or json)
+    classifier = FrugalClassifier.load(file)
+    with display.watching(), open_samples(classifier, images, model, batch_size, jobs) as samples:
+        evaluation = Evaluation(
+            [str(label) for label in classifier.classes_.tolist()],
+            classifier.task_of_class_,
+            samples.truth,
+            classifier.predict_proba(samples.features),
+            samples.names,
+            classifier.memory_report(),
+            samples.read is not None,
+            file.stat().st_size,
+            samples.skipped,
+            samples.unknown,
+            about(file, images, output, samples),
+        )
+        pictures = thumbnails(pictured(evaluation), samples.read) if samples.read else {}
+    write_text(output, evaluation_page(evaluation, pictures))
+    if json and not quiet:
+        print(dumps(to_json(evaluation), indent=1, ensure_ascii=False, allow_nan=False))
+    show(evaluation, display)
+    display.say(f"written: {output}")
+    return evaluation
+
+
+def about(file: Path, images: Path, output: Path, samples: Samples) -> dict[str, str]:
+    """What the page says beside the numbers."""
+    return {
+        "classifier": file.name,
+        "tested on": str(images),
+        "encoder": samples.encoder,
+        "made": f"{datetime.now():%Y-%m-%d %H:%M}, frugalvae {__version__}",
+        "command": shlex.join(["frugalvae", "evaluate", *map(str, (file, images, "-o", output))]),
+    }
+
+
+def show(evaluation: Evaluation, display: Display) -> None:
+    """What the terminal shows."""
+    names = shown_names(evaluation.classes)
+    low, high = evaluation.interval
+    rows = [
+        ["accuracy", f"{percent(evaluation.accuracy)} ({percent(low)} to {percent(high)})"],
+        ["mean over classes", percent(evaluation.mean_class_accuracy)],
+        ["expected calibration error", percent(evaluation.calibration_error)],
+        *(
+            [f"task {task}", percent(share) or "no samples"]
+            for task, share in enumerate(evaluation.task_accuracy.tolist(), start=1)
+            if len(evaluation.task_accuracy) > 1
+        ),
+    ]
+    what = "images" if evaluation.of_images else "samples"
+    number = f"{len(evaluation.truth):,} {what} of {len(evaluation.tested)} classes"
+    display.table(number, ["", ""], rows)
+    if evaluation.pairs:
+        display.say("most confused:")
+    for pair in evaluation.pairs[:SHOWN]:
+        truth, answer = names[pair.truth], names[pair.taken_for]
+        display.say(f"  {truth} taken for {answer}: {pair.count:,} of {pair.total:,}")
+    for name, count in list(evaluation.unknown.items())[:SHOWN]:
+        display.say(f"left out: class {name!r}, which the classifier does not know ({count:,})")
+    if len(evaluation.unknown) > SHOWN:
+        display.say(f"left out: {len(evaluation.unknown) - SHOWN:,} more classes")
+    if evaluation.skipped:
+        display.say(f"left out: {len(evaluation.skipped):,} images that cannot be read")

@@ -1,0 +1,154 @@
+"""What a saved classifier is tested on: images or features of the classes that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.checks import listing
+from frugalvae.data.features import load_features
+from frugalvae.encoders import make_frozen
+from frugalvae.encoders.base import Encoder
+from frugalvae.encoders.identity import differences, in_words, make_identified
+from frugalvae.encoding.shard import encode_files
+from frugalvae.encoding.source import open_test_images
+from frugalvae.errors import InputError, suggestion
+from frugalvae.learner import FrugalClassifier
+
+FEATURES = ".npz"
+DEFAULT = "efficientnet"  # for a classifier that does not say what made its features
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Test samples of classes that a classifier knows.
+
+    Attributes
+    ----------
+    features
+        Shape (n, d).
+    truth
+        The class of each, as its number.
+    names
+        The file of each, or its row.
+    encoder
+        What made the features, in words.
+    read
+        The content of a sample's file; ``None`` if features were given.
+    """
+
+    features: NDArray[np.float32]
+    truth: NDArray[np.int64]
+    names: list[str]
+    unknown: dict[str, int]
+    skipped: dict[str, str]
+    encoder: str
+    read: Callable[[int], bytes] | None
+
+
+@contextmanager
+def open_samples(
+    classifier: FrugalClassifier, path: Path, model: str | None, batch_size: int, jobs: int
+) -> Iterator[Samples]:
+    """Features of what is to be classified; files can be read inside the block."""
+    if path.suffix == FEATURES and not path.is_dir():
+        yield from_features(classifier, path)
+        return
+    with open_test_images(path) as found:
+        numbers, unknown = known(classifier, found.labels, path)
+        encoder = encoder_of(classifier, model)
+        places = np.flatnonzero(numbers >= 0)
+        files = [found.files[place] for place in places]
+        encoded = encode_files(files, encoder, batch_size, jobs)
+        names = [str(found.paths[place]) for place in places]
+        if not len(encoded.places):
+            why = encoded.reasons[0]
+            raise InputError(f"{path}: no image in it can be read, such as {names[0]} ({why})")
+        yield Samples(
+            encoded.features,
+            numbers[places][encoded.places],
+            [names[place] for place in encoded.places],
+            unknown,
+            {names[place]: why for place, why in encoded.reasons.items()},
+            in_words(encoder.identity),
+            lambda row: files[encoded.places[row]].read(),
+        )
+
+
+def from_features(classifier: FrugalClassifier, path: Path) -> Samples:
+    """The test part of a feature file."""
+    features = load_features(path)
+    numbers, unknown = known(classifier, features.y_test, path)
+    taught = getattr(classifier, "encoder_", None)
+    if taught and features.encoder and (different := differences(taught, features.encoder)):
+        raise InputError(
+            f"{path}: made by {in_words(features.encoder)}, and the classifier learned from "
+            f"{in_words(taught)}; they differ in {', '.join(different)}. Encode the images with "
+            "the classifier's encoder"
+        )
+    check_width(classifier, features.x_test.shape[1], f"{path} has features")
+    rows = np.flatnonzero(numbers >= 0)
+    return Samples(
+        features.x_test[rows],
+        numbers[rows],
+        [str(row) for row in rows.tolist()],
+        unknown,
+        {},
+        in_words(features.encoder or taught),
+        None,
+    )
+
+
+def known(
+    classifier: FrugalClassifier, labels: NDArray[Any], path: Path
+) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """The class of each label as its number, -1 if it is unknown; and how many of which are.
+
+    Labels are compared as text: a folder's name is text, and a label may be a number.
+    """
+    numbers = {str(label): n for n, label in enumerate(classifier.classes_.tolist())}
+    names, inverse, counts = np.unique(labels.astype(str), return_inverse=True, return_counts=True)
+    found = np.array([numbers.get(name, -1) for name in names.tolist()], np.int64)
+    if (found < 0).all():
+        raise InputError(unknown_classes(names.tolist(), classifier, path))
+    unknown = {str(n): int(c) for n, c, f in zip(names, counts, found, strict=True) if f < 0}
+    return found[inverse], unknown
+
+
+def unknown_classes(names: list[str], classifier: FrugalClassifier, path: Path) -> str:
+    """That no class is known, and what may be the reason."""
+    classes = {str(label) for label in classifier.classes_.tolist()}
+    inside = sorted({name.split("/")[0] for name in names if name.split("/", 1)[-1] in classes})
+    if inside:
+        hint = f" Its classes are in folders: give {path / inside[-1]}."  # test, not train
+    else:
+        hint = suggestion(names[0], classes)
+    shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+    return (
+        f"{path}: the classifier knows none of its {len(names)} classes, such as {shown}.{hint} "
+        f"{listing(classifier.classes_)}"
+    )
+
+
+def encoder_of(classifier: FrugalClassifier, model: str | None) -> Encoder:
+    """What made the features that a classifier learned from."""
+    identity: Mapping[str, Any] | None = getattr(classifier, "encoder_", None)
+    encoder = make_frozen(DEFAULT) if identity is None else make_identified(identity, model)
+    untold = "" if identity else "the file does not say what made its features; "
+    check_width(classifier, encoder.dim, f"{untold}{in_words(encoder.identity)} gives features")
+    return encoder
+
+
+def check_width(classifier: FrugalClassifier, width: int, what: str) -> None:
+    """Refuse features of another width than those that were taught."""
+    if width != classifier.n_features_in_:
+        raise InputError(
+            f"{what} of {width} numbers, and the classifier learned from features of "
+            f"{classifier.n_features_in_}; use the encoder that it learned from"
+        )

@@ -1,0 +1,48 @@
+"""Small pictures of image files, as addresses that a page can hold in itself."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+
+from PIL import Image, ImageOps
+
+from frugalvae.data.pixels import decode
+from frugalvae.progress import track
+from frugalvae.report.plots import data_uri
+
+SIDE = 128  # pixels, a few more than are shown: screens are finer than their pixels
+QUALITY = 72
+
+
+def thumbnails(rows: Iterable[int], read: Callable[[int], bytes]) -> dict[int, str]:
+    """A picture for each row; those that cannot be read any more are left out.
+
+    Parameters
+    ----------
+    rows
+        Which images, in any order and as often as one likes.
+    read
+        The content of an image's file.
+    """
+    found = {}
+    for row in track(sorted(set(rows)), "making thumbnails"):
+        try:
+            found[row] = thumbnail(read(row))
+        except Exception:  # Pillow and zipfile fail in many ways, and the file was read before
+            continue
+    return found
+
+
+def thumbnail(content: bytes, side: int = SIDE) -> str:
+    """The middle of an image, upright: about what encoders see of it.
+
+    >>> buffer = io.BytesIO()
+    >>> Image.new("RGB", (300, 200), "red").save(buffer, "png")
+    >>> thumbnail(buffer.getvalue())[:30]
+    'data:image/jpeg;base64,/9j/4AA'
+    """
+    square = ImageOps.fit(decode(content), (side, side), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    square.save(buffer, "JPEG", quality=QUALITY, optimize=True)
+    return data_uri(buffer.getvalue(), "image/jpeg")
