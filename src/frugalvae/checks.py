@@ -33,6 +33,19 @@ def check_new(
     new: NDArray[Any], known: NDArray[Any], task_of_class: NDArray[np.int64] | None
 ) -> None:
     """Refuse labels that are known already, or of another kind than those that are."""
+    check_kind(new, known)
+    for label in new.tolist():
+        if label in known:
+            assert task_of_class is not None
+            task = task_of_class[known == label][0] + 1
+            raise KnownClassError(
+                f"class {label!r} is already known (learned in task {task}); leave its rows out, "
+                "give them to update(), or call fit() to start over"
+            )
+
+
+def check_kind(new: NDArray[Any], known: NDArray[Any]) -> None:
+    """Refuse labels of another kind than those that are known."""
     if len(known) and _kind(new) != _kind(known):
         raise InputError(
             f"labels like {new.tolist()[0]!r} were given, but labels like "
@@ -43,14 +56,6 @@ def check_new(
             f"labels of type {new.dtype} and {known.dtype} have no whole-number type in "
             "common; use labels below 2**63"
         )
-    for label in new.tolist():
-        if label in known:
-            assert task_of_class is not None
-            task = task_of_class[known == label][0] + 1
-            raise KnownClassError(
-                f"class {label!r} is already known (learned in task {task}); "
-                "leave its rows out, or call fit() to start over"
-            )
 
 
 def _kind(labels: NDArray[Any]) -> str:

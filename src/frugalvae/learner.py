@@ -13,16 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from frugalvae import changes
 from frugalvae.accounting import MemoryReport
-from frugalvae.checks import (
-    check_finite,
-    check_learned,
-    check_names,
-    check_new,
-    check_text,
-    listing,
-)
-from frugalvae.errors import InputError, UnknownClassError, check_number, suggestion
+from frugalvae.checks import check_finite, check_learned, check_names, check_new, check_text
+from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads import make_head
 from frugalvae.memories import make_memory
 from frugalvae.saving.classifier import load, save
@@ -65,12 +59,21 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     classes_
         Labels in the order in which they were learned, ascending within a call.
+    numbers_
+        For each of them, the number by which memory and head know it: from 0 in the order
+        of teaching, and never given to another class.
     task_of_class_
         For each of them, the number of the call that taught it, from 0.
-    n_tasks_
-        How many calls of :meth:`partial_fit` there were.
+    n_samples_of_class_
+        For each of them, how many samples it was taught with; 0 where that is not known,
+        in files of older versions.
+    n_tasks_, n_taught_
+        How many calls of :meth:`partial_fit` there were, and how many classes they taught,
+        those that are forgotten included.
     memory_, head_
         What was learned.
+    history_
+        See :meth:`history`.
 
     Examples
     --------
@@ -85,9 +88,13 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     classes_: NDArray[Any]
+    numbers_: NDArray[np.int64]
     task_of_class_: NDArray[np.int64]
+    n_samples_of_class_: NDArray[np.int64]
     n_tasks_: int
+    n_taught_: int
     head_due_: bool
+    history_: list[dict[str, Any]]
 
     def __init__(
         self,
@@ -145,12 +152,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             where nothing is predicted between tasks. :meth:`fit_head` makes up for it, and
             so does the next call that does not defer: the outcome is the same.
         """
-        before = vars(self).copy()
-        try:
+        with changes.undone_on_error(self):
             return self._learn(X, y, text, names, defer_head)
-        except BaseException:  # whatever it was, Ctrl-C included: as if nothing had been asked
-            self.__dict__ = before
-            raise
 
     def _learn(
         self,
@@ -162,15 +165,15 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> FrugalClassifier:
         first = not hasattr(self, "classes_")
         features, labels = self._check_samples(X, y, first)
-        new = np.unique(labels)
+        new, counts = np.unique(labels, return_counts=True)
         known = np.empty(0, new.dtype) if first else self.classes_
         check_new(new, known, getattr(self, "task_of_class_", None))
-        number = np.searchsorted(new, labels) + len(known)
+        taught = 0 if first else self.n_taught_
         task = Task(
             torch.as_tensor(features, device=self._device()),
-            torch.as_tensor(number, device=self._device()),
-            self._text(text, new, len(known), features.shape[1]),
-            check_names(names, new, len(known)),
+            torch.as_tensor(np.searchsorted(new, labels) + taught, device=self._device()),
+            self._text(text, new, taught, features.shape[1]),
+            check_names(names, new, taught),
         )
 
         memory, head = self._parts(first)
@@ -186,10 +189,14 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = features.shape[1]
             self.device_ = str(self._device())
         self.memory_, self.head_, self.head_due_ = memory, head, due
-        self.classes_ = np.concatenate([known, new])
-        before = np.empty(0, int) if first else self.task_of_class_
-        self.task_of_class_ = np.concatenate([before, np.full(len(new), tasks)])
-        self.n_tasks_ = tasks + 1
+        numbers = np.arange(taught, taught + len(new))
+        of_class = new, numbers, np.full(len(new), tasks), counts
+        for name, added in zip(changes.BY_CLASS, of_class, strict=True):
+            before = added[:0] if first else getattr(self, name)
+            setattr(self, name, np.concatenate([before, added]))
+        self.n_tasks_, self.n_taught_ = tasks + 1, taught + len(new)
+        by_label = dict(zip(new.tolist(), counts.tolist(), strict=True))
+        changes.record(self, "learn", by_label, task=tasks)
         logger.info("task %d: %d new classes, %d in all", tasks, len(new), len(self.classes_))
         return self
 
@@ -225,16 +232,116 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         check_number("n_samples", n_samples, 1, whole=True)
-        same = self.classes_ == label if np.ndim(label) == 0 else np.zeros(0, bool)
-        position = np.flatnonzero(same)
-        if not len(position):
-            near = suggestion(label, self.classes_.tolist())
-            raise UnknownClassError(
-                f"class {label!r} was never taught.{near} {listing(self.classes_)}"
-            )
-        number = int(position[0])
+        number = int(self.numbers_[changes.position_of(label, self.classes_)])
         rng = self._generator("sample", number, random_state)
         return self.memory_.sample(number, n_samples, rng).cpu().numpy()
+
+    def update(self, label: Any, X: ArrayLike) -> FrugalClassifier:
+        """Learn more examples of a known class. If anything goes wrong, nothing changes.
+
+        The memory learns the class anew from the new examples and from as many replayed
+        ones as it had before. Gaussians, stored features, and the sums that nearest-mean, LDA
+        and RanPAC keep, come out exactly as if old and new examples had come together. Heads
+        that are fitted on replay are fitted anew.
+
+        What is kept of other classes does not change, with two exceptions: a covariance that
+        all classes share takes in the new examples; and the incremental VAE learns the class
+        as one more task, which takes room in the decoder's null space and moves others as far
+        as that leaks.
+
+        Parameters
+        ----------
+        label
+            A class that :meth:`partial_fit` has taught.
+        X
+            Features of it, (n, d).
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        >>> clf = clf.update("a", [[-1.0, 1.0], [-1.1, 0.9], [-0.9, 1.1]])
+        >>> clf.n_samples_of_class_.tolist()
+        [4, 1]
+        """
+        check_is_fitted(self)
+        advice = "; teach new classes with partial_fit()"
+        changes.position_of(label, self.classes_, advice)
+        features = self._check_features(X)
+        with changes.undone_on_error(self):
+            changes.update(self, label, features)
+        return self
+
+    def forget(self, label: Any, *, scrub: bool = False) -> list[str]:
+        """Remove a class, and say what of it remains.
+
+        Everything that is kept of the class alone goes: mean, statistics, embeddings, class
+        vector, prompt, text feature. The others' scores stay what they were. The class can be
+        taught again later, as a new one. The history keeps its label.
+
+        Parameters
+        ----------
+        label
+            A class that was taught, but not the only one.
+        scrub
+            Replace memory or head, where something of the class remains in them, by fresh ones
+            that learn the other classes from replay, all as one task: then nothing is left that
+            was trained on the class. The others lose something, for they are learned from
+            samples of samples; see ``docs/verbs.md`` for how much.
+
+        Returns
+        -------
+        remains
+            Sentences, such as "the head's shared covariance still contains its samples' scatter".
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier("gaussian-shared", "nearest-mean")
+        >>> clf = clf.fit([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], ["a", "b", "c"])
+        >>> clf.forget("b")
+        ["the covariance that all classes share still contains its samples' scatter"]
+        >>> clf.classes_.tolist()
+        ['a', 'c']
+        >>> clf.forget("a", scrub=True)
+        []
+        """
+        check_is_fitted(self)
+        check_choice("scrub", scrub, (True, False))
+        with changes.undone_on_error(self):
+            return changes.forget(self, label, scrub)
+
+    def rename(self, old: Any, new: Any) -> FrugalClassifier:
+        """Give a class another label, of the same kind.
+
+        A prompt whose name was the label speaks of the new one when the head is next fitted;
+        until then its learned token and its class vector stay as they are.
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        >>> clf.rename("a", "aardvark").predict([[0.0, 1.0]]).tolist()
+        ['aardvark']
+        """
+        check_is_fitted(self)
+        with changes.undone_on_error(self):
+            changes.rename(self, old, new)
+        return self
+
+    def history(self) -> list[dict[str, Any]]:
+        """Every change so far, the first one first: plain values that JSON can hold.
+
+        Each has an ``action`` (``"learn"``, ``"update"``, ``"forget"`` or ``"rename"``), the
+        time ``when`` it was done, in UTC, and ``classes``: how many samples of each label it
+        was about. A task has its number, ``task``; forgetting says ``scrub`` and what
+        ``remains``; renaming says ``from`` and ``to`` what.
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        >>> [(event["action"], event["classes"]) for event in clf.history()]
+        [('learn', {'a': 1, 'b': 1})]
+        """
+        check_is_fitted(self)
+        return copy.deepcopy(getattr(self, "history_", []))
 
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
@@ -291,7 +398,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         logits = [
             self.head_.logits(torch.as_tensor(x, device=self._device()).double()) for x in blocks
         ]
-        return torch.cat(logits).cpu().numpy()
+        order = np.argsort(self.head_.classes)  # numbers_ ascend
+        return torch.cat(logits).cpu()[:, order].numpy()
 
     def _check_head(self) -> None:
         check_is_fitted(self)
@@ -316,6 +424,15 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
             raise InputError(f"{error}. {EXPECTED}") from error
         return check_finite(features), labels
+
+    def _check_features(self, X: ArrayLike) -> NDArray[np.float32]:
+        try:
+            features = validate_data(
+                self, X, dtype=np.float32, reset=False, ensure_all_finite=False
+            )
+        except ValueError as error:
+            raise InputError(f"{error}. Give X of shape (n, {self.n_features_in_})") from error
+        return check_finite(features)
 
     def _text(
         self, text: Mapping[Any, ArrayLike] | None, new: NDArray[Any], offset: int, dim: int
