@@ -142,6 +142,7 @@ def update(classifier: FrugalClassifier, label: Any, features: NDArray[np.float3
     counts = classifier.n_samples_of_class_.copy()
     counts[position] = before + len(x)
     classifier.n_samples_of_class_ = counts
+    classifier._measure_familiarity(task)
     record(classifier, "update", {classifier.classes_[position]: len(x)})
 
 

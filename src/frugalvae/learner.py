@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from frugalvae import changes
 from frugalvae.accounting import MemoryReport
 from frugalvae.checks import check_finite, check_learned, check_names, check_new, check_text
+from frugalvae.confidence import Confidence, Reference, rehearsed_temperature
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads import make_head
 from frugalvae.memories import make_memory
@@ -49,6 +51,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         and is never changed.
     head
         What classifies: a name (see ``frugalvae.heads.HEADS``), or a head.
+    calibrate
+        Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
+        it without a fifth of its samples, on which the temperature is fitted, and then all
+        of it. Learning takes twice as long. Predictions stay the same. Where the head is
+        deferred, the temperature stays what it was; without, it is 1.
     random_state
         Seed of everything random. The same seed on the same machine gives the
         same classifier.
@@ -72,6 +79,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         those that are forgotten included.
     memory_, head_
         What was learned.
+    confidence_
+        The temperature of :meth:`predict_proba`, and what :meth:`familiarity` compares with.
     history_
         See :meth:`history`.
 
@@ -94,6 +103,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_tasks_: int
     n_taught_: int
     head_due_: bool
+    confidence_: Confidence
     history_: list[dict[str, Any]]
 
     def __init__(
@@ -101,11 +111,13 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         memory: str | Memory = "vae-fo",
         head: str | Head = "cosine",
         *,
+        calibrate: bool = False,
         random_state: int = 0,
         device: str | None = None,
     ) -> None:
         self.memory = memory
         self.head = head
+        self.calibrate = calibrate
         self.random_state = random_state
         self.device = device
 
@@ -176,9 +188,16 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_names(names, new, taught),
         )
 
+        check_choice("calibrate", self.calibrate, (True, False))
         memory, head = self._parts(first)
         head.check(task)
         tasks = 0 if first else self.n_tasks_
+        confidence = Confidence() if first else self.confidence_
+        if self.calibrate and not defer_head:
+            rng = self._generator("calibration", tasks)
+            spare = copy.deepcopy((memory, head))
+            fitted = rehearsed_temperature(*spare, task, rng, confidence.temperature)
+            confidence = replace(confidence, temperature=fitted)
         memory.learn(task, self._generator("learn", tasks))  # Algorithm 1: Gaussians, training
         due = defer_head and not head.needs_every_task
         if not due:
@@ -195,6 +214,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             before = added[:0] if first else getattr(self, name)
             setattr(self, name, np.concatenate([before, added]))
         self.n_tasks_, self.n_taught_ = tasks + 1, taught + len(new)
+        self.confidence_ = confidence
+        self._measure_familiarity(task)
         by_label = dict(zip(new.tolist(), counts.tolist(), strict=True))
         changes.record(self, "learn", by_label, task=tasks)
         logger.info("task %d: %d new classes, %d in all", tasks, len(new), len(self.classes_))
@@ -220,7 +241,46 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class, columns in the order of ``classes_``."""
-        return torch.as_tensor(self._logits(X)).softmax(dim=1).numpy()
+        logits = torch.as_tensor(self._logits(X)) / self.confidence_.temperature
+        return logits.softmax(dim=1).numpy()
+
+    def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
+        """For each row, the share of taught samples that looked less familiar, from 0 to 1.
+
+        A row is as familiar as it is near to the mean of a class, compared with that class's
+        own samples; see :class:`frugalvae.confidence.Reference`. How familiar taught samples
+        looked was measured while they were there, each as if its class had been taught
+        without it. Only their quantiles are kept. Where these are missing, because every
+        class had one sample or the file is of an older version, replayed samples stand for
+        them, which are more typical than real ones.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(100, 8)), np.arange(100) % 2
+        >>> x[:, 0] += 9 * y
+        >>> x[:, 1] += 9 * (1 - y)
+        >>> clf = FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(x, y)
+        >>> known, other = x[0], np.array([0, 0, 9, 9, 9, 9, 9, 9])
+        >>> clf.knows([known, other]).tolist()
+        [True, False]
+        """
+        check_is_fitted(self)
+        features = torch.as_tensor(self._check_features(X), device=self._device())
+        reference, confidence = self._reference(), self.confidence_
+        if not confidence.quantiles:
+            confidence = confidence.with_samples(reference.of_replay)
+        blocks = [features[start : start + 8192] for start in range(0, len(features), 8192)]
+        strangeness = np.concatenate([reference.strangeness(block) for block in blocks])
+        return confidence.familiarity(strangeness)
+
+    def knows(self, X: ArrayLike, threshold: float = 0.05) -> NDArray[np.bool_]:
+        """Whether each row is of a class that was taught, by its :meth:`familiarity`.
+
+        About a share of ``threshold`` of rows of known classes are taken for unknown.
+        """
+        check_number("threshold", threshold, 0, 1)
+        return self.familiarity(X) >= threshold
 
     def sample(
         self, label: Any, n_samples: int = 1, random_state: int | None = None
@@ -387,6 +447,22 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Where to compute from now on, wherever it learned; ``None`` takes a GPU if there is one.
         """
         return load(cls, path, device)
+
+    def _reference(self) -> Reference:
+        """What the classes look like now; the same whenever it is asked for."""
+        made_of, reference = getattr(self, "_looks", (None, None))
+        if reference is None or made_of is not self.memory_:
+            reference = Reference(self.memory_, self._generator("familiarity", 0))
+            self._looks = self.memory_, reference
+        return reference
+
+    def _measure_familiarity(self, task: Task) -> None:
+        """Count samples that were just taught, if the memory has anything to compare with."""
+        if self.memory_.tensors():
+            reference = Reference(self.memory_, self._generator("familiarity", 0))
+            counts = dict(zip(self.numbers_.tolist(), self.n_samples_of_class_, strict=True))
+            strangeness = reference.strangeness_of_taught(task, counts)
+            self.confidence_ = self.confidence_.with_samples(strangeness)
 
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores in float64: a row's result does not depend on the rows beside it."""

@@ -29,7 +29,7 @@ def merge(mean: Tensor, count: int, x: Tensor) -> tuple[Tensor, Tensor]:
     --------
     >>> mean, rows = merge(torch.tensor([1.0]), 2, torch.tensor([[4.0]]))
     >>> mean, rows.T @ rows  # of 1, 1, 4
-    (tensor([2.]), tensor([[6.]]))
+    (tensor([2.]), tensor([[6.0000]]))
     """
     new, total = x.mean(dim=0), count + len(x)
     apart = new - mean

@@ -10,6 +10,7 @@ import torch
 
 from frugalvae import __version__
 from frugalvae.checks import check_learned
+from frugalvae.confidence import Confidence
 from frugalvae.errors import MemoryFileError, check_choice, check_number
 from frugalvae.files import check_place, write_bytes
 from frugalvae.heads import HEADS
@@ -82,9 +83,11 @@ def describe(classifier: FrugalClassifier, writer: Writer) -> dict[str, Any]:
         "parameters": {
             name: writer.write(getattr(classifier, name), f"parameters.{name}")
             for name in PARAMETERS
-        },
+        }
+        | {"calibrate": bool(classifier.calibrate)},
         "memory": writer.write(classifier.memory_, "memory"),
         "head": writer.write(classifier.head_, "head"),
+        "confidence": classifier.confidence_.to_json(),
         "encoder": getattr(classifier, "encoder_", None),
         "history": getattr(classifier, "history_", []),
     }
@@ -94,6 +97,7 @@ def revive(classifier: FrugalClassifier, document: dict[str, Any], reader: Reade
     """Give a new classifier what the document says."""
     for name in PARAMETERS:
         setattr(classifier, name, reader.read(document["parameters"][name], f"parameters.{name}"))
+    classifier.calibrate = document["parameters"].get("calibrate", False)
     classifier.memory_ = reader.read(document["memory"], "memory")
     classifier.head_ = reader.read(document["head"], "head")
     classifier.classes_ = labels_from_json(document["classes"])
@@ -107,6 +111,7 @@ def revive(classifier: FrugalClassifier, document: dict[str, Any], reader: Reade
     classifier.n_taught_ = document.get("n_taught", classes)
     classifier.n_features_in_ = document["n_features"]
     classifier.head_due_ = document["head_due"]
+    classifier.confidence_ = Confidence(**document.get("confidence", {}))
     classifier.device_ = str(classifier._device())
     for attribute, value in _optional(document).items():
         setattr(classifier, attribute, value)
@@ -147,6 +152,7 @@ def _check_numbers(classifier: FrugalClassifier) -> None:
     check_number("n_tasks", classifier.n_tasks_, 1, whole=True)
     check_number("n_taught", classifier.n_taught_, classifier.n_tasks_, whole=True)
     check_choice("head_due", classifier.head_due_, (True, False))
+    check_choice("calibrate", classifier.calibrate, (True, False))
     tasks, numbers = classifier.task_of_class_.tolist(), classifier.numbers_.tolist()
     counts, classes = classifier.n_samples_of_class_.tolist(), len(classifier.classes_)
     in_order = tasks == sorted(tasks) and numbers == sorted(set(numbers))
