@@ -32,6 +32,8 @@ LEVELS = np.linspace(0, 1, 101)
 HELD_OUT = 0.2  # part of a task on which a temperature is fitted
 SMALLEST = 0.1  # of a spread, as a part of the mean one: what is divided by must not vanish
 
+ROUNDING = 1e-9  # distances below are none
+
 
 @dataclass(frozen=True)
 class Confidence:
@@ -86,8 +88,9 @@ class Confidence:
         return Confidence(self.temperature, short, self.count + len(strangeness))
 
     def familiarity(self, strangeness: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The share of taught samples that looked stranger."""
-        return 1 - np.interp(strangeness, self.quantiles, LEVELS)
+        """The share of taught samples that looked as strange or stranger."""
+        familiar = -np.array(self.quantiles)[::-1]  # ascending; where some are equal, all count
+        return np.interp(-strangeness, familiar, LEVELS)
 
 
 class Reference:
@@ -136,13 +139,14 @@ class Reference:
 
     def _relative(self, far: Tensor) -> NDArray[np.float64]:
         nearest, column = far.min(dim=1)
+        nearest = torch.where(nearest > ROUNDING, nearest, 0.0)
         return (nearest / self.scale[column]).clamp(0, 1e30).cpu().numpy()
 
 
 def _bounded(spread: Tensor) -> Tensor:
     """Spreads, none of which is much smaller than their mean, nor zero."""
     level = float(spread.mean())
-    return spread.clamp(min=SMALLEST * level) if level > 0 else torch.ones_like(spread)
+    return spread.clamp(min=SMALLEST * level) if level > ROUNDING else torch.ones_like(spread)
 
 
 def rehearsed_temperature(
