@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from frugalvae import changes
 from frugalvae.accounting import MemoryReport
-from frugalvae.checks import check_finite, check_learned, check_names, check_new, check_text
+from frugalvae.checks import (
+    check_features,
+    check_learned,
+    check_names,
+    check_new,
+    check_samples,
+    check_text,
+)
 from frugalvae.confidence import Confidence, Reference, rehearsed_temperature
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads import make_head
@@ -34,11 +40,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-EXPECTED = (
-    "Give X of shape (n, d), n at least 1 and d the same in every call, and y with one label, "
-    "a name or a whole number, for each row of X"
-)
-
 
 class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learns classes as they come, keeps no data, and classifies among all of them.
@@ -55,7 +56,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
         it without a fifth of its samples, on which the temperature is fitted, and then all
         of it. Learning takes twice as long. Predictions stay the same. Where the head is
-        deferred, the temperature stays what it was; without, it is 1.
+        deferred, and in :meth:`update` and :meth:`forget`, the temperature stays what it was;
+        without ``calibrate`` it is 1.
     random_state
         Seed of everything random. The same seed on the same machine gives the
         same classifier.
@@ -176,7 +178,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         defer_head: bool,
     ) -> FrugalClassifier:
         first = not hasattr(self, "classes_")
-        features, labels = self._check_samples(X, y, first)
+        features, labels = check_samples(self, X, y, first)
         new, counts = np.unique(labels, return_counts=True)
         known = np.empty(0, new.dtype) if first else self.classes_
         check_new(new, known, getattr(self, "task_of_class_", None))
@@ -184,7 +186,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         task = Task(
             torch.as_tensor(features, device=self._device()),
             torch.as_tensor(np.searchsorted(new, labels) + taught, device=self._device()),
-            self._text(text, new, taught, features.shape[1]),
+            check_text(text, new, taught, features.shape[1], self._device()),
             check_names(names, new, taught),
         )
 
@@ -266,7 +268,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [True, False]
         """
         check_is_fitted(self)
-        features = torch.as_tensor(self._check_features(X), device=self._device())
+        features = torch.as_tensor(check_features(self, X), device=self._device())
         reference, confidence = self._reference(), self.confidence_
         if not confidence.quantiles:
             confidence = confidence.with_samples(reference.of_replay)
@@ -326,7 +328,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         advice = "; teach new classes with partial_fit()"
         changes.position_of(label, self.classes_, advice)
-        features = self._check_features(X)
+        features = check_features(self, X)
         with changes.undone_on_error(self):
             changes.update(self, label, features)
         return self
@@ -345,8 +347,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scrub
             Replace memory or head, where something of the class remains in them, by fresh ones
             that learn the other classes from replay, all as one task: then nothing is left that
-            was trained on the class. The others lose something, for they are learned from
-            samples of samples; see ``docs/verbs.md`` for how much.
+            was trained on the class. The others may lose something, for they are learned from
+            samples of samples: on digits 1.8 points of accuracy with a VAE, 0.2 with Gaussians
+            of shared covariance; see ``docs/verbs.md``.
 
         Returns
         -------
@@ -467,9 +470,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores in float64: a row's result does not depend on the rows beside it."""
         self._check_head()
-        features = check_finite(
-            validate_data(self, X, dtype=np.float32, reset=False, ensure_all_finite=False)
-        )
+        features = check_features(self, X)
         blocks = [features[start : start + 8192] for start in range(0, len(features), 8192)]
         logits = [
             self.head_.logits(torch.as_tensor(x, device=self._device()).double()) for x in blocks
@@ -484,38 +485,6 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "the head was not fitted after the last task, which was taught with "
                 "defer_head=True; call fit_head() first"
             )
-
-    def _check_samples(
-        self, X: ArrayLike, y: ArrayLike, first: bool
-    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        try:
-            features, labels = validate_data(
-                self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
-            )
-        except ValueError as error:
-            raise InputError(f"{error}. {EXPECTED}") from error
-        try:
-            labels = column_or_1d(labels, warn=True)
-            check_classification_targets(labels)
-        except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
-            raise InputError(f"{error}. {EXPECTED}") from error
-        return check_finite(features), labels
-
-    def _check_features(self, X: ArrayLike) -> NDArray[np.float32]:
-        try:
-            features = validate_data(
-                self, X, dtype=np.float32, reset=False, ensure_all_finite=False
-            )
-        except ValueError as error:
-            raise InputError(f"{error}. Give X of shape (n, {self.n_features_in_})") from error
-        return check_finite(features)
-
-    def _text(
-        self, text: Mapping[Any, ArrayLike] | None, new: NDArray[Any], offset: int, dim: int
-    ) -> dict[int, torch.Tensor]:
-        """Text features by the number of their class."""
-        vectors = check_text(text, new, dim)
-        return {n: vector.to(self._device()) for n, vector in enumerate(vectors, start=offset)}
 
     def _parts(self, first: bool) -> tuple[Memory, Head]:
         """Copies to learn on, so that a failure leaves the originals alone."""

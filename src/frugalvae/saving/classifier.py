@@ -140,6 +140,8 @@ def check_answers(classifier: FrugalClassifier, reader: Reader) -> None:
     numbers, classes = classifier.numbers_.tolist(), len(classifier.classes_)
     _check_taught(classifier.memory_, numbers)
     _check_samples(classifier)
+    if classifier.head_due_ and classifier.head_.needs_every_task:
+        raise MemoryFileError("its head is said to be due, and is one that never is")
     if not classifier.head_due_:
         _check_taught(classifier.head_, numbers)
         zero = torch.zeros(1, classifier.n_features_in_, device=classifier._device())
