@@ -8,8 +8,9 @@ import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
-from frugalvae.heads.closed_form import NearestMeanHead, RanPACHead, RidgeHead, StreamingLDAHead
+from frugalvae.heads.closed_form import NearestMeanHead, RidgeHead, StreamingLDAHead
 from frugalvae.heads.cosine import CosineHead
+from frugalvae.heads.ranpac import RanPACHead
 from frugalvae.memories.base import Memory
 from frugalvae.memories.gaussian import Covariance, GaussianMemory
 from frugalvae.memories.mixture import MixtureMemory

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from frugalvae.errors import InputError, KnownClassError
 
@@ -14,7 +16,44 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.heads.base import Head
+    from frugalvae.learner import FrugalClassifier
     from frugalvae.memories.base import Memory
+
+
+EXPECTED = (
+    "Give X of shape (n, d), n at least 1 and d the same in every call, and y with one label, "
+    "a name or a whole number, for each row of X"
+)
+
+
+def check_samples(
+    classifier: FrugalClassifier, X: ArrayLike, y: ArrayLike, first: bool
+) -> tuple[NDArray[np.float32], NDArray[Any]]:
+    """Features and labels that can be learned from; the ``first`` ones decide the width."""
+    try:
+        features, labels = validate_data(
+            classifier, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
+        )
+    except ValueError as error:
+        raise InputError(f"{error}. {EXPECTED}") from error
+    try:
+        labels = column_or_1d(labels, warn=True)
+        check_classification_targets(labels)
+    except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
+        raise InputError(f"{error}. {EXPECTED}") from error
+    return check_finite(features), labels
+
+
+def check_features(classifier: FrugalClassifier, X: ArrayLike) -> NDArray[np.float32]:
+    """Features as wide as those that were learned."""
+    try:
+        features = validate_data(
+            classifier, X, dtype=np.float32, reset=False, ensure_all_finite=False
+        )
+    except ValueError as error:
+        width = classifier.n_features_in_
+        raise InputError(f"{error}. Give X of shape (n, {width}), n at least 1") from error
+    return check_finite(features)
 
 
 def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -33,6 +72,19 @@ def check_new(
     new: NDArray[Any], known: NDArray[Any], task_of_class: NDArray[np.int64] | None
 ) -> None:
     """Refuse labels that are known already, or of another kind than those that are."""
+    check_kind(new, known)
+    for label in new.tolist():
+        if label in known:
+            assert task_of_class is not None
+            task = task_of_class[known == label][0] + 1
+            raise KnownClassError(
+                f"class {label!r} is already known (learned in task {task}); leave its rows out, "
+                "give them to update(), or call fit() to start over"
+            )
+
+
+def check_kind(new: NDArray[Any], known: NDArray[Any]) -> None:
+    """Refuse labels of another kind than those that are known."""
     if len(known) and _kind(new) != _kind(known):
         raise InputError(
             f"labels like {new.tolist()[0]!r} were given, but labels like "
@@ -43,14 +95,6 @@ def check_new(
             f"labels of type {new.dtype} and {known.dtype} have no whole-number type in "
             "common; use labels below 2**63"
         )
-    for label in new.tolist():
-        if label in known:
-            assert task_of_class is not None
-            task = task_of_class[known == label][0] + 1
-            raise KnownClassError(
-                f"class {label!r} is already known (learned in task {task}); "
-                "leave its rows out, or call fit() to start over"
-            )
 
 
 def _kind(labels: NDArray[Any]) -> str:
@@ -59,15 +103,19 @@ def _kind(labels: NDArray[Any]) -> str:
 
 
 def check_text(
-    text: Mapping[Any, ArrayLike] | None, new: NDArray[Any], dim: int
-) -> list[torch.Tensor]:
-    """The text feature of each new class, in their order; none if none was given."""
+    text: Mapping[Any, ArrayLike] | None,
+    new: NDArray[Any],
+    offset: int,
+    dim: int,
+    device: torch.device,
+) -> dict[int, torch.Tensor]:
+    """The text feature of each new class by its number; none if none was given."""
     if text is None:
-        return []
+        return {}
     if not isinstance(text, Mapping):
         raise InputError(f"text is a {type(text).__name__}; expected {{label: vector, ...}}")
-    vectors = []
-    for label in new.tolist():
+    vectors = {}
+    for number, label in enumerate(new.tolist(), start=offset):
         if label not in text:
             raise InputError(f"text has no entry for class {label!r}; give one for every class")
         vector = torch.as_tensor(np.asarray(text[label], np.float32))
@@ -78,7 +126,7 @@ def check_text(
             )
         if not vector.isfinite().all():
             raise InputError(f"text feature of class {label!r} holds NaN or infinite values")
-        vectors.append(vector)
+        vectors[number] = vector.to(device)
     return vectors
 
 

@@ -84,6 +84,11 @@ class MLP(nn.Module):
             rows = torch.empty(count, table.shape[1], device=table.device).normal_(generator=rng)
             table.data = torch.cat([table.data, rows])
 
+    def drop_class(self, row: int) -> None:
+        """Every table without that row."""
+        for table in self.tables:
+            table.data = torch.cat([table.data[:row], table.data[row + 1 :]])
+
     def stored(self) -> dict[str, list[Any]]:
         """What a file holds of it: weights and biases of each layer, and tables."""
         return {

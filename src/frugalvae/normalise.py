@@ -30,6 +30,10 @@ class Normaliser(Protocol):
         """Back to the scale of the class."""
         ...
 
+    def forget(self, label: int) -> list[str]:
+        """Drop the statistics of a class. A sentence for each trace of it that remains."""
+        ...
+
     def tensors(self) -> dict[str, Tensor]:
         """What is stored."""
         ...
@@ -66,6 +70,10 @@ class GlobalNormaliser:
     def restore(self, label: int, features: Tensor) -> Tensor:
         """Multiply by the standard deviation, add the mean."""
         return features * self.std_ + self.mean_
+
+    def forget(self, label: int) -> list[str]:
+        """The first task decides for good, whether the class was in it or not."""
+        return ["all classes are normalised by the first task's samples, which may include its own"]
 
     def tensors(self) -> dict[str, Tensor]:
         """Two vectors."""
@@ -105,6 +113,11 @@ class ClasswiseNormaliser:
     def restore(self, label: int, features: Tensor) -> Tensor:
         """Multiply by the standard deviation, add the mean."""
         return features * self.std_[label] + self.mean_[label]
+
+    def forget(self, label: int) -> list[str]:
+        """Nothing remains."""
+        del self.mean_[label], self.std_[label]
+        return []
 
     def tensors(self) -> dict[str, Tensor]:
         """Two vectors a class."""

@@ -18,7 +18,7 @@ HEADS = Registry(
         "ridge": ("frugalvae.heads.closed_form:RidgeHead", {}),
         "nearest-mean": ("frugalvae.heads.closed_form:NearestMeanHead", {}),
         "lda": ("frugalvae.heads.closed_form:StreamingLDAHead", {}),
-        "ranpac": ("frugalvae.heads.closed_form:RanPACHead", {}),
+        "ranpac": ("frugalvae.heads.ranpac:RanPACHead", {}),
     },
 )
 

@@ -39,6 +39,18 @@ class Head(Protocol):
         """Take in a task's classes."""
         ...
 
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        """Take in more samples of one class, which is known and had ``count`` before."""
+        ...
+
+    def forget(self, label: int) -> list[str]:
+        """Drop a class. A sentence for each trace of it that remains.
+
+        Logits of the other classes stay what they were. A head that was deferred may not
+        know the class yet.
+        """
+        ...
+
     def logits(self, features: Tensor) -> Tensor:
         """Scores (n, k) whose softmax are class probabilities, in the features' precision."""
         ...

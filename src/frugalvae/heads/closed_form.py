@@ -1,14 +1,13 @@
-"""Heads that need no gradient steps: nearest mean, ridge, streaming LDA, RanPAC."""
+"""Heads that need no gradient steps: nearest mean, ridge, streaming LDA."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from frugalvae.accounting import Component, component, triangle
-from frugalvae.errors import InputError, check_number
+from frugalvae.errors import check_number
+from frugalvae.moments import merge
 from frugalvae.symmetric import add_ridge, pack
 from frugalvae.tasks import Replay, Task
 
@@ -42,6 +41,16 @@ class NearestMeanHead:
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Keep the mean of each new class."""
         self.means_ |= {label: task.of(label).mean(dim=0) for label in task.classes}
+
+    def update(self, task: Task, count: int, replay: Replay | None) -> None:
+        """Move the mean to that of all samples."""
+        (label,) = task.classes
+        self.means_[label], _ = merge(self.means_[label], count, task.features)
+
+    def forget(self, label: int) -> list[str]:
+        """Nothing remains."""
+        del self.means_[label]
+        return []
 
     def logits(self, features: Tensor) -> Tensor:
         """Minus half the squared distance."""
@@ -99,6 +108,19 @@ class RidgeHead:
         weights = torch.linalg.solve(gram, centred.T @ (targets - prior))
         self.weights_ = weights.float().contiguous()
         self.bias_ = (prior - centre @ weights).float()
+
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        """Solve for all classes anew."""
+        self.learn(task, replay)
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the class's weights."""
+        if label not in self.classes_:
+            return []
+        keep = [column for column, known in enumerate(self.classes_) if known != label]
+        self.weights_, self.bias_ = self.weights_[:, keep].contiguous(), self.bias_[keep]
+        self.classes_ = [known for known in self.classes_ if known != label]
+        return ["the head's other weights were fitted on replay of it beside the others"]
 
     def logits(self, features: Tensor) -> Tensor:
         """The fitted targets, scaled."""
@@ -165,6 +187,22 @@ class StreamingLDAHead:
             self.count_ += len(x)
         self._rule = None
 
+    def update(self, task: Task, count: int, replay: Replay | None) -> None:
+        """Exactly what learning old and new samples together would have given."""
+        (label,) = task.classes
+        mean, rows = merge(self.means_[label].double(), count, task.features.double())
+        self.means_[label] = mean.float()
+        assert self.scatter_ is not None
+        self.scatter_ = self.scatter_ + rows.T @ rows
+        self.count_ += len(task.features)
+        self._rule = None
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the class's mean."""
+        del self.means_[label]
+        self._rule = None
+        return ["the head's shared covariance still contains its samples' scatter"]
+
     def logits(self, features: Tensor) -> Tensor:
         """Log densities up to what all classes share."""
         if self._rule is None:
@@ -196,144 +234,4 @@ class StreamingLDAHead:
         return [
             component("head: means", len(self.means_) * dim),
             component("head: scatter", dim**2, triangle(dim) + 1, width=8),
-        ]
-
-
-class RanPACHead:
-    """Ridge regression on many random ReLU features, from running sums; no replay.
-
-    Parameters
-    ----------
-    width
-        Number of random features.
-    penalties
-        Tried on a fifth of the newest task's samples; the best is used.
-
-    References
-    ----------
-    McDonnell et al., "RanPAC: Random Projections and Pre-trained Models for
-    Continual Learning", 2023.
-    """
-
-    exact = ("gram_", "targets_")  # sums: never rounded to float16 in a file
-
-    def __init__(
-        self,
-        *,
-        width: int = 5000,
-        penalties: Sequence[float] = (1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7),
-        scale: float = 20.0,
-    ) -> None:
-        check_number("width", width, 1, whole=True)
-        check_number("scale", scale, 1e-12)
-        if isinstance(penalties, str) or not penalties:
-            raise InputError(f"penalties is {penalties!r}; expected numbers, such as (0.1, 1, 10)")
-        for penalty in penalties:
-            check_number("penalties", penalty, 1e-12)
-        self.width = width
-        self.penalties = penalties
-        self.scale = scale
-        self.classes_: list[int] = []
-        self._projection: Tensor | None = None  # derived, like the weights; never stored
-        self._weights: Tensor | None = None
-        self._pending: tuple[Tensor, Tensor] | None = None  # until a penalty is chosen on them
-
-    @property
-    def classes(self) -> list[int]:
-        """The classes known so far."""
-        return self.classes_
-
-    @property
-    def needs_every_task(self) -> bool:
-        """It keeps sums of real features."""
-        return True
-
-    def check(self, task: Task) -> None:
-        """Any task will do."""
-
-    def learn(self, task: Task, replay: Replay) -> None:
-        """Add the task to the sums, but for a fifth, on which a penalty can be chosen."""
-        if not self.classes_:
-            rng = replay.rng
-            self.seed_ = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
-            self.gram_ = torch.zeros(self.width, self.width, device=rng.device)
-            self.targets_ = torch.zeros(self.width, 0, device=rng.device)
-        self._add_pending()
-        new = task.classes
-        self.classes_ = self.classes_ + new
-        grown = self.targets_.new_zeros(self.width, len(new))
-        self.targets_ = torch.cat([self.targets_, grown], dim=1)
-        column = {label: position for position, label in enumerate(self.classes_)}
-        positions = torch.tensor([column[int(label)] for label in task.labels])
-        hidden = self._hidden(task.features)
-        one_hot = torch.nn.functional.one_hot(positions, len(self.classes_)).to(hidden)
-
-        order = torch.randperm(len(hidden), generator=replay.rng, device=replay.rng.device)
-        held_out, fitted = order[: len(order) // 5], order[len(order) // 5 :]
-        self._add(hidden[fitted], one_hot[fitted])
-        self._pending = hidden[held_out], one_hot[held_out]
-
-    def _add(self, hidden: Tensor, one_hot: Tensor) -> None:
-        self.gram_ += hidden.T @ hidden
-        self.targets_ += hidden.T @ one_hot
-
-    def _add_pending(self) -> None:
-        """Samples on which no penalty needs to be chosen any more."""
-        if self._pending is not None:
-            self._add(*self._pending)
-            self._pending = None
-
-    def _settle(self) -> Tensor:
-        """Choose a penalty and solve, when that is first needed: it takes far the longest."""
-        if self._pending is not None:
-            self.penalty_ = self._best_penalty(*self._pending)
-            self._add_pending()
-            self._weights = None
-        while self._weights is None:
-            check_number("penalty", self.penalty_, 1e-12, 1e38)  # or no penalty would ever do
-            self._weights = self._solve(self.penalty_)
-            self.penalty_ *= 10 if self._weights is None else 1
-        return self._weights
-
-    def _best_penalty(self, hidden: Tensor, one_hot: Tensor) -> float:
-        """The penalty with the smallest error on samples that are not in the sums."""
-        if not len(hidden):
-            return self.penalties[len(self.penalties) // 2]
-        errors = {}
-        for penalty in self.penalties:
-            weights = self._solve(penalty)
-            if weights is not None:
-                errors[penalty] = float((hidden @ weights - one_hot).square().mean())
-        return min(errors, key=errors.__getitem__, default=max(self.penalties))
-
-    def _solve(self, penalty: float) -> Tensor | None:
-        """Weights for a penalty; none if it drowns in the Gram matrix's rounding."""
-        identity = torch.eye(self.width, device=self.gram_.device)
-        factor, failed = torch.linalg.cholesky_ex(self.gram_ + penalty * identity)
-        return None if failed else torch.cholesky_solve(self.targets_, factor)
-
-    def _hidden(self, features: Tensor) -> Tensor:
-        if self._projection is None:  # drawn on the CPU: the same wherever it is used
-            rng = torch.Generator().manual_seed(self.seed_)
-            drawn = torch.empty(features.shape[1], self.width).normal_(generator=rng)
-            self._projection = drawn.to(features.device)
-        return (features @ self._projection.to(features)).relu()
-
-    def logits(self, features: Tensor) -> Tensor:
-        """The fitted targets, scaled."""
-        weights = self._settle()
-        return self.scale * (self._hidden(features) @ weights.to(features))
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The two sums; the projection comes back from its seed, the weights from the sums."""
-        self._settle()
-        again = torch.tensor([self.seed_, self.penalty_], dtype=torch.float64)
-        return {"gram": pack(self.gram_), "targets": self.targets_, "seed and penalty": again}
-
-    def components(self) -> list[Component]:
-        """A symmetric matrix of which half is kept, and one column a class."""
-        return [
-            component("head: gram", self.width**2, triangle(self.width)),
-            component("head: targets", self.targets_.numel()),
-            component("head: seed and penalty", 0, 2, width=8),
         ]

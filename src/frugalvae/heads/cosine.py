@@ -119,6 +119,22 @@ class CosineHead:
         assert drawn is not None
         return unit(drawn[0].view(len(self.classes_), self.samples, -1).mean(dim=1))
 
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        """Fit all class vectors anew on replay of every class."""
+        self.learn(Task.empty(task.features.shape[1]), replay)
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the class's vector and text feature."""
+        self.text_.pop(label, None)
+        if label not in self.classes_:
+            return []
+        keep = [row for row, known in enumerate(self.classes_) if known != label]
+        self.vectors_ = self.vectors_[keep]
+        self.classes_ = [known for known in self.classes_ if known != label]
+        if not self.epochs and self.start == "text":
+            return []
+        return ["the head's other vectors were fitted on replay of it beside the others"]
+
     def logits(self, features: Tensor) -> Tensor:
         """Cosine similarities divided by the temperature."""
         return cosine_logits(features, self.vectors_.to(features), self.temperature_.to(features))

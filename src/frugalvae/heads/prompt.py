@@ -147,7 +147,9 @@ class PromptHead:
         """Give new classes a token each, and train on replay of every class."""
         tower = self.tower.to(replay.rng.device)
         old = len(self.classes_)
-        if not old:
+        if old:
+            self._keep([label for label in replay.classes if label in self.classes_])
+        else:
             self.network_ = context_network(tower, replay.rng)
             self.tokens_ = torch.empty(0, tower.width, device=replay.rng.device)
             self.vectors_ = torch.empty(0, tower.dim, device=replay.rng.device)
@@ -170,6 +172,23 @@ class PromptHead:
         with torch.no_grad():
             made = unit(prompts.all_features())
         self.vectors_ = torch.cat([self.vectors_[:fixed], made])
+
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        """Train on replay of every class; nothing, if ``only_new`` prompts are ever trained."""
+        if not self.only_new:
+            self.learn(Task.empty(task.features.shape[1]), replay)
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the class's token, vector and name."""
+        self._keep([known for known in self.classes_ if known != label])
+        del self.names_[label]
+        return ["the network that all prompts share was trained on replay of it"]
+
+    def _keep(self, classes: list[int]) -> None:
+        """Tokens and vectors of these classes, in this order."""
+        rows = [self.classes_.index(label) for label in classes]
+        self.tokens_, self.vectors_ = self.tokens_[rows], self.vectors_[rows]
+        self.classes_ = classes
 
     def _fit(self, prompts: Prompts, fixed: Tensor, replay: Replay) -> None:
         """Cross-entropy of replay, by steps on the prompts."""

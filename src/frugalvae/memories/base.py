@@ -32,6 +32,14 @@ class Memory(Protocol):
         """Features of one class, shape (count, d), float32."""
         ...
 
+    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+        """Take in more samples of one class, which is known and had ``count`` before."""
+        ...
+
+    def forget(self, label: int) -> list[str]:
+        """Drop what is kept of a class. A sentence for each trace of it that remains."""
+        ...
+
     def tensors(self) -> dict[str, Tensor]:
         """Every number that has to be kept to replay and to learn on."""
         ...

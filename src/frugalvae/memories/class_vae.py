@@ -10,6 +10,7 @@ from torch import Tensor
 from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.errors import check_choice, check_number
+from frugalvae.memories.again import relearn
 from frugalvae.networks import MLP
 from frugalvae.normalise import make_normaliser, stack
 from frugalvae.progress import track
@@ -97,6 +98,15 @@ class ClassVAEMemory:
         z = torch.empty(count, self.latent, device=rng.device).normal_(generator=rng)
         decoded: Tensor = self.decoders_[label](z)
         return decoded
+
+    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+        """Train the class's VAE anew, on replay and new samples."""
+        relearn(self, task, count, rng)
+
+    def forget(self, label: int) -> list[str]:
+        """Nothing remains, but in a normalisation that all classes share."""
+        del self.decoders_[label], self.noise_[label]
+        return self.normaliser_.forget(label)
 
     def tensors(self) -> dict[str, Tensor]:
         """All decoders, and what is kept of each class."""

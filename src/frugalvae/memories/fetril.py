@@ -8,6 +8,7 @@ from torch import Tensor
 from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.equations import unit
+from frugalvae.moments import merge
 from frugalvae.normalise import stack
 from frugalvae.tasks import Task
 
@@ -76,6 +77,24 @@ class FeTrILMemory:
             nearest = nearest_by_cosine(stack(old), stack(new)).tolist()
             sources |= {label: list(new)[row] for label, row in zip(old, nearest, strict=True)}
         return sources
+
+    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+        """Move the mean; keep the features too if the class is one of the last task's."""
+        (label,) = task.classes
+        self.means_[label], _ = merge(self.means_[label], count, task.features)
+        if label in self.features_:
+            self.features_[label] = torch.cat([self.features_[label], task.features])
+        self._sources = {}
+
+    def forget(self, label: int) -> list[str]:
+        """Nothing remains. Without features of the last task, classes are no more than means."""
+        del self.means_[label]
+        self.features_.pop(label, None)
+        if not self.features_ and self.means_:
+            last = list(self.means_)[-1]
+            self.features_ = {last: self.means_[last][None]}
+        self._sources = {}
+        return []
 
     def tensors(self) -> dict[str, Tensor]:
         """Means of all classes, and features of the last task's."""

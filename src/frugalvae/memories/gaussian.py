@@ -10,6 +10,7 @@ from torch import Tensor
 from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.errors import check_choice
+from frugalvae.moments import merge
 from frugalvae.normalise import stack
 from frugalvae.symmetric import pack, square_root, unpack
 from frugalvae.tasks import Task
@@ -65,10 +66,34 @@ class GaussianMemory:
                 self._pool(centred.double())
 
     def _pool(self, centred: Tensor) -> None:
-        outer = centred.T @ centred
-        self.pooled_ = outer if self.pooled_ is None else self.pooled_ + outer
-        self.count_ += len(centred)
+        self._add_scatter(centred.T @ centred, len(centred))
+
+    def _add_scatter(self, scatter: Tensor, count: int) -> None:
+        self.pooled_ = scatter if self.pooled_ is None else self.pooled_ + scatter
+        self.count_ += count
         self._factors.clear()
+
+    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+        """Exactly what learning old and new samples together would have given."""
+        (label,) = task.classes
+        self.means_[label], rows = merge(self.means_[label], count, task.features)
+        total = count + len(task.features)
+        if self.covariance == "shared":
+            self._add_scatter(rows.double().T @ rows.double(), len(task.features))
+            return
+        full = self.covariance == "full"
+        added = pack(rows.T @ rows) if full else rows.square().sum(dim=0)
+        self.covariances_[label] = (count * self.covariances_[label] + added) / total
+        self._factors.pop(label, None)
+
+    def forget(self, label: int) -> list[str]:
+        """Nothing remains, but in a covariance that all classes share."""
+        del self.means_[label]
+        self.covariances_.pop(label, None)
+        self._factors.pop(label, None)
+        if self.covariance == "shared":
+            return ["the covariance that all classes share still contains its samples' scatter"]
+        return []
 
     def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
         """Draw from the class's Gaussian."""

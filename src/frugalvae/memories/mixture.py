@@ -12,6 +12,7 @@ from torch import Tensor
 from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.errors import check_number
+from frugalvae.memories.again import relearn
 from frugalvae.progress import track
 from frugalvae.tasks import Task
 
@@ -84,6 +85,15 @@ class MixtureMemory:
         chosen = torch.multinomial(mixture.weights, count, replacement=True, generator=rng)
         means, deviations = mixture.means[chosen], mixture.variances[chosen].sqrt()
         return means + deviations * torch.empty_like(means).normal_(generator=rng)
+
+    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+        """Fit the class's mixture anew, on replay and new samples."""
+        relearn(self, task, count, rng)
+
+    def forget(self, label: int) -> list[str]:
+        """Nothing remains."""
+        del self.mixtures_[label]
+        return []
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights, means and variances of all parts."""

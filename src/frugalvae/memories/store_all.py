@@ -44,6 +44,16 @@ class StoreAllMemory:
         drawn = torch.randint(len(features), (count,), generator=rng, device=rng.device)
         return features[drawn]
 
+    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+        """Keep the new features too."""
+        (label,) = task.classes
+        self.features_[label] = torch.cat([self.features_[label], task.features])
+
+    def forget(self, label: int) -> list[str]:
+        """Nothing remains."""
+        del self.features_[label]
+        return []
+
     def tensors(self) -> dict[str, Tensor]:
         """All features."""
         return {f"features.{label}": kept for label, kept in self.features_.items()}
@@ -80,6 +90,14 @@ class NoMemory:
             "memory 'none' keeps nothing that could be sampled; choose a memory that does, "
             "such as memory='vae-fo', or a head that needs no replay, such as head='lda'"
         )
+
+    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+        """Let everything go."""
+
+    def forget(self, label: int) -> list[str]:
+        """Nothing was there."""
+        self.classes_ = [known for known in self.classes_ if known != label]
+        return []
 
     def tensors(self) -> dict[str, Tensor]:
         """Nothing."""

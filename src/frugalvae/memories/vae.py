@@ -15,6 +15,7 @@ from torch import Tensor
 from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.equations import reparametrise
+from frugalvae.memories.again import relearn
 from frugalvae.memories.decoder import Decoder, fresh_decoder
 from frugalvae.memories.history import LayerState, PriorState, layer_states, prior_state
 from frugalvae.memories.settings import VAESettings
@@ -87,6 +88,7 @@ class VAEMemory:
             self.noise_[label] = missing_spread(real, decoded, self.settings.noise)
         decoder.remember(*self._latents_to_protect(task, data, rng))
         decoder.tasks += 1
+        self._drop_unused_decoders()
         self._record(decoder)
 
     def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
@@ -102,6 +104,34 @@ class VAEMemory:
         network = self.decoders_[self.route_[label]].network
         decoded: Tensor = network(z, self._rows([label] * count))
         return decoded
+
+    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+        """Learn the class anew as a task of its own, on replay and new samples.
+
+        It takes up room in the null space as a new class does, and leaves other classes
+        alone as far as the null space does.
+        """
+        relearn(self, task, count, rng)
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the class's Gaussian, statistics and embeddings; networks stay as they are."""
+        row = list(self.means_).index(label)
+        assert self.encoder_ is not None
+        self.encoder_.drop_class(row)
+        self.decoders_[-1].network.drop_class(row)  # one set of tables serves all
+        del self.means_[label], self.noise_[label], self.route_[label]
+        self._drop_unused_decoders()
+        remains = ["the weights of encoder and decoder were trained on it and are unchanged"]
+        if self.settings.decoder == "null-space":
+            remains.append("the decoder's null space still keeps clear of what it fed the layers")
+        return remains + self.normaliser_.forget(label)
+
+    def _drop_unused_decoders(self) -> None:
+        """Without those whose classes are all gone; the next one starts from the last."""
+        last = len(self.decoders_) - 1
+        used = sorted({*self.route_.values(), last})
+        self.decoders_ = [self.decoders_[number] for number in used]
+        self.route_ = {label: used.index(number) for label, number in self.route_.items()}
 
     def _normalised(self, task: Task) -> Tensor:
         x = torch.empty_like(task.features)
@@ -243,7 +273,7 @@ class VAEMemory:
         return accounting.vae(
             self.encoder_.linears[0].in_features - self.settings.embedding,
             len(self.means_),
-            len(self.priors_),
+            len(self.decoders_),  # of which a dynamic one has as many as tasks that are in use
             hidden=self.settings.hidden,
             latent=self.settings.latent,
             own_prior=not isinstance(self.prior, SinglePrior),

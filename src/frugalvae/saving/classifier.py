@@ -10,6 +10,7 @@ import torch
 
 from frugalvae import __version__
 from frugalvae.checks import check_learned
+from frugalvae.confidence import Confidence
 from frugalvae.errors import MemoryFileError, check_choice, check_number
 from frugalvae.files import check_place, write_bytes
 from frugalvae.heads import HEADS
@@ -71,17 +72,22 @@ def describe(classifier: FrugalClassifier, writer: Writer) -> dict[str, Any]:
     return {
         "library": __version__,
         "classes": labels_to_json(classifier.classes_),
+        "numbers": classifier.numbers_.tolist(),
         "task_of_class": classifier.task_of_class_.tolist(),
+        "n_samples_of_class": classifier.n_samples_of_class_.tolist(),
         "n_tasks": classifier.n_tasks_,
+        "n_taught": classifier.n_taught_,
         "n_features": classifier.n_features_in_,
         "feature_names": None if names is None else names.tolist(),
         "head_due": classifier.head_due_,
         "parameters": {
             name: writer.write(getattr(classifier, name), f"parameters.{name}")
             for name in PARAMETERS
-        },
+        }
+        | {"calibrate": bool(classifier.calibrate)},
         "memory": writer.write(classifier.memory_, "memory"),
         "head": writer.write(classifier.head_, "head"),
+        "confidence": classifier.confidence_.to_json(),
         "encoder": getattr(classifier, "encoder_", None),
         "history": getattr(classifier, "history_", []),
     }
@@ -91,13 +97,21 @@ def revive(classifier: FrugalClassifier, document: dict[str, Any], reader: Reade
     """Give a new classifier what the document says."""
     for name in PARAMETERS:
         setattr(classifier, name, reader.read(document["parameters"][name], f"parameters.{name}"))
+    classifier.calibrate = document["parameters"].get("calibrate", False)
     classifier.memory_ = reader.read(document["memory"], "memory")
     classifier.head_ = reader.read(document["head"], "head")
     classifier.classes_ = labels_from_json(document["classes"])
     classifier.task_of_class_ = np.array(document["task_of_class"], dtype=int)
+    classes = len(classifier.classes_)
+    classifier.numbers_ = np.array(document.get("numbers", range(classes)), dtype=int)
+    classifier.n_samples_of_class_ = np.array(
+        document.get("n_samples_of_class", [0] * classes), dtype=int
+    )
     classifier.n_tasks_ = document["n_tasks"]
+    classifier.n_taught_ = document.get("n_taught", classes)
     classifier.n_features_in_ = document["n_features"]
     classifier.head_due_ = document["head_due"]
+    classifier.confidence_ = Confidence(**document.get("confidence", {}))
     classifier.device_ = str(classifier._device())
     for attribute, value in _optional(document).items():
         setattr(classifier, attribute, value)
@@ -123,25 +137,33 @@ def check_answers(classifier: FrugalClassifier, reader: Reader) -> None:
     _check_numbers(classifier)
     _check_part("memory", classifier.memory, classifier.memory_, MEMORIES)
     _check_part("head", classifier.head, classifier.head_, HEADS)
-    classes = len(classifier.classes_)
-    _check_taught(classifier.memory_, classes)
+    numbers, classes = classifier.numbers_.tolist(), len(classifier.classes_)
+    _check_taught(classifier.memory_, numbers)
     _check_samples(classifier)
+    if classifier.head_due_ and classifier.head_.needs_every_task:
+        raise MemoryFileError("its head is said to be due, and is one that never is")
     if not classifier.head_due_:
-        _check_taught(classifier.head_, classes)
+        _check_taught(classifier.head_, numbers)
         zero = torch.zeros(1, classifier.n_features_in_, device=classifier._device())
         _check_finite(classifier.head_.logits(zero.double()).cpu().numpy(), classes)
 
 
 def _check_numbers(classifier: FrugalClassifier) -> None:
-    tasks, classes = classifier.task_of_class_.tolist(), len(classifier.classes_)
     check_number("random_state", classifier.random_state, 0, whole=True)
     check_number("n_features", classifier.n_features_in_, 1, whole=True)
     check_number("n_tasks", classifier.n_tasks_, 1, whole=True)
+    check_number("n_taught", classifier.n_taught_, classifier.n_tasks_, whole=True)
     check_choice("head_due", classifier.head_due_, (True, False))
-    each_once = list(dict.fromkeys(tasks))
-    in_order = tasks == sorted(tasks) and each_once == list(range(len(each_once)))
-    if not in_order or classifier.n_tasks_ != len(each_once) or len(tasks) != classes:
+    check_choice("calibrate", classifier.calibrate, (True, False))
+    tasks, numbers = classifier.task_of_class_.tolist(), classifier.numbers_.tolist()
+    counts, classes = classifier.n_samples_of_class_.tolist(), len(classifier.classes_)
+    in_order = tasks == sorted(tasks) and numbers == sorted(set(numbers))
+    within = 0 <= tasks[0] <= tasks[-1] < classifier.n_tasks_
+    within = within and 0 <= numbers[0] <= numbers[-1] < classifier.n_taught_
+    if not in_order or not within or not len(tasks) == len(numbers) == len(counts) == classes:
         raise MemoryFileError("its classes and the tasks that taught them do not belong together")
+    if min(counts) < 0:
+        raise MemoryFileError("a class of it has fewer samples than none")
 
 
 def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
@@ -152,13 +174,13 @@ def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> No
         raise MemoryFileError(f"its {role} is none that this version knows")
 
 
-def _check_taught(part: Memory | Head, classes: int) -> None:
+def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
     """Sizes first: then nothing that is made from the settings can be out of proportion."""
     stored = sum(component.bytes for component in part.components())
     if stored != sum(tensor.nbytes for tensor in part.tensors().values()):
         raise MemoryFileError(f"its {type(part).__name__} is not of the size that it should be")
-    if part.classes != list(range(classes)):
-        raise MemoryFileError(f"its {type(part).__name__} does not know {classes} classes")
+    if sorted(part.classes) != numbers:
+        raise MemoryFileError(f"its {type(part).__name__} does not know its {len(numbers)} classes")
     check_learned(part)
 
 

@@ -1,0 +1,279 @@
+"""Forgetting, updating and renaming: what is refused, what is exact, and what it costs."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae.data.digits import load_digits
+from frugalvae.data.features import Features
+from frugalvae.errors import InputError, KnownClassError, UnknownClassError
+from frugalvae.moments import merge
+from tests.conftest import accuracy, blobs, real_features, small_head
+from tests.test_learner import named, small, state
+
+NETWORK = {"hidden": 64, "latent": 32, "max_steps": 200}
+
+
+@pytest.fixture(scope="module")
+def once() -> FrugalClassifier:
+    return small().partial_fit(*named([0, 1])).partial_fit(*named([2]))
+
+
+@pytest.fixture
+def taught(once: FrugalClassifier) -> FrugalClassifier:
+    return copy.deepcopy(once)
+
+
+# --------------------------------------------------------------------------- refusals
+
+
+def test_what_cannot_be_forgotten_updated_or_renamed_changes_nothing(
+    taught: FrugalClassifier,
+) -> None:
+    before = state(taught)
+    x = np.zeros((2, 8))
+    refusals: list[tuple[Any, type[Exception], str]] = [
+        (lambda: taught.forget("class 11"), UnknownClassError, "never taught. Did you mean 'class"),
+        (lambda: taught.forget(["class 1"]), UnknownClassError, "never taught"),
+        (lambda: taught.forget("class 1", scrub="yes"), InputError, "scrub is 'yes'"),
+        (lambda: taught.update("class 9", x), UnknownClassError, r"partial_fit\(\)"),
+        (lambda: taught.update("class 1", x[:, :7]), InputError, r"7 features.*shape \(n, 8\)"),
+        (lambda: taught.update("class 1", x[:0]), InputError, "0 sample"),
+        (lambda: taught.update("class 1", x + np.nan), InputError, "NaN or infinity"),
+        (lambda: taught.rename("class 9", "a"), UnknownClassError, "Did you mean"),
+        (lambda: taught.rename("class 1", "class 2"), KnownClassError, "forget that class first"),
+        (lambda: taught.rename("class 1", 7), InputError, "labels like 7 were given"),
+        (lambda: taught.rename("class 1", ["a"]), InputError, "expected one label"),
+    ]
+    for refused, error, message in refusals:
+        with pytest.raises(error, match=message):
+            refused()
+        assert state(taught) == before
+
+
+def test_the_only_class_is_not_forgotten() -> None:
+    classifier = FrugalClassifier("gaussian-diagonal").partial_fit(*named([0]))
+    with pytest.raises(InputError, match="'class 0' is the only one that is known"):
+        classifier.forget("class 0")
+    assert classifier.classes_.tolist() == ["class 0"]
+
+
+@pytest.mark.parametrize("verb", ["forget", "update"])
+def test_a_failure_in_the_middle_changes_nothing(
+    taught: FrugalClassifier, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    before = state(taught)
+    monkeypatch.setattr(type(taught.head_), verb, fail)  # the memory has changed by then
+    with pytest.raises(KeyboardInterrupt):
+        getattr(taught, verb)("class 1", *([np.zeros((2, 8))] if verb == "update" else []))
+    assert state(taught) == before
+
+
+def test_a_known_class_is_pointed_to_update(taught: FrugalClassifier) -> None:
+    with pytest.raises(KnownClassError, match=r"give them to update\(\)"):
+        taught.partial_fit(*named([1]))
+
+
+# --------------------------------------------------------------------------- exactness
+
+
+def test_merged_moments_are_those_of_all_samples() -> None:
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(11, 4, generator=rng, dtype=torch.float64)
+    old, new = x[:4], x[4:]
+    mean, rows = merge(old.mean(dim=0), 4, new)
+    centred = [part - part.mean(dim=0) for part in (old, x)]
+    torch.testing.assert_close(mean, x.mean(dim=0))
+    torch.testing.assert_close(centred[0].T @ centred[0] + rows.T @ rows, centred[1].T @ centred[1])
+
+
+@pytest.mark.parametrize(
+    ("memory", "head"),
+    [
+        ("gaussian-diagonal", "nearest-mean"),
+        ("gaussian-full", "nearest-mean"),
+        ("gaussian-shared", "nearest-mean"),
+        ("none", "lda"),
+    ],
+)
+def test_sums_are_updated_as_if_all_samples_had_come_at_once(memory: str, head: str) -> None:
+    x, y = named([0, 1, 2])
+    late = (y == "class 1") & (np.arange(len(y)) % 3 > 0)
+    at_once = FrugalClassifier(memory, head).fit(x, y)
+    updated = FrugalClassifier(memory, head).fit(x[~late], y[~late]).update("class 1", x[late])
+    for part in ("memory_", "head_"):
+        one, other = (getattr(made, part).tensors() for made in (at_once, updated))
+        for name, kept in one.items():
+            torch.testing.assert_close(other[name], kept, rtol=1e-4, atol=1e-5)
+
+
+def test_a_deferred_head_stays_due() -> None:
+    classifier = FrugalClassifier("gaussian-diagonal", "ridge").partial_fit(*named([0, 1]))
+    classifier.partial_fit(*named([2]), defer_head=True)
+    for change in (
+        lambda: classifier.update("class 2", named([2], seed=5)[0]),
+        lambda: classifier.forget("class 2"),
+        lambda: classifier.forget("class 1", scrub=True),
+    ):
+        change()
+        with pytest.raises(InputError, match="call fit_head"):
+            classifier.predict(np.zeros((1, 8)))
+    assert classifier.fit_head().predict(named([0])[0]).tolist() == ["class 0"] * 20
+
+
+# --------------------------------------------------------------------------- names and history
+
+
+def test_a_renamed_class_answers_by_its_new_name(taught: FrugalClassifier, tmp_path: Path) -> None:
+    taught.rename("class 0", "a much longer name")
+    x, y = named([0, 1, 2], seed=9)
+    y = np.where(y == "class 0", "a much longer name", y)
+    assert accuracy(y, taught.predict(x)) == 1.0
+    taught.save(tmp_path / "it.frugal")
+    assert FrugalClassifier.load(tmp_path / "it.frugal").classes_[0] == "a much longer name"
+    taught.partial_fit(*named([0]))
+    assert taught.classes_.tolist() == ["a much longer name", "class 1", "class 2", "class 0"]
+
+
+def test_numbers_stay_numbers() -> None:
+    x = blobs([0]).features.numpy()[:2]
+    classifier = FrugalClassifier("gaussian-diagonal").fit(x, np.array([1, 2], dtype=np.int8))
+    classifier.rename(np.int8(1), 3000)
+    assert classifier.classes_.tolist() == [3000, 2]
+    assert classifier.history()[-1]["from"] == 1
+    json.dumps(classifier.history())
+
+
+def test_prompts_speak_of_the_new_name_only_if_they_spoke_of_the_label() -> None:
+    classifier = FrugalClassifier("gaussian-diagonal", small_head("prompt"))
+    x, y = named([0, 1])
+    classifier.partial_fit(x, y, names={"class 1": "a robin"})
+    token, vectors = classifier.head_.tokens_.clone(), classifier.head_.vectors_.clone()
+    classifier.rename("class 0", "wren").rename("class 1", "robin")
+    assert classifier.head_.names_ == {0: "wren", 1: "a robin"}
+    assert torch.equal(classifier.head_.tokens_, token)
+    assert torch.equal(classifier.head_.vectors_, vectors)
+
+
+def test_the_history_tells_every_change_in_plain_values(taught: FrugalClassifier) -> None:
+    taught.update("class 1", named([1])[0][:7])
+    taught.rename("class 1", "one")
+    taught.forget("one")
+    told = taught.history()
+    assert [event["action"] for event in told] == ["learn", "learn", "update", "rename", "forget"]
+    assert [event["classes"] for event in told] == [
+        {"class 0": 20, "class 1": 20},
+        {"class 2": 20},
+        {"class 1": 7},
+        {"one": 27},
+        {"one": 27},
+    ]
+    assert told[1]["task"] == 1
+    assert (told[3]["from"], told[3]["to"]) == ("class 1", "one")
+    assert told[4]["remains"]
+    assert not told[4]["scrub"]
+    for event in told:
+        age = datetime.now(UTC) - datetime.fromisoformat(event["when"])
+        assert age.total_seconds() < 600
+    assert json.loads(json.dumps(told)) == taught.history_
+    told[0]["source"] = "elsewhere"
+    assert "source" not in taught.history_[0]
+
+
+def test_the_history_is_kept_in_the_file_with_what_others_add(
+    taught: FrugalClassifier, tmp_path: Path
+) -> None:
+    taught.history_[-1]["source"] = "photos"
+    taught.save(tmp_path / "it.frugal")
+    loaded = FrugalClassifier.load(tmp_path / "it.frugal")
+    assert loaded.history() == taught.history()
+    assert loaded.forget("class 0")
+    assert len(loaded.history()) == 3
+
+
+# --------------------------------------------------------------------------- real data
+
+
+def accuracies(classifier: FrugalClassifier, data: Features) -> dict[Any, float]:
+    predicted = classifier.predict(data.x_test)
+    return {
+        label: accuracy(data.y_test[rows], predicted[rows])
+        for label in classifier.classes_.tolist()
+        if (rows := data.y_test == label).any()
+    }
+
+
+def part(data: Features, classes: int) -> Features:
+    kept = data.classes[:classes]
+    train, test = np.isin(data.y_train, kept), np.isin(data.y_test, kept)
+    return Features(
+        data.name, data.x_train[train], data.y_train[train], data.x_test[test], data.y_test[test]
+    )
+
+
+def check_update(classifier: FrugalClassifier, data: Features, tolerance: float) -> None:
+    """A third of a class first, the rest later."""
+    label = data.classes[1]
+    own = np.flatnonzero(data.y_train == label)
+    late = np.isin(np.arange(len(data.y_train)), own[len(own) // 3 :])
+    for classes in np.array_split(data.classes, 2):
+        rows = np.isin(data.y_train, classes) & ~late
+        classifier.partial_fit(data.x_train[rows], data.y_train[rows])
+    before = accuracies(classifier, data)
+    after = accuracies(classifier.update(label, data.x_train[late]), data)
+    others = [after[other] - before[other] for other in before if other != label]
+    assert after[label] >= before[label]
+    assert np.mean(others) > -tolerance
+
+
+@pytest.mark.parametrize(
+    ("memory", "head"),
+    [
+        ("gaussian-shared", "cosine"),
+        ("mixture", "ridge"),
+        (make_memory("vae-fo", **NETWORK), "cosine"),
+        ("none", "lda"),
+        ("none", "nearest-mean"),
+    ],
+    ids=["gaussian", "mixture", "vae", "lda", "nearest-mean"],
+)
+def test_on_digits_an_update_helps_the_class_and_leaves_the_others(memory: Any, head: str) -> None:
+    check_update(FrugalClassifier(memory, head), load_digits(), tolerance=0.03)
+
+
+@pytest.mark.parametrize("memory", ["gaussian-shared", make_memory("vae-fo", max_steps=60)])
+def test_on_clip_features_an_update_helps_the_class(memory: Any) -> None:
+    check_update(
+        FrugalClassifier(memory), part(real_features("ucf101-clip_vit_b32"), 20), tolerance=0.03
+    )
+
+
+@pytest.mark.parametrize(
+    "memory", ["gaussian-shared", make_memory("vae-fo", **NETWORK)], ids=["gaussian", "vae"]
+)
+def test_on_digits_forgetting_hurts_no_other_class_and_scrubbing_little(memory: Any) -> None:
+    data = load_digits()
+    classifier = FrugalClassifier(memory, make_head("cosine", epochs=10))
+    for classes in np.array_split(data.classes, 5):
+        rows = np.isin(data.y_train, classes)
+        classifier.partial_fit(data.x_train[rows], data.y_train[rows])
+    before = accuracies(classifier, data)
+    del before[3]
+    scrubbed = copy.deepcopy(classifier)
+    classifier.forget(3)
+    scrubbed.forget(3, scrub=True)
+    kept, again = accuracies(classifier, data), accuracies(scrubbed, data)
+    assert all(kept[label] >= before[label] for label in before)
+    assert np.mean([again[label] - before[label] for label in before]) > -0.05
