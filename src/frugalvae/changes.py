@@ -112,6 +112,7 @@ def _scrubbed(
         fresh_memory.learn(task, rng)
         memory = fresh_memory
     if in_head:
+        fresh_head.meet(task)
         if not classifier.head_due_:
             fresh_head.learn(task, classifier._replay(memory, classifier.n_tasks_ - 1))
         head = fresh_head

@@ -192,7 +192,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_choice("calibrate", self.calibrate, (True, False))
         memory, head = self._parts(first)
-        head.check(task)
+        head.meet(task)
         tasks = 0 if first else self.n_tasks_
         confidence = Confidence() if first else self.confidence_
         if self.calibrate and not defer_head:

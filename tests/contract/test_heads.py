@@ -27,6 +27,7 @@ def teach(head: Head, *tasks: Task, seed: int = 0) -> Head:
     memory, rng = StoreAllMemory(), torch.Generator().manual_seed(seed)
     for task in tasks:
         memory.learn(task, rng)
+        head.meet(task)
         head.learn(task, Replay(memory, rng))
     return head
 
@@ -91,6 +92,7 @@ def test_a_head_that_may_skip_tasks_comes_out_the_same(head: Head) -> None:
     patient = copy.deepcopy(head)
     for task in tasks:
         memory.learn(task, torch.Generator().manual_seed(0))
+        head.meet(task)
         head.learn(task, Replay(memory, torch.Generator().manual_seed(1)))
     dim = tasks[0].features.shape[1]
     patient.learn(Task.empty(dim), Replay(memory, torch.Generator().manual_seed(1)))

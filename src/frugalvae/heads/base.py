@@ -31,8 +31,11 @@ class Head(Protocol):
         """
         ...
 
-    def check(self, task: Task) -> None:
-        """Refuse a task that it could not learn, before the memory is trained on it."""
+    def meet(self, task: Task) -> None:
+        """Note what it must know of new classes beside samples, or refuse them.
+
+        Called for every task, before the memory is trained on it.
+        """
         ...
 
     def learn(self, task: Task, replay: Replay) -> None:

@@ -35,8 +35,8 @@ class NearestMeanHead:
         """It keeps sums of real features."""
         return True
 
-    def check(self, task: Task) -> None:
-        """Any task will do."""
+    def meet(self, task: Task) -> None:
+        """Any task will do, and samples are all that it needs of one."""
 
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Keep the mean of each new class."""
@@ -93,8 +93,8 @@ class RidgeHead:
         """It is fitted anew on replay."""
         return False
 
-    def check(self, task: Task) -> None:
-        """Any task will do."""
+    def meet(self, task: Task) -> None:
+        """Any task will do, and samples are all that it needs of one."""
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Solve for all classes anew."""
@@ -172,8 +172,8 @@ class StreamingLDAHead:
         """It keeps sums of real features."""
         return True
 
-    def check(self, task: Task) -> None:
-        """Any task will do."""
+    def meet(self, task: Task) -> None:
+        """Any task will do, and samples are all that it needs of one."""
 
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Add the task's means and scatter."""

@@ -79,22 +79,23 @@ class CosineHead:
 
     @property
     def needs_every_task(self) -> bool:
-        """Only to be told the text features of its classes."""
-        return self.start == "text"
+        """It is fitted anew on replay."""
+        return False
 
-    def check(self, task: Task) -> None:
-        """Refuse classes without a text feature, if it starts from them."""
-        if self.start == "text" and not set(task.classes) <= set(task.text):
+    def meet(self, task: Task) -> None:
+        """Note the text features of new classes, if it starts from them."""
+        if self.start != "text":
+            return
+        if not set(task.classes) <= set(task.text):
             raise InputError(
                 "a head with start='text' needs the text feature of every new class; "
                 "pass text={label: vector, ...}, or use start='means'"
             )
+        self.text_ |= {label: task.text[label] for label in task.classes}
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Fit all class vectors anew on replay of every class."""
         self.classes_ = list(replay.classes)
-        if self.start == "text":
-            self.text_ |= {label: task.text[label] for label in task.classes}
         drawn = replay.draw(self.samples) if self.epochs or self.start == "means" else None
         vectors = self._first_vectors(drawn).requires_grad_()
         log_scale = vectors.new_tensor(1 / self.temperature).log().requires_grad_()

@@ -117,7 +117,7 @@ class PromptHead:
 
     @property
     def needs_every_task(self) -> bool:
-        """To be told the names of its classes."""
+        """It goes on from the prompts of the task before."""
         return True
 
     @property
@@ -127,8 +127,8 @@ class PromptHead:
             self._tower = load_text_tower(self.model, self.precision)
         return self._tower
 
-    def check(self, task: Task) -> None:
-        """Refuse classes without a name that fits, and features of another width."""
+    def meet(self, task: Task) -> None:
+        """Note the names of new classes; refuse what does not fit."""
         dim = task.features.shape[1]
         if dim != self.tower.dim:
             raise InputError(
@@ -142,6 +142,7 @@ class PromptHead:
                     "pass names={label: name, ...}, or use names as labels"
                 )
             self.tower.tokenise(f"{spoken(task.names[label])}.", LEARNED)
+        self.names_ |= {label: task.names[label] for label in task.classes}
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Give new classes a token each, and train on replay of every class."""
@@ -154,7 +155,6 @@ class PromptHead:
             self.tokens_ = torch.empty(0, tower.width, device=replay.rng.device)
             self.vectors_ = torch.empty(0, tower.dim, device=replay.rng.device)
             self.scale_ = tower.scale
-        self.names_ |= {label: task.names[label] for label in task.classes}
         self.classes_ = list(replay.classes)
         new = first_tokens(len(self.classes_) - old, tower.width, replay.rng)
         fixed = old if self.only_new else 0

@@ -62,8 +62,8 @@ class RanPACHead:
         """It keeps sums of real features."""
         return True
 
-    def check(self, task: Task) -> None:
-        """Any task will do."""
+    def meet(self, task: Task) -> None:
+        """Any task will do, and samples are all that it needs of one."""
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Add the task to the sums, but for a fifth, on which a penalty can be chosen."""
