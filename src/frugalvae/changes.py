@@ -50,6 +50,23 @@ def record(
     classifier.history_ = [*getattr(classifier, "history_", []), event]
 
 
+def count_in(
+    classifier: FrugalClassifier,
+    new: NDArray[Any],
+    counts: NDArray[np.int64],
+    task: int,
+    taught: int,
+) -> None:
+    """Note a task's classes, of so many samples each, after ``taught`` classes before them."""
+    numbers = np.arange(taught, taught + len(new))
+    of_class = new, numbers, np.full(len(new), task), counts
+    for name, added in zip(BY_CLASS, of_class, strict=True):
+        before = getattr(classifier, name, added[:0])
+        setattr(classifier, name, np.concatenate([before, added]))
+    classifier.n_tasks_, classifier.n_taught_ = task + 1, taught + len(new)
+    record(classifier, "learn", dict(zip(new.tolist(), counts.tolist(), strict=True)), task=task)
+
+
 def position_of(label: Any, classes: NDArray[Any], advice: str = "") -> int:
     """Where a label stands among the known ones.
 

@@ -8,7 +8,7 @@ on samples that had no part in what they are measured against.
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +87,26 @@ class Confidence:
         short = tuple(float(f"{value:.5g}") for value in merged)
         return Confidence(self.temperature, short, self.count + len(strangeness))
 
+    def rehearsed(self, memory: Memory, head: Head, task: Task, rng: torch.Generator) -> Confidence:
+        """With the temperature that fits when the parts learn a task without a fifth of it.
+
+        The parts learn, and are of no use afterwards: give copies.
+        """
+        seed = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
+        out = torch.as_tensor(held_out_rows(task.labels.cpu().numpy(), HELD_OUT, seed))
+        out = out.to(task.features.device)
+        if not out.any():
+            return self
+        rest = Task(task.features[~out], task.labels[~out], task.text, task.names)
+        with warnings.catch_warnings():  # what there is to warn of comes again in earnest
+            warnings.simplefilter("ignore")
+            memory.learn(rest, rng)
+            head.learn(rest, Replay(memory, rng))
+        column = {label: position for position, label in enumerate(head.classes)}
+        columns = torch.tensor([column[label] for label in task.labels[out].tolist()])
+        logits = head.logits(task.features[out].double()).cpu()
+        return replace(self, temperature=fit_temperature(logits, columns, self.temperature))
+
     def familiarity(self, strangeness: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of taught samples that looked as strange or stranger."""
         familiar = -np.array(self.quantiles)[::-1]  # ascending; where some are equal, all count
@@ -147,28 +167,6 @@ def _bounded(spread: Tensor) -> Tensor:
     """Spreads, none of which is much smaller than their mean, nor zero."""
     level = float(spread.mean())
     return spread.clamp(min=SMALLEST * level) if level > ROUNDING else torch.ones_like(spread)
-
-
-def rehearsed_temperature(
-    memory: Memory, head: Head, task: Task, rng: torch.Generator, before: float
-) -> float:
-    """The temperature that fits when the parts learn a task without a fifth of its samples.
-
-    The parts learn, and are of no use afterwards: give copies.
-    """
-    seed = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
-    out = torch.as_tensor(held_out_rows(task.labels.cpu().numpy(), HELD_OUT, seed))
-    out = out.to(task.features.device)
-    if not out.any():
-        return before
-    rest = Task(task.features[~out], task.labels[~out], task.text, task.names)
-    with warnings.catch_warnings():  # what there is to warn of comes again in earnest
-        warnings.simplefilter("ignore")
-        memory.learn(rest, rng)
-        head.learn(rest, Replay(memory, rng))
-    column = {label: position for position, label in enumerate(head.classes)}
-    columns = torch.tensor([column[label] for label in task.labels[out].tolist()])
-    return fit_temperature(head.logits(task.features[out].double()).cpu(), columns, before)
 
 
 def fit_temperature(logits: Tensor, columns: Tensor, before: float = 1.0) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from frugalvae.checks import (
     check_samples,
     check_text,
 )
-from frugalvae.confidence import Confidence, Reference, rehearsed_temperature
+from frugalvae.confidence import Confidence, Reference
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads import make_head
 from frugalvae.memories import make_memory
@@ -196,10 +195,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tasks = 0 if first else self.n_tasks_
         confidence = Confidence() if first else self.confidence_
         if self.calibrate and not defer_head:
-            rng = self._generator("calibration", tasks)
-            spare = copy.deepcopy((memory, head))
-            fitted = rehearsed_temperature(*spare, task, rng, confidence.temperature)
-            confidence = replace(confidence, temperature=fitted)
+            spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", tasks)
+            confidence = confidence.rehearsed(*spare, task, rng)
         memory.learn(task, self._generator("learn", tasks))  # Algorithm 1: Gaussians, training
         due = defer_head and not head.needs_every_task
         if not due:
@@ -210,16 +207,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = features.shape[1]
             self.device_ = str(self._device())
         self.memory_, self.head_, self.head_due_ = memory, head, due
-        numbers = np.arange(taught, taught + len(new))
-        of_class = new, numbers, np.full(len(new), tasks), counts
-        for name, added in zip(changes.BY_CLASS, of_class, strict=True):
-            before = added[:0] if first else getattr(self, name)
-            setattr(self, name, np.concatenate([before, added]))
-        self.n_tasks_, self.n_taught_ = tasks + 1, taught + len(new)
+        changes.count_in(self, new, counts, tasks, taught)
         self.confidence_ = confidence
         self._measure_familiarity(task)
-        by_label = dict(zip(new.tolist(), counts.tolist(), strict=True))
-        changes.record(self, "learn", by_label, task=tasks)
         logger.info("task %d: %d new classes, %d in all", tasks, len(new), len(self.classes_))
         return self
 
