@@ -45,6 +45,14 @@ class Parts:
         write_json(self.folder / OWNER, self.of)
         return changed
 
+    def are_of(self, what: str) -> bool:
+        """Whether parts are there, and agree in one of the things that they depend on."""
+        try:
+            before: dict[str, Any] = json.loads((self.folder / OWNER).read_text())
+            return before.get(what) == self.of[what]
+        except (OSError, ValueError):
+            return False
+
     def _before(self) -> dict[str, Any]:
         """What the parts that are there are of; nothing if there are none."""
         if not self.folder.exists():
@@ -95,11 +103,12 @@ def depends_on(images: Listing, identity: dict[str, Any], shard_size: int) -> di
         [str(path), *file.stamp] for path, file in zip(images.paths, images.files, strict=True)
     ]
     return {
-        "images": _digest(files),
-        "encoder": _digest(identity),
+        "images": digest(files),
+        "encoder": digest(identity),
         "batch size": str(shard_size),
     }
 
 
-def _digest(content: Any) -> str:
+def digest(content: Any) -> str:
+    """A short name of some JSON: other content, another name."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
