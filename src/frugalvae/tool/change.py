@@ -96,7 +96,7 @@ def more_rows(
 
     from frugalvae.encoding.unreadable import named
     from frugalvae.errors import InputError
-    from frugalvae.tool.encoder import check_same, encode_files, load
+    from frugalvae.tool.encoder import check_same, encode_files, load_encoder
     from frugalvae.tool.predict import images_of
     from frugalvae.tool.rows import rows_of_class
 
@@ -109,7 +109,7 @@ def more_rows(
     pictures = [path for path in options.inputs if path not in tables]
     if pictures:
         paths = images_of(pictures)
-        made, _ = load(remembered, choice(options), options.file)
+        made, _ = load_encoder(remembered, choice(options), options.file)
         with display.watching():
             done = encode_files(made, paths, options.batch_size)
         skipped = {str(paths[place]): why for place, why in done.reasons.items()}

@@ -71,7 +71,9 @@ def check_model(name: str, model: str | None, file: Path) -> None:
         )
 
 
-def load(remembered: Remembered, choice: Choice, file: Path) -> tuple[Encoder, dict[str, Any]]:
+def load_encoder(
+    remembered: Remembered, choice: Choice, file: Path
+) -> tuple[Encoder, dict[str, Any]]:
     """The encoder, and what the file is to remember of it."""
     given = choose(remembered, choice, file)
     made = make_frozen(given["name"], **given["settings"])

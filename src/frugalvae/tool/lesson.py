@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from frugalvae.encoding.unreadable import count, named, refuse
 from frugalvae.errors import InputError
-from frugalvae.tool.encoder import Remembered, check_same, load
+from frugalvae.tool.encoder import Remembered, check_same, load_encoder
 from frugalvae.tool.folders import Found, as_label, check_case, find_classes, shortened
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def from_folder(
         clear_parts(found, pupil.store)
         return Lesson(np.empty((0, 0), np.float32), np.array([]), pupil.encoder, known=known)
     say(announced(found, new))
-    encoder, remembered = load(pupil.encoder, choice, pupil.store.given)
+    encoder, remembered = load_encoder(pupil.encoder, choice, pupil.store.given)
     text = describe(encoder, sorted(new))
     images = found.listing(new)
     done = encode_parts(found, pupil.store, encoder, new, batch_size, say)

@@ -81,9 +81,7 @@ class Answer:
 
 def run_predict(options: argparse.Namespace) -> int:
     """``frugalvae predict``: 1 if an input cannot be read."""
-    from frugalvae.tool.answering import load_answering
-
-    classifier = load_answering(options.file)
+    classifier = load(options)
     names, x, unreadable = gather(options, getattr(classifier, "encoder_", None))
     answers = []
     if len(names):
@@ -99,6 +97,17 @@ def run_predict(options: argparse.Namespace) -> int:
     for name, why in unreadable.items():
         complain(f"frugalvae: {name} cannot be read: {why}")
     return 1 if unreadable else 0
+
+
+def load(options: argparse.Namespace) -> Any:
+    """The classifier, or as much of it as the question needs."""
+    from frugalvae.tool.store import Store
+
+    if options.unknown is not None:
+        return Store(options.file).load()
+    from frugalvae.tool.answering import load_answering
+
+    return load_answering(Store(options.file))
 
 
 def gather(
@@ -142,9 +151,9 @@ def encode(
 ) -> tuple[NDArray[np.float32], list[int], dict[str, str]]:
     """Features of images, which of them have some, and why others have none."""
     from frugalvae.console import Display
-    from frugalvae.tool.encoder import encode_files, load
+    from frugalvae.tool.encoder import encode_files, load_encoder
 
-    encoder, _ = load(remembered, choice(options), options.file)
+    encoder, _ = load_encoder(remembered, choice(options), options.file)
     display = Display(quiet=options.json or options.csv)
     with display.watching():
         done = encode_files(encoder, paths, options.batch_size)

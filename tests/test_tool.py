@@ -1,0 +1,1 @@
+"""The commands that teach, ask and change a classifier's file."""
