@@ -17,6 +17,7 @@ from frugalvae.heads import make_head
 from frugalvae.heads.base import Head
 from frugalvae.tasks import Task
 from tests.small_clip import clip_on_disk
+from tests.tool import Encoders, Tool
 
 #: Settings that make any trained part small enough for a test.
 SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}
@@ -95,3 +96,17 @@ def parts_of(package: ModuleType, ending: str) -> set[str]:
 
 def accuracy(truth: np.ndarray, prediction: np.ndarray) -> float:
     return float(np.mean(truth == prediction))
+
+
+@pytest.fixture
+def encoders(monkeypatch: pytest.MonkeyPatch) -> Encoders:
+    """Encoders of colours in place of all others, in the commands."""
+    made = Encoders()
+    monkeypatch.setattr("frugalvae.tool.encoder.make_frozen", made)
+    return made
+
+
+@pytest.fixture
+def tool(tmp_path: Path, encoders: Encoders, capsys: pytest.CaptureFixture[str]) -> Tool:
+    """A classifier's file that is not there yet."""
+    return Tool(tmp_path, capsys)

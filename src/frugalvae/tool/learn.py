@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,12 +169,14 @@ def pupil_of(classifier: FrugalClassifier, store: Store, case_matters: bool) -> 
 
 def finish(classifier: FrugalClassifier, lesson: Lesson, source: Path, store: Store) -> None:
     """Write what was learned; then what was encoded for it is not needed any more."""
+    from frugalvae.encoding.parts import Parts
+
     if lesson.encoder:
         classifier.encoder_ = lesson.encoder
     note_source(classifier, source)
     store.save(classifier)
-    if store.parts.exists() and source.suffix != ".npz":
-        shutil.rmtree(store.parts)
+    if source.suffix != ".npz":
+        Parts(store.path, {}).remove()
 
 
 def note_source(classifier: FrugalClassifier, source: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,7 +149,7 @@ def clear_parts(found: Found, store: Store) -> None:
 
     parts = Parts(store.path, depends_on(found.listing(found.images), {}, 0))
     if parts.are_of("images"):
-        shutil.rmtree(store.parts)
+        parts.remove()
 
 
 def find(path: Path) -> Found:

@@ -14,6 +14,7 @@ then renames ``before`` to ``undo``. Each step happens or does not. Where a kill
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -22,13 +23,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.errors import FrugalError, InputError, MemoryFileError
 from frugalvae.files import check_place, sync_folder, write_bytes
 from frugalvae.tool.lock import locked
 
 if TYPE_CHECKING:
     from frugalvae.learner import FrugalClassifier
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STALE = 60  # seconds after which nobody is still writing a file
 
 
@@ -56,9 +58,17 @@ class Store:
     def changing(self, what: str, wait: float) -> Iterator[None]:
         """Nobody else changes the file inside the block."""
         check_place(self.path)
-        with locked(self.path, what, wait):
-            self._settle()
-            yield
+        try:
+            with locked(self.path, what, wait):
+                self._settle()
+                yield
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise FrugalError(
+                f"{self.given}: there is no room to write it ({error.strerror}), and it is as it "
+                "was; make room on the disk, and give the same command again"
+            ) from error
 
     def load(self) -> FrugalClassifier:
         """The classifier in the file."""

@@ -1,1 +1,0 @@
-"""The commands that teach, ask and change a classifier's file."""
