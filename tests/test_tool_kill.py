@@ -79,7 +79,7 @@ class Scene:
             shutil.copy(folder / name, self.beginning / name)
         self.before = self.answers()
         self.seconds = max(self.learn()["seconds"] for _ in range(3))
-        self.after = self.answers()
+        self.after, self.size = self.answers(), self.file.stat().st_size
         assert len(self.after) == 3
 
     def learn(self, **when: Any) -> dict[str, Any]:
@@ -126,13 +126,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory, killer: Killer) -> Scene:
 
 
 @needs_fork
-def test_killed_at_sixty_random_moments_nothing_is_lost(scene: Scene) -> None:
+def test_killed_at_fifty_random_moments_nothing_is_lost(scene: Scene) -> None:
     chance = random.Random(0)
     seen = []
-    for _ in range(60):
+    for _ in range(50):
         ended = scene.learn(after=chance.uniform(0, 1.1 * scene.seconds))
         seen.append((ended["code"], scene.check()))
-    assert seen.count((-signal.SIGKILL, "old")) >= 20
+    assert seen.count((-signal.SIGKILL, "old")) >= 15
 
 
 @needs_fork
@@ -167,9 +167,10 @@ def test_a_process_of_its_own_is_killed_while_it_learns(tmp_path: Path) -> None:
 
 
 @needs_fork
-@pytest.mark.parametrize("most", [0, 100, 1500])
+@pytest.mark.parametrize("most", [0, 100, -1])
 def test_on_a_full_disk_the_old_file_stays(scene: Scene, most: int) -> None:
-    assert scene.learn(most=most)["code"] == 2
+    room = scene.size + most if most < 0 else most  # the last has room for all but a byte
+    assert scene.learn(most=room)["code"] == 2
     assert scene.answers() == scene.before
     assert scene.check() == "old"
 

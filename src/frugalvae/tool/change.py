@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frugalvae.arguments import quiet
 from frugalvae.tool.asked import choice, classifier_file, waiting, which_encoder
+from frugalvae.tool.words import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,7 +149,8 @@ def run_forget(options: argparse.Namespace) -> None:
         with display.watching():
             remains = classifier.forget(label, scrub=options.scrub)
         store.save(classifier, undoable=not options.scrub)
-    display.say(f"{options.file}: {label!r} is forgotten; {len(classifier.classes_)} classes left")
+    left = plural(len(classifier.classes_), "class")
+    display.say(f"{options.file}: {label!r} is forgotten; {left} left")
     for sentence in remains:
         display.say(f"what remains of it: {sentence}")
     if not options.scrub:
@@ -175,8 +177,8 @@ def run_undo(options: argparse.Namespace) -> None:
 
 def difference(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """What going back takes away, and what it brings back."""
-    from frugalvae.tool.folders import shortened
     from frugalvae.tool.status import told
+    from frugalvae.tool.words import shortened
 
     lines = []
     if len(now["history"]) > len(before["history"]):

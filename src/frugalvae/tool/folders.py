@@ -17,9 +17,9 @@ import numpy as np
 
 from frugalvae.data.listing import ENDINGS, SPLITS, File, Listing
 from frugalvae.errors import InputError
+from frugalvae.tool.words import shortened
 
 HOW = "expected a folder with a folder of images for each class"
-SHOWN = 3  # names of a kind that are told
 
 
 @dataclass
@@ -208,13 +208,3 @@ def check_folder(root: Path) -> None:
         raise InputError(f"{root}: there is no such folder or file; check the path")
     if not root.is_dir():
         raise InputError(f"{root}: neither a folder nor a feature file (.npz); {HOW}")
-
-
-def shortened(names: list[str]) -> str:
-    """The first few names, and how many more there are.
-
-    >>> shortened(["a", "b", "c", "d", "e"])
-    'a, b, c and 2 more'
-    """
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")

@@ -13,6 +13,7 @@ from frugalvae.errors import InputError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
 from frugalvae.tool.asked import as_json, choice, classifier_file, waiting, which_encoder
+from frugalvae.tool.words import plural, size
 
 if TYPE_CHECKING:
     from frugalvae.console import Display
@@ -99,7 +100,7 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
     classifier = store.load() if store.exists else new_classifier(options)
     lesson = prepare(options, pupil_of(classifier, store, options.case_matters), display)
     if lesson.known:
-        number = "1 known class" if len(lesson.known) == 1 else f"{len(lesson.known)} known classes"
+        number = plural(len(lesson.known), "known class")
         display.say(f"{number} left alone: 'frugalvae update' takes more images of a known class")
     new = sorted(set(lesson.y.tolist()))
     if new:
@@ -107,8 +108,10 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
             classifier.partial_fit(lesson.x, lesson.y, text=lesson.text)
         finish(classifier, lesson, options.source, store)
         seconds = time.perf_counter() - started
-        display.say(f"learned {spoken(lesson)} in {seconds:.1f} s")
-        display.say(f"{options.file}: {len(classifier.classes_)} classes, {size(store.path)}")
+        classes, images = plural(len(new), "class"), plural(len(lesson.y), "image")
+        display.say(f"learned {classes} from {images} in {seconds:.1f} s")
+        known, taken = plural(len(classifier.classes_), "class"), size(store.path.stat().st_size)
+        display.say(f"{options.file}: {known}, {taken}")
     else:
         display.say(f"nothing new in {options.source}; {options.file} is as it was")
     return report(options, classifier, lesson)
@@ -117,10 +120,11 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
 def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
     """Features of what is new, with a line for all that is left out."""
     from frugalvae.tool import lesson
+    from frugalvae.tool.folders import find_classes
 
     if options.source.suffix == ".npz":
         return lesson.from_features(options.source, pupil)
-    found = lesson.find(options.source)
+    found = find_classes(options.source)
     for line in found.remarks():
         display.say(line)
     with display.watching():
@@ -184,24 +188,6 @@ def note_source(classifier: FrugalClassifier, source: Path) -> None:
     events = getattr(classifier, "history_", [])
     if events:
         events[-1]["source"] = source.resolve().name
-
-
-def spoken(lesson: Lesson) -> str:
-    """How many classes of how many samples."""
-    from frugalvae.encoding.unreadable import count
-    from frugalvae.tool.lesson import plural
-
-    return f"{plural(len(set(lesson.y.tolist())), 'class')} from {count(len(lesson.y), 'image')}"
-
-
-def size(path: Path) -> str:
-    """What a file takes.
-
-    >>> size(Path(__file__)).endswith(" kB")
-    True
-    """
-    taken = path.stat().st_size
-    return f"{taken / 1e6:.1f} MB" if taken >= 1e6 else f"{taken / 1e3:.1f} kB"
 
 
 def report(

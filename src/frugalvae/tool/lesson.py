@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoding.unreadable import count, named, refuse
+from frugalvae.encoding.unreadable import named, refuse
 from frugalvae.errors import InputError
 from frugalvae.tool.encoder import Remembered, check_same, load_encoder
-from frugalvae.tool.folders import Found, as_label, check_case, find_classes, shortened
+from frugalvae.tool.folders import Found, as_label, check_case
+from frugalvae.tool.words import plural, shortened
 
 if TYPE_CHECKING:
     from frugalvae.tool.asked import Choice
@@ -122,8 +124,6 @@ def encode_parts(
     say: Callable[[str], object],
 ) -> Any:
     """Features of the images of new classes; finished shards are kept beside the file."""
-    import os
-
     from frugalvae.data.pixels import reading_images
     from frugalvae.encoding import folder
     from frugalvae.encoding.parts import Parts, depends_on, digest
@@ -152,26 +152,12 @@ def clear_parts(found: Found, store: Store) -> None:
         parts.remove()
 
 
-def find(path: Path) -> Found:
-    """What is in a folder of classes."""
-    return find_classes(path)
-
-
 def announced(found: Found, new: list[str]) -> str:
     """One line before the work."""
     images = sum(len(found.images[name]) for name in new)
-    return f"{count(images, 'image')} of {plural(len(new), 'new class')}: {shortened(sorted(new))}"
+    return f"{plural(images, 'image')} of {plural(len(new), 'new class')}: {shortened(sorted(new))}"
 
 
 def lines(skipped: dict[str, str]) -> str:
     """Unreadable images, a line each."""
     return "\n".join(named(skipped))
-
-
-def plural(number: int, what: str) -> str:
-    """How many classes there are.
-
-    >>> plural(1, "class"), plural(2, "new class")
-    ('1 class', '2 new classes')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 'es'}"

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.tool.asked import as_json, classifier_file
+from frugalvae.tool.words import plural, size
 
 if TYPE_CHECKING:
     from frugalvae.console import Display
@@ -49,7 +50,7 @@ def run_status(options: argparse.Namespace) -> None:
         return
     from frugalvae.console import Display
 
-    show(summary, Display(), len(summary.tasks[0]) + summary.classes if options.all else MOST)
+    show(summary, Display(), summary.classes if options.all else MOST)
 
 
 def show(summary: Summary, display: Display, most: int) -> None:
@@ -57,15 +58,15 @@ def show(summary: Summary, display: Display, most: int) -> None:
     from frugalvae.tool.encoder import described
 
     display.say(
-        f"{summary.file}: {summary.classes} classes in {len(summary.tasks)} tasks, "
-        f"{summary.bytes / 1e6:.2f} MB, last changed {summary.changed}"
+        f"{summary.file}: {plural(summary.classes, 'class')} in "
+        f"{plural(len(summary.tasks), 'task')}, {size(summary.bytes)}, last changed {summary.changed}"
     )
     encoder = described(summary.encoder) if summary.encoder else "not told"
     display.say(f"encoder  {encoder}; {summary.features} numbers a feature")
     display.say(f"memory   {summary.memory}")
     display.say(f"head     {summary.head}")
     for number, classes in enumerate(summary.tasks, start=1):
-        display.say(f"task {number}   {len(classes)} classes: {named(classes, most)}")
+        display.say(f"task {number}   {plural(len(classes), 'class')}: {named(classes, most)}")
     show_tables(summary, display)
     for warning in summary.warnings:
         display.say(f"warning: {warning}")
