@@ -52,7 +52,7 @@ class Parts:
             before = self._before()
         except InputError:  # it is the folder of someone else
             return False
-        return before.get(what, self.of[what]) == self.of[what]
+        return bool(before.get(what, self.of[what]) == self.of[what])
 
     def _before(self) -> dict[str, Any]:
         """What the parts that are there are of; nothing if there are none."""

@@ -30,7 +30,7 @@ class Answering:
 
     Attributes
     ----------
-    classes_, encoder_
+    classes_, encoder_, confidence_
         As they were saved.
     """
 
@@ -39,13 +39,15 @@ class Answering:
     head_due_: bool
     n_features_in_: int
     encoder_: dict[str, Any] | None = None
+    confidence_: Any = None
 
     def __init__(self, device: str | None = None) -> None:
         self.device = device
 
     def predict_proba(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
         """Probability of each class, columns in the order of ``classes_``."""
-        return torch.as_tensor(self._logits(x)).softmax(dim=1).numpy()
+        temperature = 1.0 if self.confidence_ is None else float(self.confidence_.temperature)
+        return (torch.as_tensor(self._logits(x)) / temperature).softmax(dim=1).numpy()
 
     def _logits(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
         if x.shape[1] != self.n_features_in_:

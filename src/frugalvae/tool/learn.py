@@ -153,7 +153,7 @@ def new_classifier(options: argparse.Namespace) -> FrugalClassifier:
     for part, name, value in options.set:
         changed[part][name] = value
     plain = FrugalClassifier()
-    memory, head = options.memory or plain.memory, options.head or plain.head
+    memory, head = str(options.memory or plain.memory), str(options.head or plain.head)
     return FrugalClassifier(
         make_memory(memory, **changed["memory"]) if changed["memory"] else memory,
         make_head(head, **changed["head"]) if changed["head"] else head,

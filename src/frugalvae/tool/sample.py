@@ -47,7 +47,7 @@ def run_sample(options: argparse.Namespace) -> None:
     label = label_named(options.file, classifier.classes_.tolist(), options.label)
     x = classifier.sample(label, options.n, options.seed)
     encoder = getattr(classifier, "encoder_", None)
-    told = {} if encoder is None else {"encoder": np.array(json.dumps(encoder))}
+    told: dict[str, Any] = {} if encoder is None else {"encoder": np.array(json.dumps(encoder))}
     buffer = io.BytesIO()
     np.savez(buffer, x=x, label=np.array(label), **told)
     write_bytes(output, buffer.getvalue())

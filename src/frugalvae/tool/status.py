@@ -57,10 +57,9 @@ def show(summary: Summary, display: Display, most: int) -> None:
     """A screenful."""
     from frugalvae.tool.encoder import described
 
-    display.say(
-        f"{summary.file}: {plural(summary.classes, 'class')} in "
-        f"{plural(len(summary.tasks), 'task')}, {size(summary.bytes)}, last changed {summary.changed}"
-    )
+    known = f"{plural(summary.classes, 'class')} in {plural(len(summary.tasks), 'task')}"
+    taken = f"{size(summary.bytes)}, last changed {summary.changed}"
+    display.say(f"{summary.file}: {known}, {taken}")
     encoder = described(summary.encoder) if summary.encoder else "not told"
     display.say(f"encoder  {encoder}; {summary.features} numbers a feature")
     display.say(f"memory   {summary.memory}")
