@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.arguments import positive, share
+from frugalvae.tool.answers import FIELDS, NONE, as_text, ranked, show, write_csv
 from frugalvae.tool.asked import choice, classifier_file, complain, which_encoder
 
 if TYPE_CHECKING:
@@ -20,8 +17,6 @@ if TYPE_CHECKING:
     from frugalvae.tool.encoder import Remembered
 
 UNKNOWN = 0.05
-NONE = "none of these"
-FIELDS = ("input", "rank", "label", "probability", "known")
 
 
 def add_predict(verbs: Any) -> None:
@@ -58,25 +53,6 @@ def add_predict(verbs: Any) -> None:
     form.add_argument("--json", action="store_true", help="print JSON, for scripts")
     form.add_argument("--csv", action="store_true", help="print CSV, for scripts")
     predict.set_defaults(run=run_predict, if_interrupted="nothing was changed")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What an input is: the likeliest classes first; ``known`` if that was asked."""
-
-    input: str
-    top: list[tuple[Any, float]]
-    known: bool | None
-
-    @property
-    def label(self) -> Any:
-        """The likeliest class; None if it is none of them."""
-        return None if self.known is False else self.top[0][0]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        top = [{"label": label, "probability": chance} for label, chance in self.top]
-        return {"input": self.input, "label": self.label, "known": self.known, "top": top}
 
 
 def run_predict(options: argparse.Namespace) -> int:
@@ -159,72 +135,3 @@ def encode(
         done = encode_files(encoder, paths, options.batch_size)
     unreadable = {str(paths[place]): why for place, why in done.reasons.items()}
     return done.features, done.places.tolist(), unreadable
-
-
-def ranked(
-    names: list[str],
-    classes: list[Any],
-    chances: NDArray[np.float64],
-    known: NDArray[np.bool_] | None,
-    top: int,
-) -> list[Answer]:
-    """The likeliest classes of each input."""
-    order = (-chances).argsort(axis=1, kind="stable")[:, :top]
-    return [
-        Answer(
-            name,
-            [(classes[column], float(chances[row, column])) for column in order[row].tolist()],
-            None if known is None else bool(known[row]),
-        )
-        for row, name in enumerate(names)
-    ]
-
-
-def as_text(file: Path, answers: list[Answer], unreadable: dict[str, str]) -> str:
-    """JSON of everything."""
-    return json.dumps(
-        {
-            "file": str(file),
-            "predictions": [answer.to_json() for answer in answers],
-            "unreadable": [{"input": name, "reason": why} for name, why in unreadable.items()],
-        },
-        indent=1,
-        ensure_ascii=False,
-    )
-
-
-def write_csv(answers: list[Answer]) -> None:
-    """A row for each input and rank."""
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(FIELDS)
-    for answer in answers:
-        known = "" if answer.known is None else str(answer.known).lower()
-        for rank, (label, chance) in enumerate(answer.top, start=1):
-            writer.writerow([answer.input, rank, label, f"{chance:.6f}", known])
-
-
-def show(answers: list[Answer]) -> None:
-    """A table on a terminal; elsewhere a line each."""
-    from frugalvae.console import Display
-
-    display, width = Display(), max((len(answer.input) for answer in answers), default=0)
-    shown = [[answer.input, *in_words(answer)] for answer in answers]
-    if display.console.is_terminal and shown:
-        ranks = [f"{rank}." for rank in range(1, max(map(len, shown)))]
-        blank = [row + [""] * (len(ranks) + 1 - len(row)) for row in shown]
-        display.table("", ["image", *ranks], blank)
-        return
-    for name, *classes in shown:
-        print(f"{name:{width}}  {', '.join(classes)}")
-
-
-def in_words(answer: Answer) -> list[str]:
-    """The likeliest classes with their probabilities.
-
-    >>> in_words(Answer("a.jpg", [("emu", 0.93), ("dax", 0.04)], None))
-    ['emu 93.0%', 'dax 4.0%']
-    >>> in_words(Answer("a.jpg", [("emu", 0.93)], known=False))
-    ['none of these', 'nearest is emu 93.0%']
-    """
-    classes = [f"{label} {chance:.1%}" for label, chance in answer.top]
-    return [NONE, f"nearest is {classes[0]}"] if answer.known is False else classes
