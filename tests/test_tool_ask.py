@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from frugalvae import FrugalClassifier
 from frugalvae.cli import main, parser
+from frugalvae.tool.answers import Answer, as_table
 from frugalvae.tool.completion import SHELLS, commands_of
 from frugalvae.tool.status import told
 from frugalvae.tool.words import size
@@ -41,6 +43,17 @@ def test_images_and_folders_are_named(taught: Tool) -> None:
     assert lines[0].split()[:2] == [str(one), "cat"]
     assert lines[-1].startswith(f"{taught.folder}/two/emu/5.png  emu 1")
     assert lines[-1].count("%") == 2
+
+
+def test_a_terminal_gets_a_table(taught: Tool) -> None:
+    answers = [Answer("a/long/way/" * 20, [("cat", 0.9), ("dax", 0.1)], known=False)]
+    console = Console(width=60, file=io.StringIO(), force_terminal=True, color_system=None)
+    console.print(as_table(answers))
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert shown.count("way") == 20
+    for part in ("none of these", "cat", "90.0%", "dax"):
+        assert part in shown
 
 
 def test_json_has_what_the_classifier_says(taught: Tool) -> None:
@@ -192,7 +205,7 @@ def test_the_format_of_old_files_has_a_status_too(
 
 def test_an_event_is_a_line() -> None:
     event: dict[str, Any] = {"action": "learn", "when": "soon", "classes": {"emu": 3, "dax": 4}}
-    assert told(event | {"source": "birds"}) == "soon  learn  emu (3), dax (4), from birds"
+    assert told(event | {"source": "birds"}) == "soon  learn   emu (3), dax (4), from birds"
     assert told({"action": "rename", "when": "", "from": "a", "to": "b"}) == "  rename  a to b"
 
 

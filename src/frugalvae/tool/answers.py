@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from rich.table import Table
 
 NONE = "none of these"
 FIELDS = ("input", "rank", "label", "probability", "known")
@@ -82,15 +83,30 @@ def show(answers: list[Answer]) -> None:
     """A table on a terminal; elsewhere a line each."""
     from frugalvae.console import Display
 
-    display, width = Display(), max((len(answer.input) for answer in answers), default=0)
-    shown = [[answer.input, *in_words(answer)] for answer in answers]
-    if display.console.is_terminal and shown:
-        ranks = [f"{rank}." for rank in range(1, max(map(len, shown)))]
-        blank = [row + [""] * (len(ranks) + 1 - len(row)) for row in shown]
-        display.table("", ["image", *ranks], blank)
+    display = Display()
+    if display.console.is_terminal and answers:
+        display.console.print(as_table(answers))
         return
-    for name, *classes in shown:
-        print(f"{name:{width}}  {', '.join(classes)}")
+    width = max((len(answer.input) for answer in answers), default=0)
+    for answer in answers:
+        print(f"{answer.input:{width}}  {', '.join(in_words(answer))}")
+
+
+def as_table(answers: list[Answer]) -> Table:
+    """A row for each class; long names of files are folded, never cut."""
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("image", overflow="fold")
+    table.add_column("class", overflow="fold")
+    table.add_column("probability", justify="right")
+    for answer in answers:
+        first = [(NONE, "")] if answer.known is False else []
+        rows = first + [(str(label), f"{chance:.1%}") for label, chance in answer.top]
+        for number, row in enumerate(rows):
+            last = number == len(rows) - 1 and len(answer.top) > 1
+            table.add_row("" if number else answer.input, *row, end_section=last)
+    return table
 
 
 def in_words(answer: Answer) -> list[str]:

@@ -99,9 +99,6 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
     started = time.perf_counter()
     classifier = store.load() if store.exists else new_classifier(options)
     lesson = prepare(options, pupil_of(classifier, store, options.case_matters), display)
-    if lesson.known:
-        number = plural(len(lesson.known), "known class")
-        display.say(f"{number} left alone: 'frugalvae update' takes more images of a known class")
     new = sorted(set(lesson.y.tolist()))
     if new:
         with display.watching():
@@ -123,7 +120,7 @@ def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Less
     from frugalvae.tool.folders import find_classes
 
     if options.source.suffix == ".npz":
-        return lesson.from_features(options.source, pupil)
+        return lesson.from_features(options.source, pupil, display.say)
     found = find_classes(options.source)
     for line in found.remarks():
         display.say(line)

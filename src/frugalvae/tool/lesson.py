@@ -67,7 +67,7 @@ class Pupil:
         return new, [label for label in labels if label in known]
 
 
-def from_features(path: Path, pupil: Pupil) -> Lesson:
+def from_features(path: Path, pupil: Pupil, say: Callable[[str], object]) -> Lesson:
     """The training features of a feature file."""
     from frugalvae.data.features import load_features
 
@@ -77,6 +77,7 @@ def from_features(path: Path, pupil: Pupil) -> Lesson:
     if labels.dtype.kind == "U":
         labels = np.array([as_label(label) for label in labels.tolist()])
     new, known = pupil.split(np.unique(labels).tolist())
+    say_known(known, say)
     rows = np.isin(labels, np.array(new, labels.dtype)) if new else np.zeros(len(labels), bool)
     encoder = pupil.encoder or features.encoder or None
     text = features.text and {label: features.text[label] for label in new}
@@ -96,6 +97,7 @@ def from_folder(
     from frugalvae.encoding.folder import describe
 
     new, known = pupil.split(list(found.images))
+    say_known(known, say)
     if not new:
         clear_parts(found, pupil.store)
         return Lesson(np.empty((0, 0), np.float32), np.array([]), pupil.encoder, known=known)
@@ -150,6 +152,13 @@ def clear_parts(found: Found, store: Store) -> None:
     parts = Parts(store.path, depends_on(found.listing(found.images), {}, 0))
     if parts.are_of("images"):
         parts.remove()
+
+
+def say_known(known: list[Any], say: Callable[[str], object]) -> None:
+    """One line about what is not learned again."""
+    if known:
+        number = plural(len(known), "known class")
+        say(f"{number} left alone: 'frugalvae update' takes more images of a known class")
 
 
 def announced(found: Found, new: list[str]) -> str:

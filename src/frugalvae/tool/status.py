@@ -117,7 +117,7 @@ def told(event: dict[str, Any]) -> str:
     """An event in a line.
 
     >>> told({"action": "learn", "when": "2026-11-16T05:00:00+00:00", "classes": {"emu": 30}})
-    '2026-11-16 05:00:00  learn  emu (30)'
+    '2026-11-16 05:00:00  learn   emu (30)'
     """
     classes = event.get("classes")
     shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
@@ -125,7 +125,7 @@ def told(event: dict[str, Any]) -> str:
         shown = f"{event['from']} to {event['to']}"
     when = local(str(event.get("when", "")))
     source = f", from {event['source']}" if "source" in event else ""
-    return f"{when}  {event.get('action', '?')}  {shown}{source}"
+    return f"{when}  {event.get('action', '?'):6}  {shown}{source}"
 
 
 def local(when: str) -> str:
