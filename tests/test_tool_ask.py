@@ -45,13 +45,13 @@ def test_images_and_folders_are_named(taught: Tool) -> None:
     assert lines[-1].count("%") == 2
 
 
-def test_a_terminal_gets_a_table(taught: Tool) -> None:
+def test_a_terminal_gets_a_table() -> None:
     answers = [Answer("a/long/way/" * 20, [("cat", 0.9), ("dax", 0.1)], known=False)]
     console = Console(width=60, file=io.StringIO(), force_terminal=True, color_system=None)
     console.print(as_table(answers))
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
-    assert shown.count("way") == 20
+    assert shown.count("/") == 60
     for part in ("none of these", "cat", "90.0%", "dax"):
         assert part in shown
 

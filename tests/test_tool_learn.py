@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks import birds
 from PIL import Image
 
 from frugalvae import FrugalClassifier
@@ -261,6 +262,23 @@ def test_feature_files_are_learned_as_images_are(tool: Tool) -> None:
     assert tool.classes == [0, 1, 2, 4]
 
 
+def test_what_is_not_known_of_an_encoder_is_not_made_up(tool: Tool) -> None:
+    tool.learn(written(tool.folder / "untold.npz", [0, 1]))
+    tool.learn(written(tool.folder / "told.npz", [2], encoder={"encoder": "clip", "weights": "a"}))
+    assert tool.classes == [0, 1, 2]
+    assert tool.json("status")["encoder"] is None
+
+
+def test_texts_of_names_are_learned_however_they_are_written(tool: Tool) -> None:
+    composed, apart = (unicodedata.normalize(form, "Rüppell") for form in ("NFC", "NFD"))
+    x, y = np.eye(4, dtype=np.float32), np.array([apart, apart, "cat", "cat"])
+    text = {apart: x[0], "cat": x[1]}
+    write_features(tool.folder / "x.npz", Features("x", x, y, x[:1], y[:1], text))
+    tool("learn", tool.folder / "x.npz", "--memory=gaussian-diagonal", "--set=head.start=text")
+    assert tool.classes == ["cat", composed] or tool.classes == [composed, "cat"]
+    assert len(FrugalClassifier.load(tool.file).head_.text_) == 2
+
+
 def test_images_of_another_encoder_are_refused(tool: Tool, encoders: Encoders) -> None:
     tool.learn(paint(tool.folder / "one", "cat", "dax"))
     encoders.weights = "1"
@@ -313,6 +331,14 @@ def test_the_whole_way_with_efficientnet(
         answer["label"] for answer in answers
     ]
     assert tool.json("status")["encoder"]["model"] == "efficientnet-lite0"
+
+
+def test_birds_that_are_not_there_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FRUGALVAE_DATA", str(tmp_path))
+    birds.main()
+    assert f"skipped: there are no birds in {tmp_path}" in capsys.readouterr().out
 
 
 def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

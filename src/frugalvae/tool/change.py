@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.arguments import quiet
-from frugalvae.tool.asked import choice, classifier_file, waiting, which_encoder
+from frugalvae.tool.asked import classifier_file, waiting, which_encoder
 from frugalvae.tool.words import plural
 
 if TYPE_CHECKING:
@@ -92,34 +92,18 @@ def run_update(options: argparse.Namespace) -> None:
 def more_rows(
     options: argparse.Namespace, label: Any, remembered: Any, display: Display
 ) -> NDArray[np.float32]:
-    """Features of all inputs."""
-    import numpy as np
-
+    """Features of all inputs that can be read; the others are named."""
     from frugalvae.encoding.unreadable import named
     from frugalvae.errors import InputError
-    from frugalvae.tool.encoder import check_same, encode_files, load_encoder
-    from frugalvae.tool.predict import images_of
+    from frugalvae.tool.inputs import gather
     from frugalvae.tool.rows import rows_of_class
 
-    rows: list[NDArray[np.float32]] = []
-    tables = [path for path in options.inputs if path.suffix == ".npz"]
-    for path in tables:
-        x, encoder = rows_of_class(path, label)
-        check_same(remembered, encoder, options.file, path)
-        rows.append(x)
-    pictures = [path for path in options.inputs if path not in tables]
-    if pictures:
-        paths = images_of(pictures)
-        made, _ = load_encoder(remembered, choice(options), options.file)
-        with display.watching():
-            done = encode_files(made, paths, options.batch_size)
-        skipped = {str(paths[place]): why for place, why in done.reasons.items()}
-        if skipped:
-            display.say("\n".join([f"left out as unreadable, {len(skipped)}:", *named(skipped)]))
-        if not len(done.features):
-            raise InputError(f"none of the images can be read; {options.file} is as it was")
-        rows.append(done.features)
-    return np.concatenate(rows)
+    _, x, skipped = gather(options, remembered, lambda path: rows_of_class(path, label), display)
+    if skipped:
+        display.say("\n".join([f"left out as unreadable, {len(skipped):,}:", *named(skipped)]))
+    if not len(x):
+        raise InputError(f"none of the images can be read; {options.file} is as it was")
+    return x
 
 
 def run_rename(options: argparse.Namespace) -> None:

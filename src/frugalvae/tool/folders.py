@@ -207,4 +207,6 @@ def check_folder(root: Path) -> None:
     if not root.exists():
         raise InputError(f"{root}: there is no such folder or file; check the path")
     if not root.is_dir():
-        raise InputError(f"{root}: neither a folder nor a feature file (.npz); {HOW}")
+        raise InputError(
+            f"{root}: neither a folder nor a feature file (.npz), {HOW}; unpack archives"
+        )

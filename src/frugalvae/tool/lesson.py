@@ -60,11 +60,16 @@ class Pupil:
 
     def split(self, labels: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Which labels are new, and which are known."""
-        known = {as_label(label) if isinstance(label, str) else label for label in self.classes}
+        known = {key(label) for label in self.classes}
         new = [label for label in labels if label not in known]
         if not self.case_matters:
             check_case(*([str(label) for label in group] for group in (new, self.classes)))
         return new, [label for label in labels if label in known]
+
+
+def key(label: Any) -> Any:
+    """A label as it is compared: names as all systems write them, numbers as they are."""
+    return as_label(label) if isinstance(label, str) else label
 
 
 def from_features(path: Path, pupil: Pupil, say: Callable[[str], object]) -> Lesson:
@@ -73,14 +78,13 @@ def from_features(path: Path, pupil: Pupil, say: Callable[[str], object]) -> Les
 
     features = load_features(path)
     check_same(pupil.encoder, features.encoder, pupil.store.given, path)
-    labels = features.y_train
-    if labels.dtype.kind == "U":
-        labels = np.array([as_label(label) for label in labels.tolist()])
+    labels: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
     new, known = pupil.split(np.unique(labels).tolist())
     say_known(known, say)
     rows = np.isin(labels, np.array(new, labels.dtype)) if new else np.zeros(len(labels), bool)
-    encoder = pupil.encoder or features.encoder or None
-    text = features.text and {label: features.text[label] for label in new}
+    encoder = features.encoder if pupil.encoder == {} else pupil.encoder  # a new file has none yet
+    told = {key(label): vector for label, vector in (features.text or {}).items()}
+    text = {label: told[label] for label in new} if told else None
     return Lesson(features.x_train[rows], labels[rows], encoder, text, known)
 
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frugalvae.arguments import positive, share
 from frugalvae.tool.answers import FIELDS, NONE, as_text, ranked, show, write_csv
-from frugalvae.tool.asked import choice, classifier_file, complain, which_encoder
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from frugalvae.tool.encoder import Remembered
+from frugalvae.tool.asked import classifier_file, complain, which_encoder
 
 UNKNOWN = 0.05
 
@@ -57,8 +51,17 @@ def add_predict(verbs: Any) -> None:
 
 def run_predict(options: argparse.Namespace) -> int:
     """``frugalvae predict``: 1 if an input cannot be read."""
+    from frugalvae.console import Display
+    from frugalvae.tool.inputs import gather
+    from frugalvae.tool.rows import read_rows
+
     classifier = load(options)
-    names, x, unreadable = gather(options, getattr(classifier, "encoder_", None))
+    names, x, unreadable = gather(
+        options,
+        getattr(classifier, "encoder_", None),
+        lambda path: read_rows(path, ("x", "x_test")),
+        Display(quiet=options.json or options.csv),
+    )
     answers = []
     if len(names):
         chances = classifier.predict_proba(x)
@@ -84,54 +87,3 @@ def load(options: argparse.Namespace) -> Any:
     from frugalvae.tool.answering import load_answering
 
     return load_answering(Store(options.file))
-
-
-def gather(
-    options: argparse.Namespace, remembered: Remembered
-) -> tuple[list[str], NDArray[np.float32], dict[str, str]]:
-    """A name and a row of features for each input that can be read; why others cannot."""
-    import numpy as np
-
-    from frugalvae.tool.encoder import check_same
-    from frugalvae.tool.rows import read_rows
-
-    names, rows, unreadable = [], [], dict[str, str]()
-    tables = [path for path in options.inputs if path.suffix == ".npz"]
-    for path in tables:
-        x, encoder = read_rows(path, ("x", "x_test"))
-        check_same(remembered, encoder, options.file, path)
-        names += [f"{path}[{row}]" for row in range(len(x))]
-        rows.append(x)
-    pictures = [path for path in options.inputs if path not in tables]
-    if pictures:
-        found = images_of(pictures)
-        features, places, unreadable = encode(options, remembered, found)
-        names += [str(found[place]) for place in places]
-        rows.append(features)
-    return names, np.concatenate(rows), unreadable
-
-
-def images_of(inputs: list[Path]) -> list[Path]:
-    """The images that were named, and those of folders."""
-    from frugalvae.errors import InputError
-    from frugalvae.tool.folders import find_images
-
-    found = [image for path in inputs for image in (find_images(path) if path.is_dir() else [path])]
-    if not found:
-        raise InputError(f"no images in {', '.join(map(str, inputs))}; check the paths")
-    return found
-
-
-def encode(
-    options: argparse.Namespace, remembered: Remembered, paths: list[Path]
-) -> tuple[NDArray[np.float32], list[int], dict[str, str]]:
-    """Features of images, which of them have some, and why others have none."""
-    from frugalvae.console import Display
-    from frugalvae.tool.encoder import encode_files, load_encoder
-
-    encoder, _ = load_encoder(remembered, choice(options), options.file)
-    display = Display(quiet=options.json or options.csv)
-    with display.watching():
-        done = encode_files(encoder, paths, options.batch_size)
-    unreadable = {str(paths[place]): why for place, why in done.reasons.items()}
-    return done.features, done.places.tolist(), unreadable
