@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo test lint types bench bench-prompts tables clean
+.PHONY: help demo birds test lint types bench bench-prompts tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
 
 demo: $(READY) ## teach ten digits in five tasks and write demo.html
 	$(BIN)/frugalvae demo -o demo.html
+
+birds: $(READY) ## teach eight birds in two tasks and name photographs; they are looked for in FRUGALVAE_DATA
+	$(BIN)/python -m benchmarks.birds
 
 test: $(READY) lint types ## everything that must hold before a change lands
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)

@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 from frugalvae import FrugalClassifier, make_head
+from frugalvae.data.catalogue import data_folder, in_data_folder
 from frugalvae.data.features import load_features
 from frugalvae.experiments.grid import places
 from frugalvae.experiments.pool import ProcessPool
@@ -39,9 +40,13 @@ from frugalvae.priors import make_prior
 from frugalvae.tasks import Replay, Task
 from frugalvae.training import Batch, bound
 
-DATA = Path(os.environ.get("FRUGALVAE_DATA", "data"))
-CIFAR = DATA / "cifar100-efficientnet_lite0.npz"
-UCF = DATA / "ucf101-clip_vit_b32.npz"
+
+def in_data(name: str) -> Path:
+    return next(iter(in_data_folder(name)), data_folder() / name)
+
+
+CIFAR = in_data("cifar100-efficientnet_lite0.npz")
+UCF = in_data("ucf101-clip_vit_b32.npz")
 
 
 def main() -> None:

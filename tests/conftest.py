@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import pkgutil
 from importlib import import_module
 from pathlib import Path
@@ -12,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
+from frugalvae.data.catalogue import data_folder, in_data_folder
 from frugalvae.data.features import Features, load_features
 from frugalvae.heads import make_head
 from frugalvae.heads.base import Head
 from frugalvae.tasks import Task
 from tests.small_clip import clip_on_disk
-
-DATA = Path(os.environ.get("FRUGALVAE_DATA", "data"))
+from tests.tool import Encoders, Tool
 
 #: Settings that make any trained part small enough for a test.
 SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}
@@ -76,10 +75,10 @@ def features() -> Features:
 
 def real_features(name: str) -> Features:
     """A real feature file, or a skip that says where it was looked for."""
-    path = DATA / f"{name}.npz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there; set FRUGALVAE_DATA to a folder of feature files")
-    return load_features(path)
+    found = in_data_folder(f"{name}.npz")
+    if not found:
+        pytest.skip(f"{name}.npz is not in {data_folder()}; set FRUGALVAE_DATA to where it is")
+    return load_features(found[0])
 
 
 def parts_of(package: ModuleType, ending: str) -> set[str]:
@@ -97,3 +96,17 @@ def parts_of(package: ModuleType, ending: str) -> set[str]:
 
 def accuracy(truth: np.ndarray, prediction: np.ndarray) -> float:
     return float(np.mean(truth == prediction))
+
+
+@pytest.fixture
+def encoders(monkeypatch: pytest.MonkeyPatch) -> Encoders:
+    """Encoders of colours in place of all others, in the commands."""
+    made = Encoders()
+    monkeypatch.setattr("frugalvae.tool.encoder.make_frozen", made)
+    return made
+
+
+@pytest.fixture
+def tool(tmp_path: Path, encoders: Encoders, capsys: pytest.CaptureFixture[str]) -> Tool:
+    """A classifier's file that is not there yet."""
+    return Tool(tmp_path, capsys)

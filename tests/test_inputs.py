@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from frugalvae.data.catalogue import in_data_folder
 from frugalvae.data.features import Features, load_features, write_features
 from frugalvae.data.stream import first_then_equal
 from frugalvae.errors import InputError
@@ -127,3 +128,12 @@ def test_the_recorded_confusions_are_those_of_the_accuracies(features: Features)
     assert counts.sum() == len(features.y_test)
     right = counts.diagonal() / counts.sum(axis=1)
     assert np.allclose(right.reshape(3, 2).mean(axis=1), record["accuracy"][-1])
+
+
+@pytest.mark.parametrize("place", ["", "features", "images"])
+def test_data_may_be_in_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("FRUGALVAE_DATA", str(tmp_path))
+    (tmp_path / place / "birds").mkdir(parents=True)
+    assert in_data_folder("birds") == [tmp_path / place / "birds"]

@@ -15,6 +15,19 @@ from frugalvae.encoders import FROZEN
 from frugalvae.errors import FrugalError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
+from frugalvae.tool.change import add_changes
+from frugalvae.tool.completion import add_completion
+from frugalvae.tool.learn import add_learn
+from frugalvae.tool.predict import add_predict
+from frugalvae.tool.sample import add_sample
+from frugalvae.tool.status import add_history, add_status
+
+EXIT_CODES = """exit codes:
+  0    done
+  1    done in part: an input of predict cannot be read, a run of bench failed
+  2    not done: the reason is on standard error, and nothing was changed
+  130  interrupted
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,11 +56,19 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="frugalvae",
         description="Teach a frozen encoder new classes, task by task, without keeping the data.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"frugalvae {__version__}")
     top.set_defaults(if_interrupted="nothing was written")
     verbs = top.add_subparsers(required=True, metavar="COMMAND")
 
+    add_learn(verbs)
+    add_predict(verbs)
+    add_status(verbs)
+    add_sample(verbs)
+    add_changes(verbs)
+    add_history(verbs)
     add_demo(verbs)
     add_encode(verbs)
     add_evaluate(verbs)
@@ -56,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
     add_bench_run(bench.add_subparsers(required=True, metavar="COMMAND"))
     add_report(verbs)
     add_memory(verbs)
+    add_completion(verbs, parser)
     return top
 
 

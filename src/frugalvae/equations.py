@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import scipy.linalg
 import torch
 from torch import Tensor
 
@@ -147,6 +146,8 @@ def spectrum(covariance: Tensor) -> Spectrum:
     try:
         eigenvalues, eigenvectors = torch.linalg.eigh(covariance)
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # on some repeated eigenvalues
+        import scipy.linalg  # slow to import, and seldom needed
+
         found = scipy.linalg.eigh(covariance.cpu().numpy(), driver="ev")
         eigenvalues, eigenvectors = (torch.tensor(part).to(covariance) for part in found)
     return Spectrum(eigenvalues.clamp(min=0), eigenvectors)

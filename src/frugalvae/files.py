@@ -46,7 +46,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def write_text(path: str | Path, content: str) -> None:
@@ -66,7 +66,7 @@ def _umask() -> int:
     return mask
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the renaming itself durable, where the system can open folders."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

@@ -1,7 +1,8 @@
 """Data sets that the experiments know by name, and where people get them.
 
-Feature files are looked for in the folder that the environment variable FRUGALVAE_DATA
-names (default: ``data``). Any other data set works just as well: ``--data NAME=FILE``.
+They are looked for in the folder that the environment variable FRUGALVAE_DATA names
+(default: ``data``), and in ``features`` and ``images`` inside it. Any other data set works
+just as well: ``--data NAME=FILE``.
 """
 
 from __future__ import annotations
@@ -83,3 +84,17 @@ CATALOGUE = {
 def data_folder() -> Path:
     """Where feature files and image archives are looked for."""
     return Path(os.environ.get("FRUGALVAE_DATA", "data"))
+
+
+def in_data_folder(pattern: str) -> list[Path]:
+    """What has such a name there, or else in ``features`` or ``images`` inside it.
+
+    >>> in_data_folder("there is no such file")
+    []
+    """
+    root = data_folder()
+    for folder in (root, root / "features", root / "images"):
+        found = sorted(folder.glob(pattern))
+        if found:
+            return found
+    return []

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frugalvae.data.catalogue import CATALOGUE, data_folder
+from frugalvae.data.catalogue import CATALOGUE, data_folder, in_data_folder
 from frugalvae.data.digits import load_digits
 from frugalvae.data.features import Features, load_features
 from frugalvae.data.images import Images, digit_images, load_images
@@ -142,7 +142,7 @@ def _usual_place(name: str) -> str | None:
     known = CATALOGUE.get(name)
     if known is None or not known.file:
         return None
-    return ",".join(map(str, sorted(data_folder().glob(known.file)))) or None
+    return ",".join(map(str, in_data_folder(known.file))) or None
 
 
 def _load(path: str, size: int) -> Features | Images:

@@ -23,6 +23,8 @@ from frugalvae.saving.reader import Reader
 from frugalvae.saving.writer import Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from frugalvae.heads.base import Head
     from frugalvae.learner import FrugalClassifier
     from frugalvae.memories.base import Memory
@@ -46,8 +48,16 @@ def save(classifier: FrugalClassifier, path: str | Path, dtype: str) -> None:
     write_bytes(path, to_bytes(document, writer.tensors))
 
 
-def load(kind: type[Classifier], path: str | Path, device: str | None) -> Classifier:
-    """A classifier from a file, after it has shown that it can answer."""
+def load(
+    kind: type[Classifier],
+    path: str | Path,
+    device: str | None,
+    check: Callable[[Classifier, Reader], None] | None = None,
+) -> Classifier:
+    """A classifier from a file, after it has shown that it can answer.
+
+    Another ``check`` is for a kind that answers other questions than all of them.
+    """
     classifier = kind(device=device)
     classifier._device()  # a wrong device is no fault of the file
     content = _content(Path(path))
@@ -55,7 +65,7 @@ def load(kind: type[Classifier], path: str | Path, device: str | None) -> Classi
         document, tensors = from_bytes(content)
         reader = Reader(tensors, classifier._device())
         revive(classifier, document, reader)
-        check_answers(classifier, reader)
+        (check or check_answers)(classifier, reader)
     except MemoryFileError as error:
         raise MemoryFileError(f"{path}: {error}") from error
     except Exception as error:  # a file can be wrong in more ways than can be foreseen

@@ -2,20 +2,21 @@
 
 The document is the value of ``frugalvae`` in the file's metadata. Its first field is the
 SHA-256 of the whole file with the 64 digits of that very field replaced by zeros: no byte
-can change unnoticed.
+can change unnoticed. Documents are read without PyTorch, which takes a second to import.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
-from typing import Any
-
-import safetensors.torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import InputError, MemoryFileError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORMAT = 1
 
@@ -28,6 +29,8 @@ GET_ANOTHER = "get another copy, or save the classifier again"
 
 def to_bytes(document: dict[str, Any], tensors: dict[str, Tensor]) -> bytes:
     """A file with this content."""
+    import safetensors.torch
+
     whole = {"sha256": "0" * 64, "format": FORMAT, **document}
     try:
         text = json.dumps(whole, allow_nan=False)
@@ -43,6 +46,13 @@ def to_bytes(document: dict[str, Any], tensors: dict[str, Tensor]) -> bytes:
 
 def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The content of a file: of this format, or brought to it."""
+    import safetensors.torch
+
+    return read_document(content), safetensors.torch.load(content)
+
+
+def read_document(content: bytes) -> dict[str, Any]:
+    """The document alone, after the whole file has been checked."""
     document = _document(content)
     version = document.get("format")
     if type(version) is not int:
@@ -53,20 +63,31 @@ def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
             f"reads up to {FORMAT}); pip install --upgrade frugalvae"
         )
     _check_digest(content, document.get("sha256"))
-    tensors = safetensors.torch.load(content)
     while version < FORMAT:
         if version not in MIGRATIONS:
             raise MemoryFileError(f"there is no format {version}; {GET_ANOTHER}")
         document = MIGRATIONS[version](document)
         version += 1
-    return document, tensors
+    return document
+
+
+def read_sizes(content: bytes) -> dict[str, tuple[int, int]]:
+    """How many numbers each tensor of a file has, and how many bytes they take."""
+    return {
+        name: (math.prod(about["shape"]), about["data_offsets"][1] - about["data_offsets"][0])
+        for name, about in _header(content).items()
+        if name != "__metadata__"
+    }
+
+
+def _header(content: bytes) -> dict[str, Any]:
+    size = int.from_bytes(content[:8], "little")
+    return {**json.loads(content[8 : 8 + size])}
 
 
 def _document(content: bytes) -> dict[str, Any]:
-    size = int.from_bytes(content[:8], "little")
     try:
-        header = json.loads(content[8 : 8 + size])
-        document = json.loads(header["__metadata__"]["frugalvae"])
+        document = json.loads(_header(content)["__metadata__"]["frugalvae"])
         return {**document}
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}") from error

@@ -1,0 +1,97 @@
+"""Options that several verbs share, and what they come to."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from frugalvae.encoders import FROZEN
+
+WAIT = 10.0  # seconds
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An encoder as it was asked for; None and nothing for what was not."""
+
+    encoder: str | None = None
+    model: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def classifier_file() -> argparse.ArgumentParser:
+    """The file that every verb begins with."""
+    parent = argparse.ArgumentParser(add_help=False)
+    parent.add_argument("file", type=Path, metavar="FILE.frugal", help="the classifier")
+    return parent
+
+
+def waiting() -> argparse.ArgumentParser:
+    """``--wait``, of verbs that change the file."""
+    parent = argparse.ArgumentParser(add_help=False)
+    parent.add_argument(
+        "--wait",
+        type=seconds,
+        default=WAIT,
+        metavar="SECONDS",
+        help=f"how long to wait for another process that changes the file (default: {WAIT:g})",
+    )
+    return parent
+
+
+def as_json(what: str = "print JSON, for scripts") -> argparse.ArgumentParser:
+    """``--json``."""
+    parent = argparse.ArgumentParser(add_help=False)
+    parent.add_argument("--json", action="store_true", help=what)
+    return parent
+
+
+def which_encoder() -> argparse.ArgumentParser:
+    """``--encoder``, ``--model`` and ``--batch-size``."""
+    from frugalvae.arguments import positive
+
+    parent = argparse.ArgumentParser(add_help=False)
+    parent.add_argument(
+        "--encoder",
+        choices=list(FROZEN),
+        help="what makes features of images (default: efficientnet, or what the file remembers)",
+    )
+    parent.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="which CLIP: a folder in the format of transformers, or a name on the Hugging Face "
+        "hub such as openai/clip-vit-large-patch14 (default: what the file remembers)",
+    )
+    parent.add_argument(
+        "--batch-size",
+        type=positive,
+        default=64,
+        metavar="N",
+        help="images that the encoder takes at a time (default: 64)",
+    )
+    return parent
+
+
+def choice(options: argparse.Namespace) -> Choice:
+    """The encoder that was asked for."""
+    settings = {key: value for part, key, value in getattr(options, "set", []) if part == "encoder"}
+    return Choice(options.encoder, options.model, settings)
+
+
+def seconds(text: str) -> float:
+    """A time from zero."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
+
+
+def complain(line: str) -> None:
+    """A line on standard error, where results are not."""
+    print(line, file=sys.stderr)

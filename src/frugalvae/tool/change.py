@@ -1,0 +1,176 @@
+"""``frugalvae update``, ``rename``, ``forget`` and ``undo``: change what a classifier knows."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.arguments import quiet
+from frugalvae.tool.asked import classifier_file, waiting, which_encoder
+from frugalvae.tool.words import plural
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from frugalvae.console import Display
+    from frugalvae.learner import FrugalClassifier
+    from frugalvae.tool.store import Store
+
+
+def add_changes(verbs: Any) -> None:
+    """The options of the verbs that change a known class, and of ``undo``."""
+    parents = [classifier_file(), waiting(), quiet()]
+    update = verbs.add_parser(
+        "update",
+        help="more examples of a known class",
+        parents=[*parents, which_encoder()],
+        description="Learn more examples of a known class, from images, folders of them, or "
+        "feature files (.npz: the array x, or the class's rows of x_train).",
+    )
+    update.add_argument("label", metavar="CLASS")
+    update.add_argument("inputs", type=Path, nargs="+", metavar="IMAGES", help="or FEATURES.npz")
+    update.set_defaults(run=run_update)
+
+    rename = verbs.add_parser("rename", help="another name for a class", parents=parents)
+    rename.add_argument("label", metavar="CLASS")
+    rename.add_argument("name", metavar="NEW_NAME")
+    rename.set_defaults(run=run_rename)
+
+    forget = verbs.add_parser(
+        "forget",
+        help="take a class out",
+        parents=parents,
+        description="Take a class out of a classifier, and say what remains of it.",
+    )
+    forget.add_argument("label", metavar="CLASS")
+    forget.add_argument(
+        "--scrub",
+        action="store_true",
+        help="leave no trace of it: relearn what was shared, and keep nothing to undo",
+    )
+    forget.set_defaults(run=run_forget)
+
+    undo = verbs.add_parser(
+        "undo",
+        help="take the last change back",
+        parents=parents,
+        description="Put back what the file was before the last change. One step is kept.",
+    )
+    undo.set_defaults(run=run_undo)
+
+
+def opened(options: argparse.Namespace) -> tuple[Store, FrugalClassifier, Any]:
+    """The file, what is in it, and the class that was named."""
+    from frugalvae.tool.store import Store
+    from frugalvae.tool.summary import label_named
+
+    store = Store(options.file)
+    classifier = store.load()
+    label = label_named(options.file, classifier.classes_.tolist(), options.label)
+    return store, classifier, label
+
+
+def run_update(options: argparse.Namespace) -> None:
+    """``frugalvae update``."""
+    from frugalvae.console import Display
+    from frugalvae.tool.learn import note_source
+    from frugalvae.tool.store import Store
+
+    display = Display(options.quiet)
+    with Store(options.file).changing(f"frugalvae update {options.file}", options.wait):
+        store, classifier, label = opened(options)
+        x = more_rows(options, label, getattr(classifier, "encoder_", None), display)
+        with display.watching():
+            classifier.update(label, x)
+        note_source(classifier, options.inputs[0])
+        store.save(classifier)
+    display.say(f"{options.file}: {label!r} was given {len(x):,} more examples")
+
+
+def more_rows(
+    options: argparse.Namespace, label: Any, remembered: Any, display: Display
+) -> NDArray[np.float32]:
+    """Features of all inputs that can be read; the others are named."""
+    from frugalvae.encoding.unreadable import named
+    from frugalvae.errors import InputError
+    from frugalvae.tool.inputs import gather
+    from frugalvae.tool.rows import rows_of_class
+
+    _, x, skipped = gather(options, remembered, lambda path: rows_of_class(path, label), display)
+    if skipped:
+        display.say("\n".join([f"left out as unreadable, {len(skipped):,}:", *named(skipped)]))
+    if not len(x):
+        raise InputError(f"none of the images can be read; {options.file} is as it was")
+    return x
+
+
+def run_rename(options: argparse.Namespace) -> None:
+    """``frugalvae rename``."""
+    from frugalvae.console import Display
+    from frugalvae.tool.folders import as_label
+    from frugalvae.tool.store import Store
+
+    with Store(options.file).changing(f"frugalvae rename {options.file}", options.wait):
+        store, classifier, label = opened(options)
+        name: Any = as_label(options.name)
+        if not isinstance(label, str) and name.lstrip("-").isdecimal():
+            name = int(name)
+        classifier.rename(label, name)
+        store.save(classifier)
+    Display(options.quiet).say(f"{options.file}: {label!r} is called {name!r} now")
+
+
+def run_forget(options: argparse.Namespace) -> None:
+    """``frugalvae forget``."""
+    from frugalvae.console import Display
+    from frugalvae.tool.store import Store
+
+    display = Display(options.quiet)
+    with Store(options.file).changing(f"frugalvae forget {options.file}", options.wait):
+        store, classifier, label = opened(options)
+        with display.watching():
+            remains = classifier.forget(label, scrub=options.scrub)
+        store.save(classifier, undoable=not options.scrub)
+    left = plural(len(classifier.classes_), "class")
+    display.say(f"{options.file}: {label!r} is forgotten; {left} left")
+    for sentence in remains:
+        display.say(f"what remains of it: {sentence}")
+    if not options.scrub:
+        display.say(f"{store.undo.name} has it still, until the next change, for 'frugalvae undo'")
+    else:
+        display.say("this cannot be undone; copies of the file elsewhere are as they were")
+
+
+def run_undo(options: argparse.Namespace) -> None:
+    """``frugalvae undo``."""
+    from frugalvae.console import Display
+    from frugalvae.tool.store import Store
+    from frugalvae.tool.summary import read_file
+
+    store = Store(options.file)
+    with store.changing(f"frugalvae undo {options.file}", options.wait):
+        store.check_undo()
+        now, before = (read_file(file)[0] for file in (store, Store(store.undo)))
+        store.go_back()
+    display = Display(options.quiet)
+    for line in [*difference(now, before), f"{options.file} is as it was before that"]:
+        display.say(line)
+
+
+def difference(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    """What going back takes away, and what it brings back."""
+    from frugalvae.tool.status import told
+    from frugalvae.tool.words import shortened
+
+    lines = []
+    if len(now["history"]) > len(before["history"]):
+        lines.append(f"undone: {told(now['history'][-1])}")
+    labels = [[str(label) for label in file["classes"]["values"]] for file in (now, before)]
+    gone = [label for label in labels[0] if label not in labels[1]]
+    back = [label for label in labels[1] if label not in labels[0]]
+    for what, names in (("not known any more", gone), ("known again", back)):
+        if names:
+            lines.append(f"{what}: {shortened(names)}")
+    return lines

@@ -1,0 +1,133 @@
+"""The encoder of a classifier: chosen once, remembered in its file, and checked ever after."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.encoders import check_frozen, make_frozen
+from frugalvae.errors import InputError
+
+if TYPE_CHECKING:
+    from frugalvae.encoders.base import Encoder
+    from frugalvae.encoding.shard import Encoded
+    from frugalvae.tool.asked import Choice
+
+DEFAULT = "efficientnet"
+GIVEN = "given"  # where it is remembered how to make the encoder again
+TELLING = ("encoder", "preprocessing", "weights")  # a model may be moved and renamed
+
+#: An encoder's identity, and how it was asked for; None for features of unknown origin.
+Remembered = dict[str, Any] | None
+
+
+def choose(remembered: Remembered, choice: Choice, file: Path) -> dict[str, Any]:
+    """Name and settings of the encoder: those remembered, or those asked for.
+
+    Parameters
+    ----------
+    remembered
+        What the file says; an empty one if there is no file yet.
+    choice
+        What was typed.
+    """
+    if remembered is None:
+        raise InputError(
+            f"{file} was taught features, and does not say which encoder made them: images cannot "
+            "be encoded for it; give features (.npz) of the same encoder"
+        )
+    before: Mapping[str, Any] = remembered.get(GIVEN) or {}
+    name = before.get("name") or remembered.get("encoder") or DEFAULT
+    if choice.encoder is not None and remembered and choice.encoder != name:
+        raise InputError(
+            f"--encoder {choice.encoder}: {file} was taught with {name}, and features of another "
+            "encoder mean nothing to it; leave --encoder out, or start another file"
+        )
+    name = choice.encoder or name
+    settings = {**before.get("settings", {}), **choice.settings}
+    if choice.model is not None:
+        settings["model"] = _findable(choice.model)
+    check_frozen(name)
+    check_model(name, settings.get("model"), file)
+    return {"name": name, "settings": settings}
+
+
+def check_model(name: str, model: str | None, file: Path) -> None:
+    """Refuse a choice that no encoder can be made of."""
+    if model is not None and name != "clip":
+        raise InputError(f"--model {model}: {name} is one model; leave --model out")
+    if model is None and name == "clip":
+        raise InputError(
+            f"{file}: its encoder is CLIP, but which? Give --model with a folder, or with a name "
+            "on the Hugging Face hub such as openai/clip-vit-large-patch14"
+        )
+    if model is not None and os.path.isabs(model) and not os.path.isdir(model):
+        raise InputError(
+            f"{model}: the folder of {file}'s CLIP is not there any more; say where it is with "
+            "--model FOLDER"
+        )
+
+
+def load_encoder(
+    remembered: Remembered, choice: Choice, file: Path
+) -> tuple[Encoder, dict[str, Any]]:
+    """The encoder, and what the file is to remember of it."""
+    given = choose(remembered, choice, file)
+    made = make_frozen(given["name"], **given["settings"])
+    check_same(remembered, made.identity, file, "the encoder here")
+    return made, {**made.identity, GIVEN: given}
+
+
+def check_same(remembered: Remembered, other: Remembered, file: Path, what: str | Path) -> None:
+    """Refuse features of another encoder than those that were learned."""
+    if not remembered or not other:
+        return  # nothing is known of one of them
+    differ = [key for key in TELLING if remembered.get(key) != other.get(key)]
+    if differ:
+        raise InputError(
+            f"{what} is not the encoder of {file}: {' and '.join(differ)} differ "
+            f"({described(other)}, expected {described(remembered)}); "
+            "use the same encoder with the same weights, or start another file"
+        )
+
+
+def described(remembered: Mapping[str, Any]) -> str:
+    """An encoder in a few words.
+
+    >>> described({"encoder": "clip", "model": "vit-b32", "weights": "1a2b3c4d5e6f"})
+    'clip vit-b32, weights 1a2b3c4d'
+    """
+    model = remembered.get("model", "")
+    name = " ".join(filter(None, [str(remembered.get("encoder", "unnamed")), model]))
+    weights = str(remembered.get("weights", ""))[:8]
+    return name + (f", weights {weights}" if weights else "")
+
+
+def encode_files(encoder: Encoder, paths: Sequence[Path], batch_size: int) -> Encoded:
+    """Features of image files, and why others have none."""
+    from frugalvae.data.pixels import reading_images
+    from frugalvae.encoding.shard import AHEAD, ahead, encode, prepare
+    from frugalvae.progress import track
+    from frugalvae.tool.folders import read_file
+
+    threads = os.cpu_count() or 1
+    with reading_images():
+        ready = ahead(
+            lambda path: prepare(encoder, partial(read_file, path)),
+            paths,
+            threads,
+            AHEAD * batch_size,
+        )
+        steps = track(range(len(paths)), "encoding images")
+        counted = (image for _, image in zip(steps, ready, strict=True))
+        done = encode(encoder, counted, batch_size)
+        next(counted, None)  # tells that all is done
+    return done
+
+
+def _findable(model: str) -> str:
+    """A folder from wherever the command is run next; a name as it is."""
+    return os.path.abspath(model) if os.path.isdir(model) else model

@@ -1,0 +1,203 @@
+"""``frugalvae learn``: teach a classifier what is new in a folder of images."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.arguments import quiet, seed, settings
+from frugalvae.errors import InputError
+from frugalvae.heads import HEADS
+from frugalvae.memories import MEMORIES
+from frugalvae.tool.asked import as_json, choice, classifier_file, waiting, which_encoder
+from frugalvae.tool.words import plural, size
+
+if TYPE_CHECKING:
+    from frugalvae.console import Display
+    from frugalvae.learner import FrugalClassifier
+    from frugalvae.tool.lesson import Lesson, Pupil
+    from frugalvae.tool.store import Store
+
+ONCE = ("memory", "head", "seed")  # and settings: chosen when a file is made
+
+
+def add_learn(verbs: Any) -> None:
+    """The options of ``frugalvae learn``."""
+    learn = verbs.add_parser(
+        "learn",
+        help="teach new classes from a folder of images",
+        description="Learn the classes of a folder: each folder of images in it is a class. The "
+        "first call makes the file; later ones learn what is new, and need no image of what is "
+        "known. After a kill, the same command goes on. Instead of a folder, a feature file "
+        "(.npz) of 'frugalvae encode' can be given, of which the training part is learned.",
+        parents=[
+            classifier_file(),
+            which_encoder(),
+            settings(
+                "when the file is made: change a setting, such as memory.epochs=50, "
+                "encoder.size=128; a wrong name lists all there are"
+            ),
+            waiting(),
+            as_json(),
+            quiet(),
+        ],
+    )
+    learn.add_argument("source", type=Path, metavar="FOLDER", help="of images, or FEATURES.npz")
+    learn.add_argument(
+        "--memory", metavar="NAME", choices=list(MEMORIES), help="when the file is made: "
+        f"{', '.join(MEMORIES)} (default: vae-fo)"
+    )  # fmt: skip
+    learn.add_argument(
+        "--head", metavar="NAME", choices=list(HEADS), help="when the file is made: "
+        f"{', '.join(HEADS)} (default: cosine)"
+    )  # fmt: skip
+    learn.add_argument("--seed", type=seed, help="when the file is made (default: 0)")
+    learn.add_argument(
+        "--strict", action="store_true", help="learn nothing if an image cannot be read"
+    )
+    learn.add_argument(
+        "--case-matters",
+        action="store_true",
+        help="two names that differ only in upper and lower case are two classes",
+    )
+    learn.set_defaults(
+        run=run_learn, if_interrupted="what is encoded is kept, and the same command goes on"
+    )
+
+
+def run_learn(options: argparse.Namespace) -> int:
+    """``frugalvae learn``."""
+    from frugalvae.console import Display
+    from frugalvae.tool.store import Store
+
+    display, store = Display(options.quiet or options.json), Store(options.file)
+    with store.changing(f"frugalvae learn {options.file} {options.source}", options.wait):
+        if store.exists:
+            refuse_choices(options)
+        report = teach(options, store, display)
+    if options.json:
+        print(json.dumps(report, indent=1, ensure_ascii=False))
+    return 0
+
+
+def refuse_choices(options: argparse.Namespace) -> None:
+    """Refuse what is chosen when a file is made, where it is made already."""
+    given = [f"--{name}" for name in ONCE if getattr(options, name) is not None]
+    given += ["--set"] if options.set else []
+    if given:
+        raise InputError(
+            f"{options.file} is there already: {' and '.join(given)} can be chosen only when a "
+            "file is made; leave out what was chosen then, or start another file"
+        )
+
+
+def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[str, Any]:
+    """Learn what is new, say what came of it, and return the same as JSON."""
+    started = time.perf_counter()
+    classifier = store.load() if store.exists else new_classifier(options)
+    lesson = prepare(options, pupil_of(classifier, store, options.case_matters), display)
+    new = sorted(set(lesson.y.tolist()))
+    if new:
+        with display.watching():
+            classifier.partial_fit(lesson.x, lesson.y, text=lesson.text)
+        finish(classifier, lesson, options.source, store)
+        seconds = time.perf_counter() - started
+        classes, images = plural(len(new), "class"), plural(len(lesson.y), "image")
+        display.say(f"learned {classes} from {images} in {seconds:.1f} s")
+        known, taken = plural(len(classifier.classes_), "class"), size(store.path.stat().st_size)
+        display.say(f"{options.file}: {known}, {taken}")
+    else:
+        display.say(f"nothing new in {options.source}; {options.file} is as it was")
+    return report(options, classifier, lesson)
+
+
+def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
+    """Features of what is new, with a line for all that is left out."""
+    from frugalvae.tool import lesson
+    from frugalvae.tool.folders import find_classes
+
+    if options.source.suffix == ".npz":
+        return lesson.from_features(options.source, pupil, display.say)
+    found = find_classes(options.source)
+    for line in found.remarks():
+        display.say(line)
+    with display.watching():
+        made = lesson.from_folder(
+            found,
+            pupil,
+            choice(options),
+            batch_size=options.batch_size,
+            strict=options.strict,
+            say=display.say,
+        )
+    if made.skipped:
+        display.say(f"left out as unreadable, {len(made.skipped):,}:\n{lesson.lines(made.skipped)}")
+    for name in made.missing:
+        display.say(f"class {name!r} is left out: no image of it can be read")
+    return made
+
+
+def new_classifier(options: argparse.Namespace) -> FrugalClassifier:
+    """A classifier as it was asked for."""
+    from frugalvae.heads import make_head
+    from frugalvae.learner import FrugalClassifier
+    from frugalvae.memories import make_memory
+
+    changed: dict[str, dict[str, Any]] = {"memory": {}, "head": {}, "encoder": {}}
+    for part, name, value in options.set:
+        changed[part][name] = value
+    plain = FrugalClassifier()
+    memory, head = str(options.memory or plain.memory), str(options.head or plain.head)
+    return FrugalClassifier(
+        make_memory(memory, **changed["memory"]) if changed["memory"] else memory,
+        make_head(head, **changed["head"]) if changed["head"] else head,
+        random_state=plain.random_state if options.seed is None else options.seed,
+    )
+
+
+def pupil_of(classifier: FrugalClassifier, store: Store, case_matters: bool) -> Pupil:
+    """What a classifier knows before a lesson."""
+    from frugalvae.tool.lesson import Pupil
+
+    if not hasattr(classifier, "classes_"):
+        return Pupil(store, [], {}, case_matters)
+    encoder = getattr(classifier, "encoder_", None)
+    return Pupil(store, classifier.classes_.tolist(), encoder, case_matters)
+
+
+def finish(classifier: FrugalClassifier, lesson: Lesson, source: Path, store: Store) -> None:
+    """Write what was learned; then what was encoded for it is not needed any more."""
+    from frugalvae.encoding.parts import Parts
+
+    if lesson.encoder:
+        classifier.encoder_ = lesson.encoder
+    note_source(classifier, source)
+    store.save(classifier)
+    if source.suffix != ".npz":
+        Parts(store.path, {}).remove()
+
+
+def note_source(classifier: FrugalClassifier, source: Path) -> None:
+    """Add to the history where the last samples came from."""
+    events = getattr(classifier, "history_", [])
+    if events:
+        events[-1]["source"] = source.resolve().name
+
+
+def report(
+    options: argparse.Namespace, classifier: FrugalClassifier, lesson: Lesson
+) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    labels = lesson.y.tolist()
+    return {
+        "file": str(options.file),
+        "learned": {str(label): labels.count(label) for label in sorted(set(labels))},
+        "known": lesson.known,
+        "unreadable": lesson.skipped,
+        "left_out": lesson.missing,
+        "classes": len(getattr(classifier, "classes_", [])),
+        "encoder": lesson.encoder,
+    }

@@ -1,0 +1,77 @@
+"""One process at a time changes a file; the others wait, and know for whom."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from frugalvae.errors import InputError
+
+PAUSE = 0.05  # seconds between two attempts
+
+
+@contextmanager
+def locked(path: Path, what: str, wait: float) -> Iterator[None]:
+    """Hold the lock of a file inside the block, or say who holds it.
+
+    The lock is on a hidden file beside it, which is gone when nobody needs it. A process
+    that dies, however it dies, holds no lock.
+
+    Parameters
+    ----------
+    path
+        The file that is going to be changed. It need not exist.
+    what
+        What is going to be done, told to those who wait.
+    wait
+        For how many seconds to wait for another process.
+    """
+    beside = path.with_name(f".{path.name}.lock")
+    deadline = time.monotonic() + wait
+    while (descriptor := _try(beside)) is None:
+        if time.monotonic() >= deadline:
+            raise InputError(
+                f"{path} is being changed by {_holder(beside)}; nothing was changed. Try again "
+                f"when that is done, or wait longer than {wait:g} s with --wait SECONDS"
+            )
+        time.sleep(PAUSE)
+    try:
+        holder = json.dumps({"process": os.getpid(), "command": what, "since": time.time()})
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, holder.encode(), 0)
+        yield
+    finally:
+        beside.unlink(missing_ok=True)  # while it is held: nobody can have taken it
+        os.close(descriptor)
+
+
+def _try(beside: Path) -> int | None:
+    """An open file with the lock on it; None while another process has it."""
+    import fcntl
+
+    descriptor = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), os.stat(beside)):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)  # of a file that its holder has removed since, or that is held
+    return None
+
+
+def _holder(beside: Path) -> str:
+    """Which process has the lock, as it says itself."""
+    try:
+        told = json.loads(beside.read_text())
+        since = time.strftime("%H:%M:%S", time.localtime(told["since"]))
+        return f"process {told['process']} ('{told['command']}', since {since})"
+    except (OSError, ValueError, LookupError, TypeError):
+        return "another process"

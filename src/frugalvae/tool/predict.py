@@ -1,0 +1,89 @@
+"""``frugalvae predict``: name what is in images."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from frugalvae.arguments import positive, share
+from frugalvae.tool.answers import FIELDS, NONE, as_text, ranked, show, write_csv
+from frugalvae.tool.asked import classifier_file, complain, which_encoder
+
+UNKNOWN = 0.05
+
+
+def add_predict(verbs: Any) -> None:
+    """The options of ``frugalvae predict``."""
+    predict = verbs.add_parser(
+        "predict",
+        help="name what is in images",
+        description="Name what is in images, in all images of folders, or in rows of feature "
+        "files (.npz: the array x, or else x_test). Inputs that cannot be read are named on "
+        "standard error; the exit code is then 1.",
+        epilog="Fields of --csv, a row for each input and rank: " + ", ".join(FIELDS) + ". "
+        "--json has a list of predictions with input, label, known and top (label and "
+        "probability each), and a list of unreadable inputs with input and reason. Its label is "
+        "the first of top, or null for none of these. known is true, false, or null (in CSV "
+        "empty) without --unknown.",
+        parents=[classifier_file(), which_encoder()],
+    )
+    predict.add_argument(
+        "inputs", type=Path, nargs="+", metavar="IMAGE", help="or a folder, or FEATURES.npz"
+    )
+    predict.add_argument(
+        "--top", type=positive, default=1, metavar="K", help="classes to name (default: 1)"
+    )
+    predict.add_argument(
+        "--unknown",
+        type=share,
+        nargs="?",
+        const=UNKNOWN,
+        metavar="SHARE",
+        help=f"answer '{NONE}' to what is none of the classes; SHARE of what is one of them is "
+        f"turned away too (default: {UNKNOWN})",
+    )
+    form = predict.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    form.add_argument("--csv", action="store_true", help="print CSV, for scripts")
+    predict.set_defaults(run=run_predict, if_interrupted="nothing was changed")
+
+
+def run_predict(options: argparse.Namespace) -> int:
+    """``frugalvae predict``: 1 if an input cannot be read."""
+    from frugalvae.console import Display
+    from frugalvae.tool.inputs import gather
+    from frugalvae.tool.rows import read_rows
+
+    classifier = load(options)
+    names, x, unreadable = gather(
+        options,
+        getattr(classifier, "encoder_", None),
+        lambda path: read_rows(path, ("x", "x_test")),
+        Display(quiet=options.json or options.csv),
+    )
+    answers = []
+    if len(names):
+        chances = classifier.predict_proba(x)
+        known = None if options.unknown is None else classifier.knows(x, options.unknown)
+        answers = ranked(names, classifier.classes_.tolist(), chances, known, options.top)
+    if options.json:
+        print(as_text(options.file, answers, unreadable))
+    elif options.csv:
+        write_csv(answers)
+    else:
+        show(answers)
+    for name, why in unreadable.items():
+        complain(f"frugalvae: {name} cannot be read: {why}")
+    return 1 if unreadable else 0
+
+
+def load(options: argparse.Namespace) -> Any:
+    """The classifier, or as much of it as the question needs."""
+    from frugalvae.tool.store import Store
+
+    if options.unknown is not None:
+        return Store(options.file).load()
+    from frugalvae.tool.answering import load_answering
+
+    return load_answering(Store(options.file))

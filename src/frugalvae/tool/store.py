@@ -1,0 +1,146 @@
+"""The file of a classifier: changed one step at a time, and never lost.
+
+Beside ``birds.frugal`` there may be
+
+- ``birds.frugal.undo``: what it was before the last change;
+- ``.birds.frugal.before``: what it was before a change that is under way, or was killed;
+- ``.birds.frugal.lock``: held by the process that is changing it;
+- ``birds.frugal.parts``: features of images that a killed ``learn`` has encoded.
+
+A change first gives the old file a second name, ``before``, then replaces it by the new one,
+then renames ``before`` to ``undo``. Each step happens or does not. Where a kill leaves
+``before``, the next command sees whether the file was replaced, and ends what was begun.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frugalvae.errors import FrugalError, InputError, MemoryFileError
+from frugalvae.files import check_place, sync_folder, write_bytes
+from frugalvae.tool.lock import locked
+
+if TYPE_CHECKING:
+    from frugalvae.learner import FrugalClassifier
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+STALE = 60  # seconds after which nobody is still writing a file
+
+
+class Store:
+    """A classifier's file, and what is kept beside it.
+
+    >>> store = Store("birds.frugal")
+    >>> store.undo.name, store.parts.name
+    ('birds.frugal.undo', 'birds.frugal.parts')
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.given = Path(path)  # what messages call it
+        self.path = Path(os.path.realpath(path))  # or a link would be replaced by a file
+        self.undo = self.path.with_name(f"{self.path.name}.undo")
+        self.parts = self.path.with_name(f"{self.path.name}.parts")
+        self._before = self.path.with_name(f".{self.path.name}.before")
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a file already."""
+        return self.path.exists()
+
+    @contextmanager
+    def changing(self, what: str, wait: float) -> Iterator[None]:
+        """Nobody else changes the file inside the block."""
+        check_place(self.path)
+        try:
+            with locked(self.path, what, wait):
+                self._settle()
+                yield
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise FrugalError(
+                f"{self.given}: there is no room to write it ({error.strerror}), and it is as it "
+                "was; make room on the disk, and give the same command again"
+            ) from error
+
+    def load(self) -> FrugalClassifier:
+        """The classifier in the file."""
+        from frugalvae.learner import FrugalClassifier
+
+        self.check_there()
+        return FrugalClassifier.load(self.given)
+
+    def check_there(self) -> None:
+        """Refuse a file that does not exist, and say how to make one."""
+        if not self.exists:
+            raise MemoryFileError(
+                f"{self.given}: there is no such file; check the path, or make one with "
+                f"'frugalvae learn {self.given} FOLDER'"
+            )
+
+    def save(self, classifier: FrugalClassifier, *, undoable: bool = True) -> None:
+        """Replace the file; the old one is kept for ``undo``.
+
+        Where it must not be kept, nothing older is kept either.
+        """
+        try:
+            if undoable and self.exists:
+                _second_name(self.path, self._before)
+            classifier.save(self.path)
+        finally:
+            self._settle()
+        if not undoable:
+            self.undo.unlink(missing_ok=True)
+            sync_folder(self.path.parent)
+
+    def check_undo(self) -> None:
+        """Refuse if there is nothing to go back to."""
+        self.check_there()
+        if not self.undo.exists():
+            raise InputError(
+                f"{self.given}: there is nothing to undo; {self.undo.name} is not there. One step "
+                "is kept, from the second change of a file on, until it is undone"
+            )
+
+    def go_back(self) -> None:
+        """Put back what there was before the last change."""
+        self.check_undo()
+        os.replace(self.undo, self.path)
+        sync_folder(self.path.parent)
+
+    def _settle(self) -> None:
+        """End a change: it took place, or it did not."""
+        self._sweep()
+        if not self._before.exists():
+            return
+        if self.exists and _same(self._before, self.path):
+            self._before.unlink()
+        else:
+            os.replace(self._before, self.undo)
+        sync_folder(self.path.parent)
+
+    def _sweep(self) -> None:
+        """Remove what killed commands had half written."""
+        unfinished = re.compile(rf"\.{re.escape(self.path.name)}(\.before)?\.\w{{8}}")
+        for path in self.path.parent.iterdir():
+            if unfinished.fullmatch(path.name) and time.time() - path.stat().st_mtime > STALE:
+                path.unlink(missing_ok=True)
+
+
+def _second_name(path: Path, name: Path) -> None:
+    """Another name of a file; a copy, where a file can have one name only."""
+    try:
+        os.link(path, name)
+    except OSError:
+        write_bytes(name, path.read_bytes())
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.samefile(one, other) or one.read_bytes() == other.read_bytes()

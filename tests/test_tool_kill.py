@@ -1,0 +1,283 @@
+"""Nothing is lost: kills at any moment, full disks, several processes at once, and undo."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier
+from frugalvae.tool import store as storing
+from frugalvae.tool.store import Store
+from tests.killing import full
+from tests.tool import QUICK, Encoders, Tool, paint
+
+ROOT = Path(__file__).parent.parent
+COLOURS = np.array([[200, 30, 30], [30, 200, 30], [30, 30, 200]], np.float32)
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+
+
+class Killer:
+    """Talks to a process of :mod:`tests.killing`."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.killing"]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+
+    def __call__(
+        self,
+        *words: object,
+        after: float | None = None,
+        nth: int | None = None,
+        most: int | None = None,
+    ) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        asked = {"words": [str(word) for word in words], "after": after, "nth": nth, "most": most}
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def killer() -> Iterator[Killer]:
+    killer = Killer()
+    yield killer
+    killer.close()
+
+
+class Scene:
+    """A file that knows two classes and has something to undo, and a folder with a third."""
+
+    def __init__(self, folder: Path, killer: Killer) -> None:
+        self.folder, self.killer = folder, killer
+        self.file, self.images = folder / "birds.frugal", paint(folder / "new", "emu", count=8)
+        self.beginning = folder / "beginning"
+        self.beginning.mkdir()
+        for name in ("cat", "dax"):
+            more = [] if self.file.exists() else QUICK
+            done = killer("learn", self.file, paint(folder / name, name), "--quiet", *more)
+            assert done["code"] == 0
+        for name in ("birds.frugal", "birds.frugal.undo"):
+            shutil.copy(folder / name, self.beginning / name)
+        self.before = self.answers()
+        self.seconds = min(self.learn()["seconds"] for _ in range(3))
+        self.after, self.size = self.answers(), self.file.stat().st_size
+        assert len(self.after) == 3
+
+    def learn(self, **when: Any) -> dict[str, Any]:
+        """Learn the third class, from the beginning."""
+        for path in self.folder.glob("*birds.frugal*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in self.beginning.iterdir():
+            shutil.copy(path, self.folder)
+        return self.again(**when)
+
+    def again(self, **when: Any) -> dict[str, Any]:
+        """The same command, with whatever is there."""
+        return self.killer(
+            "learn", self.file, self.images, "--batch-size", 4, "--wait", 30, "--quiet", **when
+        )
+
+    def answers(self) -> list[list[float]]:
+        """All that the classifier can say of three colours."""
+        answers: list[list[float]] = (
+            FrugalClassifier.load(self.file).predict_proba(COLOURS).T.tolist()
+        )
+        return answers
+
+    def check(self) -> str:
+        """The file is whole, old or new; after the same command new, with the old to go back."""
+        now = self.answers()
+        assert now in (self.before, self.after)
+        assert self.again()["code"] == 0
+        assert self.answers() == self.after
+        old = (self.beginning / "birds.frugal").read_bytes()
+        assert (self.folder / "birds.frugal.undo").read_bytes() == old
+        left = sorted(path.name for path in self.folder.glob("*birds.frugal*"))
+        hidden = sorted(path.name for path in self.folder.glob(".birds.frugal*"))
+        assert (left + hidden) == ["birds.frugal", "birds.frugal.undo"]
+        return "old" if now == self.before else "new"
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory, killer: Killer) -> Scene:
+    return Scene(tmp_path_factory.mktemp("scene"), killer)
+
+
+# --------------------------------------------------------------------------- kills
+
+
+@needs_fork
+def test_killed_at_fifty_random_moments_nothing_is_lost(scene: Scene) -> None:
+    chance, span = random.Random(0), scene.seconds
+    found: list[str] = []
+    for _ in range(500):
+        killed = scene.learn(after=chance.uniform(0, span))["code"] == -signal.SIGKILL
+        span *= 1.03 if killed else 0.9  # a busy machine is slower at one time than at another
+        state = scene.check()
+        found += [state] if killed else []
+        if len(found) == 50:
+            break
+    assert len(found) == 50
+    assert "old" in found
+
+
+@needs_fork
+def test_killed_before_each_operation_on_files_nothing_is_lost(scene: Scene) -> None:
+    found = set()
+    for nth in range(1000):
+        ended = scene.learn(nth=nth)["code"]
+        found.add(scene.check())
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+    assert nth > 20
+    assert found == {"old", "new"}
+
+
+def test_a_process_of_its_own_is_killed_while_it_learns(tmp_path: Path) -> None:
+    """The whole command from the start, with the encoder that it has by default."""
+    images, file = paint(tmp_path / "new", "cat", "dax", count=3), tmp_path / "birds.frugal"
+    command = [sys.executable, "-m", "frugalvae.cli", "learn", str(file), str(images), *QUICK]
+    with subprocess.Popen(command) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / ".birds.frugal.lock").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert not file.exists()
+    assert subprocess.run(command, check=False).returncode == 0
+    assert FrugalClassifier.load(file).classes_.tolist() == ["cat", "dax"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["birds.frugal", "new"]
+
+
+# --------------------------------------------------------------------------- full disks
+
+
+@needs_fork
+@pytest.mark.parametrize("most", [0, 100, -1])
+def test_on_a_full_disk_the_old_file_stays(scene: Scene, most: int) -> None:
+    room = scene.size + most if most < 0 else most  # the last has room for all but a byte
+    assert scene.learn(most=room)["code"] == 2
+    assert scene.answers() == scene.before
+    assert scene.check() == "old"
+
+
+@pytest.mark.parametrize("operation", ["fsync", "replace", "link"])
+def test_the_error_says_that_there_is_no_room(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    tool.learn(paint(tool.folder / "one", "cat"))
+    before = tool.file.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, operation, full)
+        if operation == "link":  # a file gets a copy where it cannot have a second name
+            patched.setattr(storing, "write_bytes", full)
+        error = tool.learn(paint(tool.folder / "two", "dax"), code=2)
+    assert f"{tool.file}: there is no room to write it (No space left on device)" in error
+    assert tool.file.read_bytes() == before
+    tool.learn(tool.folder / "two")
+    assert tool.classes == ["cat", "dax"]
+
+
+# --------------------------------------------------------------------------- undo
+
+
+def test_undo_goes_back_one_step_and_says_which(tool: Tool) -> None:
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    error = tool("undo", code=2)
+    assert f"{tool.file}: there is nothing to undo" in error
+    before = tool.file.read_bytes()
+    tool.learn(paint(tool.folder / "two", "emu"))
+    assert tool.json("status")["undo"] is True
+    said = tool("undo").splitlines()
+    assert said[-2:] == ["not known any more: emu", f"{tool.file} is as it was before that"]
+    assert tool.file.read_bytes() == before
+    assert tool.beside == ["birds.frugal"]
+    assert "there is nothing to undo" in tool("undo", code=2)
+    assert "there is no such file" in Tool(tool.folder / "one", tool.capsys)("undo", code=2)
+
+
+def test_where_a_file_has_one_name_only_the_old_one_is_copied(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool.learn(paint(tool.folder / "one", "cat"))
+    before = tool.file.read_bytes()
+    monkeypatch.setattr(os, "link", full)
+    tool.learn(paint(tool.folder / "two", "dax"))
+    assert Store(tool.file).undo.read_bytes() == before
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
+
+
+def test_a_link_to_a_file_stays_a_link(tool: Tool) -> None:
+    tool.learn(paint(tool.folder / "one", "cat"))
+    (tool.folder / "elsewhere").mkdir()
+    real = tool.file.rename(tool.folder / "elsewhere" / "real.frugal")
+    tool.file.symlink_to(real)
+    tool.learn(paint(tool.folder / "two", "dax"))
+    assert tool.file.is_symlink()
+    assert tool.classes == ["cat", "dax"]
+    assert real.with_name("real.frugal.undo").exists()
+
+
+# --------------------------------------------------------------------------- several processes
+
+
+def test_the_second_process_waits_for_the_first(tool: Tool, encoders: Encoders) -> None:
+    tool.learn(paint(tool.folder / "one", "cat"))
+    held = (
+        "import sys, time; from pathlib import Path; from frugalvae.tool.lock import locked\n"
+        "with locked(Path(sys.argv[1]), 'frugalvae learn photos', 0):\n"
+        "    print('held', flush=True); sys.stdin.read(1)"
+    )
+    command, pipe = [sys.executable, "-c", held, str(tool.file)], subprocess.PIPE
+    more = paint(tool.folder / "two", "dax")
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        error = tool.learn(more, "--wait", 0.2, code=2)
+        assert f"is being changed by process {other.pid} ('frugalvae learn photos', since " in error
+        assert "wait longer than 0.2 s with --wait" in error
+        assert tool.json("status")["classes"] == 1  # reading needs no lock
+        assert tool.json("predict", more)["predictions"]
+        other.send_signal(signal.SIGKILL)  # and who is dead holds none
+    assert ".birds.frugal.lock" in tool.beside
+    tool.learn(more, "--wait", 0)
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
+
+
+def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
+    tool.learn(paint(tool.folder / "one", "cat"))
+    start = (
+        "import sys; from frugalvae.cli import main; from frugalvae.tool import encoder\n"
+        "from tests.colours import Colours\n"
+        "encoder.make_frozen = lambda *_: Colours(pause=0.3)\n"
+        "sys.exit(main(['learn', *sys.argv[1:], '--wait', '60']))"
+    )
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", start, str(tool.file), str(paint(tool.folder / name, name))],
+            cwd=ROOT,
+        )
+        for name in ("dax", "emu")
+    ]
+    assert [process.wait() for process in running] == [0, 0]
+    assert sorted(tool.classes) == ["cat", "dax", "emu"]
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]

@@ -1,0 +1,351 @@
+"""``frugalvae learn``: what is found in folders, what is new, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks import birds
+from PIL import Image
+
+from frugalvae import FrugalClassifier
+from frugalvae.cli import main
+from frugalvae.data.features import Features, write_features
+from frugalvae.encoding import folder as encoding
+from frugalvae.tool.folders import check_case, find_classes
+from tests.conftest import blobs
+from tests.test_encode import Interrupted
+from tests.test_images import save
+from tests.tool import Encoders, Tool, paint
+
+# --------------------------------------------------------------------------- what is new
+
+
+def test_the_first_call_makes_the_file_and_later_ones_learn_what_is_new(
+    tool: Tool, encoders: Encoders
+) -> None:
+    lines = tool.learn(paint(tool.folder / "one", "cat", "dax")).splitlines()
+    assert lines[0] == "12 images of 2 new classes: cat, dax"
+    assert lines[1].startswith("learned 2 classes from 12 images in ")
+    assert lines[2].startswith(f"{tool.file}: 2 classes, ")
+    lines = tool.learn(paint(tool.folder / "more", "cat", "emu")).splitlines()
+    assert lines[0] == (
+        "1 known class left alone: 'frugalvae update' takes more images of a known class"
+    )
+    assert lines[1] == "6 images of 1 new class: emu"
+    assert tool.classes == ["cat", "dax", "emu"]
+    assert encoders.images == 18  # of what is known none
+    assert FrugalClassifier.load(tool.file).encoder_["weights"] == "0"
+
+
+def test_nothing_new_leaves_the_file_alone(tool: Tool, encoders: Encoders) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool.learn(images)
+    before = tool.file.read_bytes()
+    lines = tool.learn(images).splitlines()
+    assert lines[0].startswith("2 known classes left alone")
+    assert lines[1] == f"nothing new in {images}; {tool.file} is as it was"
+    assert tool.file.read_bytes() == before
+    assert tool.beside == ["birds.frugal"]
+
+
+def test_json_and_quiet(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    (images / "dax" / "empty.png").touch()
+    report = tool.json("learn", images, "--memory", "none", "--head", "lda")
+    assert report["learned"] == {"cat": 6, "dax": 6}
+    assert report["unreadable"] == {"dax/empty.png": "the file is empty"}
+    assert report["encoder"]["encoder"] == "colours"
+    assert tool.json("learn", images)["known"] == ["cat", "dax"]
+    assert tool("learn", images, "--quiet") == ""
+
+
+def test_parts_are_chosen_when_the_file_is_made_and_never_again(tool: Tool) -> None:
+    one, two = paint(tool.folder / "one", "cat", "dax"), paint(tool.folder / "two", "emu")
+    tool(
+        "learn",
+        one,
+        "--memory",
+        "none",
+        "--head",
+        "lda",
+        "--set",
+        "head.shrinkage=0.5",
+        "--seed",
+        3,
+    )
+    made = FrugalClassifier.load(tool.file)
+    assert (made.memory, made.head.shrinkage, made.random_state) == ("none", 0.5, 3)
+    before = tool.file.read_bytes()
+    for options in (
+        ["--memory", "none"],
+        ["--head=lda"],
+        ["--seed=3"],
+        ["--set=head.shrinkage=0.5"],
+    ):
+        error = tool("learn", two, *options, code=2)
+        assert f"{tool.file} is there already: {options[0].split('=')[0]} can be" in error
+    assert tool.file.read_bytes() == before
+
+
+# --------------------------------------------------------------------------- folders
+
+
+def test_a_folder_of_images_alone_is_one_class(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    (images / "cat" / "notes.txt").write_text("seen on Monday")
+    assert "ignored, as no images by their names: cat/notes.txt" in tool.learn(images / "cat")
+    monkeypatch.chdir(images / "dax")
+    tool.learn(".")
+    assert tool.classes == ["cat", "dax"]
+
+
+def test_train_is_learned_and_test_is_left_alone(tool: Tool) -> None:
+    paint(tool.folder / "set" / "train", "cat", "dax")
+    paint(tool.folder / "set" / "test", "cat", "dax")
+    said = tool.learn(tool.folder / "set")
+    assert said.startswith("test/ is left alone: only train/ is learned\n12 images of 2 new")
+    assert tool.classes == ["cat", "dax"]
+
+
+def test_what_is_no_image_is_told(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    (images / "empty").mkdir()
+    (images / "notes.txt").write_text("all of it")
+    (images / "cat" / ".DS_Store").touch()
+    os.mkfifo(images / "cat" / "pipe.png")  # reading it would wait for ever
+    lines = tool.learn(images).splitlines()
+    assert lines[0] == "ignored, as no images by their names: one/notes.txt, cat/pipe.png"
+    assert lines[1] == "no images in empty"
+    assert tool.classes == ["cat", "dax"]
+
+
+def test_a_name_is_one_class_however_its_accents_are_written(tool: Tool) -> None:
+    composed, apart = (unicodedata.normalize(form, "Rüppell") for form in ("NFC", "NFD"))
+    for number, name in enumerate((composed, apart)):
+        save(tool.folder / "one" / name / f"{number}.png", (9, 9, number))
+        save(tool.folder / "one" / name / f"{number + 2}.png", (9, 8, number))
+    said = tool.learn(paint(tool.folder / "one", "cat"))
+    assert "class 'Rüppell': several folders write it differently" in said
+    assert tool.classes == [composed, "cat"] or tool.classes == ["cat", composed]
+    save(tool.folder / "two" / apart / "1.png", 0)
+    assert "nothing new" in tool.learn(tool.folder / "two")
+
+
+def test_names_that_differ_only_in_case_are_asked_about(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool.learn(images)
+    (images / "dax").rename(images / "Cat")
+    error = tool.learn(images, code=2)
+    assert "classes 'cat' and 'Cat' differ only in upper and lower case" in error
+    tool.learn(images, "--case-matters")
+    assert sorted(tool.classes) == ["Cat", "cat", "dax"]
+    check_case(["a", "b"], ["c"])
+
+
+def test_links_are_followed_but_never_in_circles(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    (images / "cat" / "self").symlink_to(images)
+    (images / "dax" / "up").symlink_to(images / "dax")
+    (images / "emu").symlink_to(paint(tool.folder / "elsewhere", "emu") / "emu")
+    found = find_classes(images)
+    assert list(found.images) == ["cat", "dax", "emu"]
+    assert found.repeated == ["cat/self", "dax/up"]
+    assert "cat/self is another folder again, and left out" in tool.learn(images)
+
+
+def test_a_mixture_of_images_and_folders_is_refused(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat")
+    save(images / "stray.png", 0)
+    assert "stray.png is in no class's folder" in tool.learn(images, code=2)
+    (tool.folder / "empty").mkdir()
+    assert "no images in it" in tool.learn(tool.folder / "empty", code=2)
+    assert "there is no such folder" in tool.learn(tool.folder / "absent", code=2)
+    assert "neither a folder nor a feature file" in tool.learn(images / "stray.png", code=2)
+    assert tool.beside == []
+
+
+# --------------------------------------------------------------------------- images
+
+
+def test_every_kind_of_damaged_image_is_left_out_and_named(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    (images / "cat" / "empty.jpg").touch()
+    buffer = io.BytesIO()
+    Image.effect_noise((64, 64), 90).save(buffer, "jpeg")
+    (images / "cat" / "cut.jpg").write_bytes(buffer.getvalue()[:1500])
+    (images / "cat" / "lost.png").symlink_to("nowhere.png")
+    (images / "gone").mkdir()
+    (images / "gone" / "1.png").write_text("no image")
+    refused = tool.learn(images, "--strict", code=2)
+    assert "4 images cannot be read; nothing was written" in refused
+    assert not tool.file.exists()
+    said = tool.learn(images)
+    assert "left out as unreadable, 4:" in said
+    for line in (
+        "  cat/cut.jpg: image file is truncated",
+        "  cat/empty.jpg: the file is empty",
+        "  cat/lost.png: No such file or directory",
+        "  gone/1.png: it is in no known format of images",
+        "class 'gone' is left out: no image of it can be read",
+    ):
+        assert line in said
+    assert tool.classes == ["cat", "dax"]
+
+
+def test_an_animation_and_a_vast_image_are_learned(tool: Tool, encoders: Encoders) -> None:
+    images = paint(tool.folder / "one", "cat", "dax", count=1)
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "green", "blue")]
+    frames[0].save(images / "cat" / "moving.gif", save_all=True, append_images=frames[1:])
+    Image.new("1", (20_000, 10_000)).save(images / "dax" / "vast.png")
+    said = tool.learn(images)
+    assert "learned 2 classes from 4 images" in said
+    assert "unreadable" not in said
+
+
+def test_nothing_readable_is_an_error(tool: Tool) -> None:
+    (tool.folder / "one" / "cat").mkdir(parents=True)
+    (tool.folder / "one" / "cat" / "1.png").touch()
+    error = tool.learn(tool.folder / "one", code=2)
+    assert "no image of a new class can be read:\n  cat/1.png: the file is empty" in error
+    assert not tool.file.exists()
+
+
+# --------------------------------------------------------------------------- going on
+
+
+def test_interrupted_it_goes_on_where_it_stopped(
+    tool: Tool, encoders: Encoders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "SHARD", 4)
+    images = paint(tool.folder / "one", "cat", "dax")
+    monkeypatch.setattr("frugalvae.tool.encoder.make_frozen", lambda _: Interrupted(2))
+    said = tool.learn(images, "--batch-size", 4, code=130)
+    assert said == (
+        "frugalvae: interrupted; what is encoded is kept, and the same command goes on\n"
+    )
+    assert tool.beside == ["birds.frugal.parts"]
+    monkeypatch.setattr("frugalvae.tool.encoder.make_frozen", encoders)
+    said = tool.learn(images, "--batch-size", 4)
+    assert "birds.frugal.parts: 8 images encoded before, going on from there" in said
+    assert encoders.images == 4
+    assert tool.beside == ["birds.frugal"]
+
+
+# --------------------------------------------------------------------------- encoders and features
+
+
+def written(path: Path, labels: list[int], **more: object) -> Path:
+    task = blobs(labels)
+    x, y = task.features.numpy(), task.labels.numpy()
+    write_features(path, Features("blobs", x, y, x[:1], y[:1], **more))  # type: ignore[arg-type]
+    return path
+
+
+def test_feature_files_are_learned_as_images_are(tool: Tool) -> None:
+    identity = {"encoder": "clip", "model": "b32", "weights": "abc"}
+    one = written(tool.folder / "one.npz", [0, 1], encoder=identity)
+    assert "learned 2 classes from 40 images" in tool.learn(one)
+    two = written(tool.folder / "two.npz", [1, 2], encoder=identity | {"model": "renamed"})
+    assert "1 known class left alone" in tool.learn(two)
+    assert tool.classes == [0, 1, 2]
+    other = written(tool.folder / "other.npz", [3], encoder=identity | {"weights": "def"})
+    error = tool.learn(other, code=2)
+    assert "weights differ (clip b32, weights def, expected clip b32, weights abc)" in error
+    untold = written(tool.folder / "untold.npz", [4])
+    tool.learn(untold)
+    assert tool.classes == [0, 1, 2, 4]
+
+
+def test_what_is_not_known_of_an_encoder_is_not_made_up(tool: Tool) -> None:
+    tool.learn(written(tool.folder / "untold.npz", [0, 1]))
+    tool.learn(written(tool.folder / "told.npz", [2], encoder={"encoder": "clip", "weights": "a"}))
+    assert tool.classes == [0, 1, 2]
+    assert tool.json("status")["encoder"] is None
+
+
+def test_texts_of_names_are_learned_however_they_are_written(tool: Tool) -> None:
+    composed, apart = (unicodedata.normalize(form, "Rüppell") for form in ("NFC", "NFD"))
+    x, y = np.eye(4, dtype=np.float32), np.array([apart, apart, "cat", "cat"])
+    text = {apart: x[0], "cat": x[1]}
+    write_features(tool.folder / "x.npz", Features("x", x, y, x[:1], y[:1], text))
+    tool("learn", tool.folder / "x.npz", "--memory=gaussian-diagonal", "--set=head.start=text")
+    assert tool.classes == ["cat", composed] or tool.classes == [composed, "cat"]
+    assert len(FrugalClassifier.load(tool.file).head_.text_) == 2
+
+
+def test_images_of_another_encoder_are_refused(tool: Tool, encoders: Encoders) -> None:
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    encoders.weights = "1"
+    before = tool.file.read_bytes()
+    error = tool.learn(paint(tool.folder / "two", "emu"), code=2)
+    assert f"the encoder here is not the encoder of {tool.file}: weights differ" in error
+    error = tool.learn(tool.folder / "two", "--encoder", "clip", "--model", "x", code=2)
+    assert "--encoder clip: " in error
+    assert "was taught with efficientnet" in error
+    assert tool.file.read_bytes() == before
+
+
+def test_a_file_of_unknown_features_cannot_look_at_images(tool: Tool) -> None:
+    tool.learn(written(tool.folder / "one.npz", [0, 1]))
+    error = tool.learn(paint(tool.folder / "two", "emu"), code=2)
+    assert "does not say which encoder made them" in error
+
+
+def test_the_clip_of_a_file_is_remembered(
+    tmp_path: Path, clip_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = Tool(tmp_path, capsys)
+    one, two = paint(tmp_path / "one", "cat", "dax"), paint(tmp_path / "two", "emu")
+    assert "which? Give --model" in tool.learn(one, "--encoder", "clip", code=2)
+    tool.learn(one, "--encoder", "clip", "--model", clip_folder)
+    tool.learn(two)
+    assert tool.classes == ["cat", "dax", "emu"]
+    remembered = FrugalClassifier.load(tool.file).encoder_
+    assert remembered["given"] == {"name": "clip", "settings": {"model": str(clip_folder)}}
+    answers = tool.json("predict", two)["predictions"]
+    assert [answer["label"] for answer in answers] == ["emu"] * 6
+
+
+def test_the_whole_way_with_efficientnet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = Tool(tmp_path, capsys)
+    rng = np.random.default_rng(0)
+    for name, colour in (("red", (200, 40, 40)), ("blue", (40, 40, 200)), ("grey", (90, 90, 90))):
+        for number in range(4):
+            pixels = rng.normal(colour, 20, (48, 40, 3)).clip(0, 255).astype(np.uint8)
+            place = tmp_path / ("two" if name == "grey" else "one") / name / f"{number}.jpg"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(place)
+    tool.learn(tmp_path / "one", "--set", "encoder.size=64")
+    tool.learn(tmp_path / "two")
+    assert tool.classes == ["blue", "red", "grey"]
+    answers = tool.json("predict", tmp_path / "one", tmp_path / "two")["predictions"]
+    assert [Path(answer["input"]).parent.name for answer in answers] == [
+        answer["label"] for answer in answers
+    ]
+    assert tool.json("status")["encoder"]["model"] == "efficientnet-lite0"
+
+
+def test_birds_that_are_not_there_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FRUGALVAE_DATA", str(tmp_path))
+    birds.main()
+    assert f"skipped: there are no birds in {tmp_path}" in capsys.readouterr().out
+
+
+def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "exit codes:\n  0    done\n  1    done in part" in capsys.readouterr().out
+    started = time.perf_counter()
+    with pytest.raises(SystemExit):
+        main(["learn", "--help"])
+    assert time.perf_counter() - started < 2
