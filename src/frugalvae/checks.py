@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
 
 from frugalvae.errors import InputError, KnownClassError
 
@@ -30,6 +28,9 @@ def check_samples(
     classifier: FrugalClassifier, X: ArrayLike, y: ArrayLike, first: bool
 ) -> tuple[NDArray[np.float32], NDArray[Any]]:
     """Features and labels that can be learned from; the ``first`` ones decide the width."""
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import column_or_1d, validate_data
+
     try:
         features, labels = validate_data(
             classifier, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
@@ -46,6 +47,8 @@ def check_samples(
 
 def check_features(classifier: FrugalClassifier, X: ArrayLike) -> NDArray[np.float32]:
     """Features as wide as those that were learned."""
+    from sklearn.utils.validation import validate_data
+
     try:
         features = validate_data(
             classifier, X, dtype=np.float32, reset=False, ensure_all_finite=False

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from frugalvae.data.features import held_out_rows
@@ -179,6 +178,7 @@ def fit_temperature(logits: Tensor, columns: Tensor, before: float = 1.0) -> flo
     >>> round(fit_temperature(logits.repeat(50, 1), torch.tensor([0, 0, 1, 1]).repeat(50)), 1)
     7.9
     """
+    from scipy.optimize import minimize_scalar
 
     def loss(log_temperature: float) -> float:
         scaled = logits / float(np.exp(log_temperature))

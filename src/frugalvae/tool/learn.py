@@ -154,6 +154,7 @@ def new_classifier(options: argparse.Namespace) -> FrugalClassifier:
     return FrugalClassifier(
         make_memory(memory, **changed["memory"]) if changed["memory"] else memory,
         make_head(head, **changed["head"]) if changed["head"] else head,
+        calibrate=True,  # people look at the probabilities
         random_state=plain.random_state if options.seed is None else options.seed,
     )
 
