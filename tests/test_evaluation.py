@@ -20,17 +20,18 @@ from frugalvae import FrugalClassifier
 from frugalvae.accounting import MemoryReport, gaussian
 from frugalvae.cli import main
 from frugalvae.data.features import Features, write_features
-from frugalvae.encoders import identity, make_frozen
+from frugalvae.encoders import make_frozen
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.report import samples as test_samples
 from frugalvae.report.calibration import reliability
 from frugalvae.report.confusions import IN_TABLE
-from frugalvae.report.evaluate_command import evaluate
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_json import to_json
 from frugalvae.report.evaluation_page import WRONG, evaluation_page, pictured
 from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
 from frugalvae.report.verdict import shown_names, verdict
+from frugalvae.tool import encoder
+from frugalvae.tool.asked import Choice
+from frugalvae.tool.evaluation import evaluate
 from tests.colours import Colours
 from tests.test_images import save
 
@@ -333,8 +334,8 @@ COLOUR = {"cat": (200, 20, 20), "dax": (20, 200, 20), "emu": (20, 20, 200)}
 @pytest.fixture(autouse=True)
 def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """All encoders are those of the tests."""
-    monkeypatch.setattr(identity, "make_frozen", lambda *_, **__: Colours())
-    monkeypatch.setattr(test_samples, "make_frozen", lambda *_, **__: Colours())
+    monkeypatch.setattr(encoder, "make_frozen", lambda *_, **__: Colours())
+    monkeypatch.setattr(encoder, "check_frozen", lambda _: None)
 
 
 @pytest.fixture
@@ -382,7 +383,7 @@ def test_the_command_prints_the_scores_and_writes_the_page(
     page = Page(output.read_text("utf-8"))
     assert "cat/broken.png: it is in no known format of images" in page.text
     assert "dax/odd.png" in page.values("title")
-    assert "colours (weights 0)" in page.text
+    assert "colours, weights 0" in page.text
 
 
 def test_json_is_all_that_is_printed(
@@ -458,7 +459,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
     (tmp_path / "dark" / "cat" / "1.png").write_bytes(b"")
     refused(r"no image in it can be read, such as cat/1.png \(the file is empty", tmp_path / "dark")
     other = feature_file(tmp_path / "other.npz", {"encoder": "colours", "weights": "1"})
-    refused(r"made by colours \(weights 1\).*weights \(0 and 1\)", other)
+    refused("other.npz is not the encoder of .*: weights differ", other)
     refused(
         "features of 5 numbers.*learned from features of 3",
         feature_file(tmp_path / "w.npz", width=5),
@@ -472,38 +473,37 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
 
     changed = tmp_path / "changed.frugal"
     for made_by, message in (
-        ({"encoder": "colours", "weights": "2"}, r"not the one.*weights \(2 and 0\)"),
-        ({"name": "colours"}, "without 'encoder' as its name"),
-        ({"encoder": "clip", "model": "mine"}, "'mine', which was a folder; give --model"),
+        ({"encoder": "colours", "weights": "2"}, "is not the encoder of .*: weights differ"),
+        ({"encoder": "clip", "model": "mine"}, "its encoder is CLIP, but which. Give --model"),
     ):
         classifier.encoder_ = made_by
         classifier.save(changed)
         refused(message, images, changed)
 
 
-def test_without_a_name_efficientnet_is_taken_if_its_features_fit(
-    classifier: FrugalClassifier, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_classifier_that_does_not_name_its_encoder_takes_features_alone(
+    classifier: FrugalClassifier, images: Path, tmp_path: Path
 ) -> None:
     del classifier.encoder_
     file, output = tmp_path / "unnamed.frugal", tmp_path / "report.html"
     classifier.save(file)
-    assert evaluate(file, images, output, quiet=True).accuracy == pytest.approx(12 / 13)
-    monkeypatch.setattr(Colours, "dim", 4)
-    with pytest.raises(InputError, match="does not say what made its features; colours"):
-        evaluate(file, images, tmp_path / "other.html", quiet=True)
-    assert not (tmp_path / "other.html").exists()
+    with pytest.raises(InputError, match="does not say which encoder made them"):
+        evaluate(file, images, output, quiet=True)
+    assert not output.exists()
+    assert evaluate(file, feature_file(tmp_path / "f.npz"), output, quiet=True).accuracy > 0.5
 
 
 def test_an_identity_leads_back_to_its_encoder(
     clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identity, "make_frozen", make_frozen)
+    monkeypatch.setattr(encoder, "make_frozen", make_frozen)
+    file = Path("birds.frugal")
     for made_with in ({"name": "efficientnet", "size": 64}, {"name": "clip", "model": clip_folder}):
         told = json.loads(json.dumps(make_frozen(**made_with).identity))  # as files keep it
         model = str(clip_folder) if made_with["name"] == "clip" else None
-        assert identity.make_identified(told, model).identity == told
-        other = told | {"weights": "0"}
-        with pytest.raises(InputError, match=r"is not the one .* weights \(0 and "):
-            identity.make_identified(other, model)
+        made, _ = encoder.load_encoder(told, Choice(model=model), file)
+        assert made.identity == told
+        with pytest.raises(InputError, match="is not the encoder of birds.frugal: weights differ"):
+            encoder.load_encoder(told | {"weights": "0"}, Choice(model=model), file)
     with pytest.raises(InputError, match="--model here: efficientnet is one model"):
-        identity.make_identified({"encoder": "efficientnet"}, "here")
+        encoder.load_encoder({"encoder": "efficientnet"}, Choice(model="here"), file)

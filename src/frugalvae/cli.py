@@ -17,6 +17,7 @@ from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
 from frugalvae.tool.change import add_changes
 from frugalvae.tool.completion import add_completion
+from frugalvae.tool.evaluate import add_evaluate
 from frugalvae.tool.learn import add_learn
 from frugalvae.tool.predict import add_predict
 from frugalvae.tool.sample import add_sample
@@ -65,13 +66,13 @@ def parser() -> argparse.ArgumentParser:
 
     add_learn(verbs)
     add_predict(verbs)
+    add_evaluate(verbs)
     add_status(verbs)
     add_sample(verbs)
     add_changes(verbs)
     add_history(verbs)
     add_demo(verbs)
     add_encode(verbs)
-    add_evaluate(verbs)
     add_run(verbs)
     bench = verbs.add_parser("bench", help="tables and figures: run what is missing of them")
     add_bench_run(bench.add_subparsers(required=True, metavar="COMMAND"))
@@ -151,52 +152,6 @@ def add_encode(verbs: Any) -> None:
     encode.set_defaults(
         run=run_encode, if_interrupted="what is encoded is kept, and the same command goes on"
     )
-
-
-def add_evaluate(verbs: Any) -> None:
-    """The options of ``frugalvae evaluate``."""
-    evaluate = verbs.add_parser(
-        "evaluate",
-        help="test a saved classifier on images, and write a page about it",
-        description="Classify images whose classes are known, and write a page: accuracy by class "
-        "and task, what is taken for what, the wrong images, and whether probabilities can be "
-        "believed. Each folder of images is a class.",
-        parents=[quiet()],
-    )
-    evaluate.add_argument("file", type=Path, metavar="FILE.frugal", help="a saved classifier")
-    evaluate.add_argument(
-        "images",
-        type=Path,
-        metavar="IMAGES",
-        help="a folder of test images, a zip archive of it, or a feature file (.npz)",
-    )
-    evaluate.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("evaluation.html"),
-        metavar="FILE",
-        help="the page to write (default: evaluation.html)",
-    )
-    evaluate.add_argument(
-        "--model", metavar="MODEL", help="the folder of the classifier's CLIP, if it is in one"
-    )
-    evaluate.add_argument(
-        "--batch-size",
-        type=positive,
-        default=64,
-        metavar="N",
-        help="images that the encoder takes at a time (default: 64)",
-    )
-    evaluate.add_argument(
-        "--jobs",
-        type=positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="threads that decode images (default: one a core)",
-    )
-    evaluate.add_argument("--json", action="store_true", help="print all numbers, for scripts")
-    evaluate.set_defaults(run=run_evaluate)
 
 
 def add_run(verbs: Any) -> None:
@@ -398,22 +353,6 @@ def run_encode(options: argparse.Namespace) -> None:
         ray_address=options.ray_address,
         gpus=options.gpus,
         quiet=options.quiet,
-    )
-
-
-def run_evaluate(options: argparse.Namespace) -> None:
-    """``frugalvae evaluate``."""
-    from frugalvae.report.evaluate_command import evaluate
-
-    evaluate(
-        options.file,
-        options.images,
-        options.output,
-        model=options.model,
-        batch_size=options.batch_size,
-        jobs=options.jobs,
-        quiet=options.quiet,
-        json=options.json,
     )
 
 

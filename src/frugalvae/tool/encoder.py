@@ -39,7 +39,7 @@ def choose(remembered: Remembered, choice: Choice, file: Path) -> dict[str, Any]
             f"{file} was taught features, and does not say which encoder made them: images cannot "
             "be encoded for it; give features (.npz) of the same encoder"
         )
-    before: Mapping[str, Any] = remembered.get(GIVEN) or {}
+    before = remembered.get(GIVEN) or implied(remembered)
     name = before.get("name") or remembered.get("encoder") or DEFAULT
     if choice.encoder is not None and remembered and choice.encoder != name:
         raise InputError(
@@ -53,6 +53,21 @@ def choose(remembered: Remembered, choice: Choice, file: Path) -> dict[str, Any]
     check_frozen(name)
     check_model(name, settings.get("model"), file)
     return {"name": name, "settings": settings}
+
+
+def implied(remembered: Mapping[str, Any]) -> dict[str, Any]:
+    """How to make an encoder of which only the identity is known.
+
+    >>> implied({"encoder": "clip", "model": "openai/clip-vit-base-patch32"})
+    {'settings': {'model': 'openai/clip-vit-base-patch32'}}
+    """
+    model, prepared = str(remembered.get("model")), remembered.get("preprocessing")
+    crop = prepared.get("crop") if isinstance(prepared, Mapping) else None
+    if remembered.get("encoder") == "clip" and "/" in model:  # of a folder only the end is told
+        return {"settings": {"model": model}}
+    if remembered.get("encoder") == "efficientnet" and crop:
+        return {"settings": {"size": crop[0]}}
+    return {}
 
 
 def check_model(name: str, model: str | None, file: Path) -> None:
@@ -108,24 +123,14 @@ def described(remembered: Mapping[str, Any]) -> str:
 
 def encode_files(encoder: Encoder, paths: Sequence[Path], batch_size: int) -> Encoded:
     """Features of image files, and why others have none."""
+    from frugalvae.data.listing import File
     from frugalvae.data.pixels import reading_images
-    from frugalvae.encoding.shard import AHEAD, ahead, encode, prepare
-    from frugalvae.progress import track
+    from frugalvae.encoding.shard import encode_files as encode
     from frugalvae.tool.folders import read_file
 
-    threads = os.cpu_count() or 1
     with reading_images():
-        ready = ahead(
-            lambda path: prepare(encoder, partial(read_file, path)),
-            paths,
-            threads,
-            AHEAD * batch_size,
-        )
-        steps = track(range(len(paths)), "encoding images")
-        counted = (image for _, image in zip(steps, ready, strict=True))
-        done = encode(encoder, counted, batch_size)
-        next(counted, None)  # tells that all is done
-    return done
+        files = [File(partial(read_file, path), ()) for path in paths]
+        return encode(files, encoder, batch_size, os.cpu_count() or 1)
 
 
 def _findable(model: str) -> str:

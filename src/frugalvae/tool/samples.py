@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +14,14 @@ from numpy.typing import NDArray
 
 from frugalvae.checks import listing
 from frugalvae.data.features import load_features
-from frugalvae.encoders import make_frozen
-from frugalvae.encoders.base import Encoder
-from frugalvae.encoders.identity import differences, in_words, make_identified
 from frugalvae.encoding.shard import encode_files
 from frugalvae.encoding.source import open_test_images
 from frugalvae.errors import InputError, suggestion
 from frugalvae.learner import FrugalClassifier
+from frugalvae.tool.asked import Choice
+from frugalvae.tool.encoder import check_same, described, load_encoder
 
 FEATURES = ".npz"
-DEFAULT = "efficientnet"  # for a classifier that does not say what made its features
 
 
 @dataclass(frozen=True)
@@ -54,18 +53,19 @@ class Samples:
 
 @contextmanager
 def open_samples(
-    classifier: FrugalClassifier, path: Path, model: str | None, batch_size: int, jobs: int
+    classifier: FrugalClassifier, file: Path, path: Path, choice: Choice, batch_size: int
 ) -> Iterator[Samples]:
     """Features of what is to be classified; files can be read inside the block."""
     if path.suffix == FEATURES and not path.is_dir():
-        yield from_features(classifier, path)
+        yield from_features(classifier, file, path)
         return
     with open_test_images(path) as found:
         numbers, unknown = known(classifier, found.labels, path)
-        encoder = encoder_of(classifier, model)
+        encoder, _ = load_encoder(getattr(classifier, "encoder_", None), choice, file)
+        check_width(classifier, encoder.dim, f"{described(encoder.identity)} gives features")
         places = np.flatnonzero(numbers >= 0)
         files = [found.files[place] for place in places]
-        encoded = encode_files(files, encoder, batch_size, jobs)
+        encoded = encode_files(files, encoder, batch_size, os.cpu_count() or 1)
         names = [str(found.paths[place]) for place in places]
         if not len(encoded.places):
             why = encoded.reasons[0]
@@ -76,22 +76,17 @@ def open_samples(
             [names[place] for place in encoded.places],
             unknown,
             {names[place]: why for place, why in encoded.reasons.items()},
-            in_words(encoder.identity),
+            described(encoder.identity),
             lambda row: files[encoded.places[row]].read(),
         )
 
 
-def from_features(classifier: FrugalClassifier, path: Path) -> Samples:
+def from_features(classifier: FrugalClassifier, file: Path, path: Path) -> Samples:
     """The test part of a feature file."""
     features = load_features(path)
     numbers, unknown = known(classifier, features.y_test, path)
     taught = getattr(classifier, "encoder_", None)
-    if taught and features.encoder and (different := differences(taught, features.encoder)):
-        raise InputError(
-            f"{path}: made by {in_words(features.encoder)}, and the classifier learned from "
-            f"{in_words(taught)}; they differ in {', '.join(different)}. Encode the images with "
-            "the classifier's encoder"
-        )
+    check_same(taught, features.encoder, file, path)
     check_width(classifier, features.x_test.shape[1], f"{path} has features")
     rows = np.flatnonzero(numbers >= 0)
     return Samples(
@@ -100,7 +95,7 @@ def from_features(classifier: FrugalClassifier, path: Path) -> Samples:
         [str(row) for row in rows.tolist()],
         unknown,
         {},
-        in_words(features.encoder or taught),
+        described(features.encoder or taught or {}),
         None,
     )
 
@@ -134,15 +129,6 @@ def unknown_classes(names: list[str], classifier: FrugalClassifier, path: Path) 
         f"{path}: the classifier knows none of its {len(names)} classes, such as {shown}.{hint} "
         f"{listing(classifier.classes_)}"
     )
-
-
-def encoder_of(classifier: FrugalClassifier, model: str | None) -> Encoder:
-    """What made the features that a classifier learned from."""
-    identity: Mapping[str, Any] | None = getattr(classifier, "encoder_", None)
-    encoder = make_frozen(DEFAULT) if identity is None else make_identified(identity, model)
-    untold = "" if identity else "the file does not say what made its features; "
-    check_width(classifier, encoder.dim, f"{untold}{in_words(encoder.identity)} gives features")
-    return encoder
 
 
 def check_width(classifier: FrugalClassifier, width: int, what: str) -> None:

@@ -11,14 +11,15 @@ from frugalvae import __version__
 from frugalvae.console import Display
 from frugalvae.errors import InputError
 from frugalvae.files import check_place, write_text
-from frugalvae.learner import FrugalClassifier
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_json import to_json
 from frugalvae.report.evaluation_page import evaluation_page, pictured
 from frugalvae.report.page import percent
-from frugalvae.report.samples import Samples, open_samples
 from frugalvae.report.thumbnails import thumbnails
 from frugalvae.report.verdict import shown_names
+from frugalvae.tool.asked import Choice
+from frugalvae.tool.samples import Samples, open_samples
+from frugalvae.tool.store import Store
 
 SHOWN = 5  # mistakes in the terminal
 
@@ -28,9 +29,8 @@ def evaluate(
     images: Path,
     output: Path,
     *,
-    model: str | None = None,
+    choice: Choice | None = None,
     batch_size: int = 64,
-    jobs: int = 1,
     quiet: bool = False,
     json: bool = False,
 ) -> Evaluation:
@@ -45,10 +45,10 @@ def evaluate(
         file, of which the test part is taken.
     output
         Where the page goes.
-    model
-        Where the classifier's CLIP is, if that is not a name on the Hugging Face hub.
-    batch_size, jobs
-        How many images the encoder takes at a time, and how many threads decode them.
+    choice
+        The encoder, where the classifier's own has moved.
+    batch_size
+        How many images the encoder takes at a time.
     quiet
         Print nothing.
     json
@@ -59,8 +59,11 @@ def evaluate(
         if output.resolve() == given.resolve():
             raise InputError(f"{output} is what is to be evaluated; give another --output")
     display = Display(quiet or json)
-    classifier = FrugalClassifier.load(file)
-    with display.watching(), open_samples(classifier, images, model, batch_size, jobs) as samples:
+    store = Store(file)
+    store.check_there()
+    classifier, asked = store.load(), choice or Choice()
+    opened = open_samples(classifier, file, images, asked, batch_size)
+    with display.watching(), opened as samples:
         evaluation = Evaluation(
             [str(label) for label in classifier.classes_.tolist()],
             classifier.task_of_class_,
