@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from benchmarks.prompts import Padded
+from benchmarks.prompts import main as run_benchmark
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -189,3 +191,19 @@ def test_a_model_with_a_file_missing_is_refused(
     (tmp_path / "clip" / missing).unlink()
     with pytest.raises(InputError, match=message):
         load_text_tower(str(tmp_path / "clip"))
+
+
+# ------------------------------------------------------------------ the benchmark
+
+
+def test_the_benchmark_compares_what_computes_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = "--classes 4 --samples 8 --width 64 --layers 2 --steps 1 --progress 0.005"
+    monkeypatch.setattr("sys.argv", ["prompts", *small.split()])
+    run_benchmark()
+    printed = capsys.readouterr().out
+    gap = re.search(r"relative difference (\S+)", printed)
+    assert gap is not None
+    assert float(gap[1]) < 1e-4
+    assert "straightforward, rate 0.005" in printed
