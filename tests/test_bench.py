@@ -565,7 +565,7 @@ def test_settings_for_all_rows_reach_those_that_have_them() -> None:
 def test_every_experiment_of_ours_can_be_read(path: Path) -> None:
     [found] = read_experiments([path])
     about = {
-        name: {"fingerprint": name, "backbone": None if found.encoder else "features"}
+        name: {"fingerprint": name, "backbone": None if found.encoder else "features", "text": True}
         for name in found.data
     }
     measured = [row for row in found.rows if not row.quoted]

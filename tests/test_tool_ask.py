@@ -22,7 +22,7 @@ from frugalvae.tool.status import told
 from frugalvae.tool.words import size
 from tests.conftest import SMALL
 from tests.test_images import save
-from tests.tool import Encoders, Tool, paint, verbs_are_there
+from tests.tool import Encoders, Tool, paint
 
 
 @pytest.fixture
@@ -124,7 +124,6 @@ def test_wrong_questions_are_refused(taught: Tool) -> None:
     assert f"make one with 'frugalvae learn {taught.file} FOLDER'" in taught("status", code=2)
 
 
-@pytest.mark.skipif(not hasattr(FrugalClassifier, "knows"), reason="knows() is to come")
 def test_what_is_none_of_the_classes_is_told(taught: Tool) -> None:
     save(taught.folder / "other.png", (255, 0, 255))
     answers = taught.json("predict", taught.folder / "other.png", "--unknown")["predictions"]
@@ -230,7 +229,6 @@ def test_samples_are_written_with_what_they_are(taught: Tool) -> None:
 # --------------------------------------------------------------------------- update, rename, forget
 
 
-@verbs_are_there
 def test_a_class_is_updated_renamed_and_forgotten(taught: Tool, encoders: Encoders) -> None:
     more = paint(taught.folder / "more", "cat", count=3)
     (more / "cat" / "empty.png").touch()

@@ -17,6 +17,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.cli import main
 from frugalvae.data.features import Features, write_features
 from frugalvae.encoding import folder as encoding
+from frugalvae.saving.container import is_half
 from frugalvae.tool.folders import check_case, find_classes
 from tests.conftest import blobs
 from tests.test_encode import Interrupted
@@ -52,6 +53,16 @@ def test_nothing_new_leaves_the_file_alone(tool: Tool, encoders: Encoders) -> No
     assert lines[1] == f"nothing new in {images}; {tool.file} is as it was"
     assert tool.file.read_bytes() == before
     assert tool.beside == ["birds.frugal"]
+
+
+def test_half_the_bits_are_chosen_once_and_stay(tool: Tool, encoders: Encoders) -> None:
+    tool.learn(paint(tool.folder / "one", "cat", "dax"), "--float16")
+    assert is_half(tool.file.read_bytes())
+    tool.learn(paint(tool.folder / "more", "emu"))
+    assert is_half(tool.file.read_bytes())
+    assert tool.classes == ["cat", "dax", "emu"]
+    error = tool("learn", paint(tool.folder / "last", "gnu"), "--float16", code=2)
+    assert "--float16 can be chosen only when a file is made" in error
 
 
 def test_json_and_quiet(tool: Tool) -> None:

@@ -18,10 +18,6 @@ SHADES = {"cat": (200, 30, 30), "dax": (30, 200, 30), "emu": (30, 30, 200), "gnu
 #: What learns in a moment.
 QUICK = ["--memory", "gaussian-diagonal", "--head", "nearest-mean"]
 
-verbs_are_there = pytest.mark.skipif(
-    not hasattr(FrugalClassifier, "update"), reason="update(), rename() and forget() are to come"
-)
-
 
 def paint(root: Path, *names: str, count: int = 6) -> Path:
     """A folder of classes, each of its own colour."""

@@ -80,6 +80,11 @@ def read_sizes(content: bytes) -> dict[str, tuple[int, int]]:
     }
 
 
+def is_half(content: bytes) -> bool:
+    """Whether a file was written with ``dtype="float16"``."""
+    return any(about.get("dtype") == "F16" for about in _header(content).values())
+
+
 def _header(content: bytes) -> dict[str, Any]:
     size = int.from_bytes(content[:8], "little")
     return {**json.loads(content[8 : 8 + size])}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from frugalvae.tool.lesson import Lesson, Pupil
     from frugalvae.tool.store import Store
 
-ONCE = ("memory", "head", "seed")  # and settings: chosen when a file is made
+ONCE = ("memory", "head", "seed", "float16")  # and settings: chosen when a file is made
 
 
 def add_learn(verbs: Any) -> None:
@@ -59,6 +59,12 @@ def add_learn(verbs: Any) -> None:
         "--strict", action="store_true", help="learn nothing if an image cannot be read"
     )
     learn.add_argument(
+        "--float16",
+        action="store_true",
+        default=None,
+        help="store numbers in half the bits, now and ever after; see docs/format.md",
+    )
+    learn.add_argument(
         "--case-matters",
         action="store_true",
         help="two names that differ only in upper and lower case are two classes",
@@ -73,7 +79,8 @@ def run_learn(options: argparse.Namespace) -> int:
     from frugalvae.console import Display
     from frugalvae.tool.store import Store
 
-    display, store = Display(options.quiet or options.json), Store(options.file)
+    display = Display(options.quiet or options.json)
+    store = Store(options.file, half=bool(options.float16))
     with store.changing(f"frugalvae learn {options.file} {options.source}", options.wait):
         if store.exists:
             refuse_choices(options)

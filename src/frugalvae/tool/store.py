@@ -42,12 +42,13 @@ class Store:
     ('birds.frugal.undo', 'birds.frugal.parts')
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, half: bool = False) -> None:
         self.given = Path(path)  # what messages call it
         self.path = Path(os.path.realpath(path))  # or a link would be replaced by a file
         self.undo = self.path.with_name(f"{self.path.name}.undo")
         self.parts = self.path.with_name(f"{self.path.name}.parts")
         self._before = self.path.with_name(f".{self.path.name}.before")
+        self._half = half  # of a file that is yet to be made
 
     @property
     def exists(self) -> bool:
@@ -93,12 +94,18 @@ class Store:
         try:
             if undoable and self.exists:
                 _second_name(self.path, self._before)
-            classifier.save(self.path)
+            classifier.save(self.path, dtype="float16" if self._stays_half() else "float32")
         finally:
             self._settle()
         if not undoable:
             self.undo.unlink(missing_ok=True)
             sync_folder(self.path.parent)
+
+    def _stays_half(self) -> bool:
+        """Whether numbers are stored in half the bits: a file stays as it was made."""
+        from frugalvae.saving.container import is_half
+
+        return is_half(self.path.read_bytes()) if self.exists else self._half
 
     def check_undo(self) -> None:
         """Refuse if there is nothing to go back to."""
