@@ -295,8 +295,8 @@ def test_killed_in_the_middle_the_same_command_goes_on(
         while len(list(parts.glob("0*.npz"))) < 2 and time.monotonic() < deadline:
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
-    kept = 256 * len(list(parts.glob("0*.npz")))
-    assert 512 <= kept < 1624
+    kept = encoding.SHARD * len(list(parts.glob("0*.npz")))
+    assert 2 * encoding.SHARD <= kept < 1624
     assert not output.exists()
     assert main(command) == 0
     printed = capsys.readouterr().out

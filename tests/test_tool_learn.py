@@ -360,3 +360,21 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["learn", "--help"])
     assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("  ", "expected a name that can be read"),
+        ("DAX", "classes 'dax' and 'DAX' differ only in upper and lower case"),
+        ("dax", "class 'dax' is already known"),
+    ],
+)
+def test_names_that_would_confuse_are_refused(
+    tool: Tool, encoders: Encoders, name: str, message: str
+) -> None:
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    assert message in tool("rename", "cat", name, code=2)
+    assert tool.classes == ["cat", "dax"]
+    tool("rename", "cat", "DAX", "--case-matters")
+    assert tool.classes == ["DAX", "dax"]

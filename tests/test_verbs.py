@@ -50,7 +50,11 @@ def test_what_cannot_be_forgotten_updated_or_renamed_changes_nothing(
         (lambda: taught.update("class 1", x[:0]), InputError, "0 sample"),
         (lambda: taught.update("class 1", x + np.nan), InputError, "NaN or infinity"),
         (lambda: taught.rename("class 9", "a"), UnknownClassError, "Did you mean"),
-        (lambda: taught.rename("class 1", "class 2"), KnownClassError, "forget that class first"),
+        (
+            lambda: taught.rename("class 1", "class 2"),
+            KnownClassError,
+            "already known; choose another label",
+        ),
         (lambda: taught.rename("class 1", 7), InputError, "labels like 7 were given"),
         (lambda: taught.rename("class 1", ["a"]), InputError, "expected one label"),
     ]

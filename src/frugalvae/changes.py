@@ -170,12 +170,12 @@ def rename(classifier: FrugalClassifier, old: Any, new: Any) -> None:
     position = position_of(old, known)
     if np.ndim(new):
         raise InputError(f"the new label is {new!r}; expected one label, such as 'emu' or 7")
+    if isinstance(new, str) and not new.strip():
+        raise InputError(f"the new label is {new!r}; expected a name that can be read")
     label = np.array([new])
     check_kind(label, known)
     if label[0] in known:
-        raise KnownClassError(
-            f"class {new!r} is already known; choose another label, or forget that class first"
-        )
+        raise KnownClassError(f"class {new!r} is already known; choose another label")
     old, new = known[position], label[0]
     classifier.classes_ = np.concatenate([known[:position], label, known[position + 1 :]])
     memory, head = classifier._parts(first=False)

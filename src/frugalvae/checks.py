@@ -36,12 +36,12 @@ def check_samples(
             classifier, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
         )
     except ValueError as error:
-        raise InputError(f"{error}. {EXPECTED}") from error
+        raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
     try:
         labels = column_or_1d(labels, warn=True)
         check_classification_targets(labels)
     except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
-        raise InputError(f"{error}. {EXPECTED}") from error
+        raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
     return check_finite(features), labels
 
 
@@ -54,8 +54,8 @@ def check_features(classifier: FrugalClassifier, X: ArrayLike) -> NDArray[np.flo
             classifier, X, dtype=np.float32, reset=False, ensure_all_finite=False
         )
     except ValueError as error:
-        width = classifier.n_features_in_
-        raise InputError(f"{error}. Give X of shape (n, {width}), n at least 1") from error
+        told, width = str(error).rstrip("."), classifier.n_features_in_
+        raise InputError(f"{told}. Give X of shape (n, {width}), n at least 1") from error
     return check_finite(features)
 
 

@@ -22,7 +22,7 @@ from frugalvae.encoding.unreadable import count, refuse, unreadable
 from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place
 
-SHARD = 256  # images that are lost at most when a command is killed
+SHARD = 64  # images that are lost at most when a command is killed
 
 #: A feature of each class's name.
 Text = dict[str, NDArray[np.float32]]

@@ -36,6 +36,11 @@ def add_changes(verbs: Any) -> None:
     rename = verbs.add_parser("rename", help="another name for a class", parents=parents)
     rename.add_argument("label", metavar="CLASS")
     rename.add_argument("name", metavar="NEW_NAME")
+    rename.add_argument(
+        "--case-matters",
+        action="store_true",
+        help="the new name may differ from another's only in upper and lower case",
+    )
     rename.set_defaults(run=run_rename)
 
     forget = verbs.add_parser(
@@ -48,7 +53,7 @@ def add_changes(verbs: Any) -> None:
     forget.add_argument(
         "--scrub",
         action="store_true",
-        help="leave no trace of it: relearn what was shared, and keep nothing to undo",
+        help="relearn what was shared, so that nothing trained on it is left, nor anything to undo",
     )
     forget.set_defaults(run=run_forget)
 
@@ -86,7 +91,7 @@ def run_update(options: argparse.Namespace) -> None:
             classifier.update(label, x)
         note_source(classifier, options.inputs[0])
         store.save(classifier)
-    display.say(f"{options.file}: {label!r} was given {len(x):,} more examples")
+    display.say(f"{options.file}: {label!r} was given {plural(len(x), 'more example')}")
 
 
 def more_rows(
@@ -109,7 +114,7 @@ def more_rows(
 def run_rename(options: argparse.Namespace) -> None:
     """``frugalvae rename``."""
     from frugalvae.console import Display
-    from frugalvae.tool.folders import as_label
+    from frugalvae.tool.folders import as_label, check_case
     from frugalvae.tool.store import Store
 
     with Store(options.file).changing(f"frugalvae rename {options.file}", options.wait):
@@ -117,6 +122,9 @@ def run_rename(options: argparse.Namespace) -> None:
         name: Any = as_label(options.name)
         if not isinstance(label, str) and name.lstrip("-").isdecimal():
             name = int(name)
+        others = [str(known) for known in classifier.classes_.tolist() if known != label]
+        if not options.case_matters:
+            check_case([str(name)], others)
         classifier.rename(label, name)
         store.save(classifier)
     Display(options.quiet).say(f"{options.file}: {label!r} is called {name!r} now")
@@ -141,6 +149,7 @@ def run_forget(options: argparse.Namespace) -> None:
         display.say(f"{store.undo.name} has it still, until the next change, for 'frugalvae undo'")
     else:
         display.say("this cannot be undone; copies of the file elsewhere are as they were")
+    display.say("its name stays in the history")
 
 
 def run_undo(options: argparse.Namespace) -> None:

@@ -41,7 +41,7 @@ def add_predict(verbs: Any) -> None:
         const=UNKNOWN,
         metavar="SHARE",
         help=f"answer '{NONE}' to what is none of the classes; SHARE of what is one of them is "
-        f"turned away too (default: {UNKNOWN})",
+        f"turned away too (default: {UNKNOWN}). Put it behind the images",
     )
     form = predict.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, for scripts")
