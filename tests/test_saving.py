@@ -692,3 +692,28 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path: Path)
 def test_errors_are_ours() -> None:
     assert issubclass(MemoryFileError, InputError)
     assert issubclass(MemoryFileError, FrugalError)
+
+
+def test_in_half_the_bits_the_null_space_stays_what_it_was(tmp_path: Path) -> None:
+    memory = make_memory("vae-fo", hidden=40, latent=30, max_steps=10)
+    clf = FrugalClassifier(memory, "nearest-mean")
+    for classes in ([0, 1], [2, 3]):
+        task = blobs(classes)
+        clf.partial_fit(task.features.numpy(), task.labels.numpy())
+    clf.save(tmp_path / "half.frugal", dtype="float16")
+    loaded = FrugalClassifier.load(tmp_path / "half.frugal")
+    assert b'\\"factor\\"' in (tmp_path / "half.frugal").read_bytes()
+    before, after = (c.memory_.decoders_[0].inputs for c in (clf, loaded))
+    for one, other in zip(before, after, strict=True):
+        assert torch.equal(other.sum_, other.sum_.T)
+        largest = float(one.sum_.abs().max())
+        torch.testing.assert_close(other.sum_, one.sum_, rtol=0, atol=1e-6 * largest)
+        spaces = one.null_space(), other.null_space()
+        assert spaces[0].rank == spaces[1].rank < one.sum_.shape[0]
+        assert spaces[1].proportion < 1e-12
+
+
+def test_a_square_root_that_would_fill_all_memory_is_refused() -> None:
+    reader = Reader({"it": torch.empty(10**6, 0)}, torch.device("cpu"))
+    with pytest.raises(MemoryFileError, match="square root of shape"):
+        reader.read({"factor": "it"}, "it")

@@ -77,6 +77,8 @@ class LayerInputs:
     (2, 0.0)
     """
 
+    products = ("products",)  # a file of half the bits may hold a square root of it
+
     def __init__(self, size: int, device: torch.device | str = "cpu") -> None:
         self.sum_ = torch.zeros(size, size, dtype=torch.float64, device=device)
 

@@ -144,5 +144,6 @@ def test_float16_comes_back_as_float32_and_nearly_alike(
         kept, same = part.tensors(), twin.tensors()
         assert [t.dtype for t in kept.values()] == [t.dtype for t in same.values()]
         for name, tensor in kept.items():
-            np.testing.assert_allclose(same[name], tensor, rtol=1e-3, atol=1e-6)
+            largest = max(1.0, float(tensor.abs().max())) if tensor.numel() else 1.0
+            np.testing.assert_allclose(same[name], tensor, rtol=1e-3, atol=1e-6 * largest)
     assert loaded.memory_report() == classifier.memory_report()

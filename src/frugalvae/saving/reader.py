@@ -16,6 +16,8 @@ from frugalvae.errors import MemoryFileError
 from frugalvae.saving.classes import class_named, is_learned
 from frugalvae.symmetric import unpack
 
+WIDEST = 16384  # side of a matrix that is made of its square root
+
 
 class Reader:
     """Makes the objects that a ``Writer`` wrote, on a device.
@@ -62,6 +64,8 @@ class Reader:
                 return self._take(name)
             case {"symmetric": str(name)}:
                 return unpack(self._take(name))
+            case {"factor": str(name)}:
+                return _product(self._take(name))
             case {"parameter": str(name)}:
                 return nn.Parameter(self._take(name))
             case {"class": str(name), "fields": dict(made_of)}:
@@ -87,6 +91,15 @@ def _key(key: Any) -> int:
     if type(key) is not int:
         raise MemoryFileError(f"{key!r} stands where the number of a class is expected")
     return key
+
+
+def _product(factor: Tensor) -> Tensor:
+    """F F^T in float64, exactly symmetric."""
+    if factor.ndim != 2 or len(factor) > WIDEST:
+        raise MemoryFileError(f"it holds a square root of shape {tuple(factor.shape)}")
+    factor = factor.double()
+    product = factor @ factor.T
+    return (product + product.T) / 2
 
 
 def _from_fields(kind: type, made_of: dict[str, Any]) -> Any:

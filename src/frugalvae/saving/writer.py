@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from frugalvae.errors import InputError
 from frugalvae.registry import arguments_of
 from frugalvae.saving.classes import is_learned, name_of
-from frugalvae.symmetric import pack
+from frugalvae.symmetric import pack, square_root
 
 
 class Writer:
@@ -112,7 +112,7 @@ class Writer:
         kind = type(value)
         written: dict[str, Any] = {"class": name_of(kind)}
         if hasattr(kind, "stored"):
-            return written | {"fields": self._named(value.stored(), path)}
+            return written | {"fields": self._stored(value, path)}
         if is_dataclass(value):
             made_of = {field.name: getattr(value, field.name) for field in fields(value)}
             return written | {"fields": self._named(made_of, path)}
@@ -120,6 +120,25 @@ class Writer:
         written["settings"] = self._named(arguments_of(value), path)
         written["learned"] = self._named(learned, path, getattr(kind, "exact", ()))
         return written | ({"name": value.name} if hasattr(value, "name") else {})
+
+    def _stored(self, value: Any, path: str) -> dict[str, Any]:
+        products = getattr(value, "products", ()) if self._half else ()
+        return {
+            name: (self._product if name in products else self.write)(kept, f"{path}.{name}")
+            for name, kept in value.stored().items()
+        }
+
+    def _product(self, value: Tensor, path: str) -> Any:
+        """A sum of x x^T by its square root, in float32, where that is smaller.
+
+        Of fewer x than dimensions it is, and the directions that no x has stay exactly empty:
+        rounding the sum itself would fill them.
+        """
+        factor = square_root(value)
+        if factor.nbytes >= pack(value).nbytes:
+            return self.write(value, path)
+        self._keep(factor, path, exact=True)
+        return {"factor": path}
 
     def _named(
         self, values: dict[str, Any], path: str, exact: tuple[str, ...] = ()
