@@ -38,7 +38,7 @@ EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 SMALL_GRID = """
 title = "small"
 tasks = 5
-seeds = [0, 1]
+seeds = [0, 1, 2]
 measure = "last task"
 memory = { hidden = 16, latent = 6, max_steps = 60 }
 head = { epochs = 5 }
@@ -163,11 +163,13 @@ def test_killed_at_any_moment_the_same_command_goes_on(uninterrupted: Path, tmp_
         time.sleep(rng.uniform(0, 2 if not more else 0.5))
         process.send_signal(signal.SIGSTOP)  # it starts no more processes
         workers = descendants(process.pid)
+        if more and len(finished()) < 6:  # it is at work, and not already closing
+            assert len(workers) >= 2, workers
         process.kill()
         process.wait()
         wait_until(lambda: not any(map(alive, workers)))  # noqa: B023
-        if more:
-            assert len(workers) >= 2
+        if more:  # the last to leave has tidied up
+            assert list(temporary.rglob("frugalvae-*")) == [], workers
         for file, (modified, content) in kept.items():
             assert (file.stat().st_mtime_ns, file.read_text()) == (modified, content)
         kept = {file: (file.stat().st_mtime_ns, file.read_text()) for file in finished()}
@@ -175,7 +177,7 @@ def test_killed_at_any_moment_the_same_command_goes_on(uninterrupted: Path, tmp_
         for name, record in (records(results) if kept else {}).items():
             assert record == expected[name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"4 runs: {len(kept)} done before" in done.stdout
+    assert f"6 runs: {len(kept)} done before" in done.stdout
     for file, (modified, _) in kept.items():
         assert file.stat().st_mtime_ns == modified
     assert records(results) == records(uninterrupted)

@@ -126,7 +126,7 @@ def test_a_worker_is_killed_and_the_results_are_those_of_a_sequential_run(
     assert run_grid([path], lambda: RayPool(None, jobs=2), results=tmp_path) == 0
     assert len(killed) == 1
     assert records(tmp_path) == sequential  # the versions too
-    assert "4 runs done, 0 failed" in capsys.readouterr().out
+    assert "6 runs done, 0 failed" in capsys.readouterr().out
     assert puts == ["digits"]  # once for all runs
     assert ray.is_initialized()  # it was not the pool's to stop
 

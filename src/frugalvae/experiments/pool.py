@@ -170,21 +170,26 @@ def _serve(pipe: Connection, folder: Path, threads: int) -> None:
     threading.Thread(target=_die_with_parent, args=(folder,), daemon=True).start()
     torch.set_num_threads(threads)
     loaded: dict[str, Any] = {}
-    while True:
-        try:
+    try:
+        while True:
             job, name = pipe.recv()
-        except EOFError:
-            return
-        if name not in loaded:
-            loaded = {name: load_shared(folder / name)}  # the one before is let go
-        pipe.send(perform(job, loaded[name]))
+            if name not in loaded:
+                loaded = {name: load_shared(folder / name)}  # the one before is let go
+            pipe.send(perform(job, loaded[name]))
+    except (EOFError, BrokenPipeError):
+        _end(folder)
 
 
 def _die_with_parent(folder: Path) -> None:
     parent = parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])
-    shutil.rmtree(folder, ignore_errors=True)  # a parent that was killed could not
+    _end(folder)
+
+
+def _end(folder: Path) -> None:
+    """Remove what a parent that was killed could not; several may be at it at once."""
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
 
 
