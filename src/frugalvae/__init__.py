@@ -2,7 +2,7 @@
 
 >>> from frugalvae import FrugalClassifier
 >>> FrugalClassifier().memory
-'vae-fo'
+'factors'
 """
 
 from __future__ import annotations

@@ -173,6 +173,66 @@ def gaussian(covariance: str, dim: int, classes: int) -> list[Component]:
     return [means, component("covariances", classes * dim**2, classes * triangle(dim))]
 
 
+def factors(dim: int, classes: int, rank: int | None, directions: int) -> list[Component]:
+    """Means, a covariance that all share, and so many directions of classes in all.
+
+    The covariance is kept whole, or by a basis of ``rank`` directions and a diagonal.
+    """
+    if rank is None:
+        shared = [component("shared covariance", dim**2, triangle(dim) + 1, width=8)]
+    else:
+        shared = [
+            component("shared basis", dim * rank),
+            component("shared variances", dim + rank, dim + rank + 1, width=8),
+        ]
+    return [
+        component("means", classes * dim),
+        *shared,
+        component("class directions", directions * (rank or dim)),
+        component("class scales", classes),
+    ]
+
+
+def usual_budget(dim: int) -> int:
+    """How many numbers features of this width are allowed where nobody says.
+
+    >>> usual_budget(512), usual_budget(1280)
+    (699680, 999200)
+    """
+    return 500_000 + 390 * dim
+
+
+def factor_rank(budget: int, dim: int, classes: int, directions: int) -> int | None:
+    """How many directions of the shared covariance a budget affords; None for all.
+
+    All, if they leave room for some directions of each class. Otherwise classes get two
+    numbers for three of the basis, and no more than ``directions`` each.
+
+    >>> factor_rank(700_000, 512, 100, 32), factor_rank(1_000_000, 1280, 100, 32)
+    (None, 399)
+    """
+    left = budget - classes * (dim + 1) - dim - 1
+    own = min(directions, max(1, round(2 / 3 * dim / classes)))  # of each class
+    if triangle(dim) + classes * own * dim <= left:
+        return None
+    return max(1, min(dim - 1, left // (dim + 1 + classes * own)))
+
+
+def factor_directions(budget: int, dim: int, rank: int | None, wanted: Sequence[int]) -> int:
+    """The most directions that every class can have, of as many as each wants.
+
+    >>> factor_directions(1_000_000, 1280, 399, wanted=[32] * 100)
+    9
+    """
+    most = max(wanted, default=0)
+    while most:
+        directions = sum(min(each, most) for each in wanted)
+        if sum(part.stored for part in factors(dim, len(wanted), rank, directions)) <= budget:
+            break
+        most -= 1
+    return most
+
+
 def mixture(dim: int, parts_per_class: Sequence[int]) -> list[Component]:
     """A mixture of diagonal Gaussians per class; the paper counts no weights."""
     total = sum(parts_per_class)

@@ -128,7 +128,7 @@ def _scrubbed(
     if in_memory:
         fresh_memory.learn(task, rng)
         memory = fresh_memory
-    if in_head:
+    if in_head or getattr(head, "needs_density", False):
         fresh_head.meet(task)
         if not classifier.head_due_:
             fresh_head.learn(task, classifier._replay(memory, classifier.n_tasks_ - 1))

@@ -167,3 +167,12 @@ def listing(labels: NDArray[Any], most: int = 8) -> str:
     """
     shown = ", ".join(map(repr, labels[:most].tolist()))
     return f"Known: {shown}" + (f" and {len(labels) - most} more" if len(labels) > most else "")
+
+
+def check_together(memory: Memory, head: Head) -> None:
+    """Refuse a head that needs what the memory does not have."""
+    if getattr(head, "needs_density", False) and not hasattr(memory, "log_density"):
+        raise InputError(
+            f"head 'bayes' compares densities, and {type(memory).__name__} has none; take a "
+            "memory that has, such as 'factors', or another head, such as 'cosine'"
+        )

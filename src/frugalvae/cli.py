@@ -181,12 +181,12 @@ def add_run(verbs: Any) -> None:
     )
     run.add_argument(
         "--memory",
-        default="vae-fo",
+        default="factors",
         metavar="NAME",
-        help=f"{', '.join(MEMORIES)} (default: vae-fo)",
+        help=f"{', '.join(MEMORIES)} (default: factors)",
     )
     run.add_argument(
-        "--head", default="cosine", metavar="NAME", help=f"{', '.join(HEADS)} (default: cosine)"
+        "--head", default="bayes", metavar="NAME", help=f"{', '.join(HEADS)} (default: bayes)"
     )
     run.add_argument(
         "--held-out",

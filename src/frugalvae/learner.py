@@ -21,6 +21,7 @@ from frugalvae.checks import (
     check_new,
     check_samples,
     check_text,
+    check_together,
 )
 from frugalvae.confidence import Confidence, Reference
 from frugalvae.errors import InputError, check_choice, check_number
@@ -109,8 +110,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        memory: str | Memory = "vae-fo",
-        head: str | Head = "cosine",
+        memory: str | Memory = "factors",
+        head: str | Head = "bayes",
         *,
         calibrate: bool = False,
         random_state: int = 0,
@@ -488,6 +489,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
                     f"as make_{kind}(...) gives it"
                 )
+        check_together(memory, head)
         return copy.deepcopy((memory, head))
 
     def _device(self) -> torch.device:

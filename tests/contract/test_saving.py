@@ -36,7 +36,8 @@ SPECIAL: dict[str, tuple[Any, Any]] = {
 CASES = (
     SPECIAL
     | {name: ((name, {}), ("nearest-mean", {})) for name in MEMORIES}
-    | {name: (("store-all", {}), (name, {})) for name in HEADS}
+    | {name: (("store-all", {}), (name, {})) for name in HEADS if name != "bayes"}
+    | {"bayes": (("factors", {"budget": 150}), ("bayes", {}))}
 )
 
 #: Tensor bytes of a file beyond those of the report, for each class; and in all.

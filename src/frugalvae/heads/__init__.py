@@ -16,6 +16,7 @@ HEADS = Registry(
         "cosine": ("frugalvae.heads.cosine:CosineHead", {}),
         "prompt": ("frugalvae.heads.prompt:PromptHead", {}),
         "ridge": ("frugalvae.heads.closed_form:RidgeHead", {}),
+        "bayes": ("frugalvae.heads.bayes:BayesHead", {}),
         "nearest-mean": ("frugalvae.heads.closed_form:NearestMeanHead", {}),
         "lda": ("frugalvae.heads.closed_form:StreamingLDAHead", {}),
         "ranpac": ("frugalvae.heads.ranpac:RanPACHead", {}),

@@ -24,6 +24,7 @@ MEMORIES = Registry(
         ),
         "gaussian-shared": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "shared"}),
         "gaussian-full": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "full"}),
+        "factors": ("frugalvae.memories.factors:FactorMemory", {}),
         "mixture": ("frugalvae.memories.mixture:MixtureMemory", {}),
         "fetril": ("frugalvae.memories.fetril:FeTrILMemory", {}),
         "store-all": ("frugalvae.memories.store_all:StoreAllMemory", {}),

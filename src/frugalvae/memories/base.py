@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.accounting import Component
+from frugalvae.memories.densities import Shrinkage
 from frugalvae.tasks import Task
 
 
@@ -46,4 +47,15 @@ class Memory(Protocol):
 
     def components(self) -> list[Component]:
         """The same numbers counted by purpose: as the paper counts, and as stored."""
+        ...
+
+
+class DensityMemory(Memory, Protocol):
+    """A memory that says how probable a feature is under each class."""
+
+    def log_density(self, features: Tensor, shrinkage: Shrinkage = ...) -> Tensor:
+        """Logarithm of each class's density at each row, (n, k), classes in their order.
+
+        Up to what is the same for all classes: differences between columns count.
+        """
         ...

@@ -10,9 +10,16 @@ from torch import Tensor
 from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.errors import check_choice
+from frugalvae.memories.densities import (
+    SHRINKAGE,
+    Gaussians,
+    Shrinkage,
+    Whitener,
+    diagonal_log_density,
+)
 from frugalvae.moments import merge
 from frugalvae.normalise import stack
-from frugalvae.symmetric import pack, square_root, unpack
+from frugalvae.symmetric import add_ridge, pack, square_root, unpack
 from frugalvae.tasks import Task
 
 Covariance = Literal["diagonal", "shared", "full"]
@@ -115,6 +122,33 @@ class GaussianMemory:
                 covariance = self.pooled_ / self.count_
             self._factors[label] = square_root(covariance)
         return self._factors[label]
+
+    def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
+        """Logarithm of each class's density at each row, (n, k)."""
+        means = stack(self.means_)
+        if self.covariance == "diagonal":
+            variances = shrinkage.variances(stack(self.covariances_))
+            return diagonal_log_density(features, means, variances)
+        if self.covariance == "shared":
+            assert self.pooled_ is not None
+            whitener = Whitener.of(add_ridge(self.pooled_ / self.count_, shrinkage.ridge))
+            return Gaussians.of(whitener, means, means[:, None] * 0).log_density(features)
+        return self._full_log_density(features, shrinkage)
+
+    def _full_log_density(self, features: Tensor, shrinkage: Shrinkage) -> Tensor:
+        """One covariance after the other: all of them at once would take too much room."""
+        shared = torch.zeros_like(next(iter(self.covariances_.values())), dtype=torch.float64)
+        for triangle in self.covariances_.values():
+            shared += triangle / len(self.covariances_)
+        level = float(unpack(shared).diagonal().mean()) or 1.0
+        columns = []
+        for label, mean in self.means_.items():
+            own = shrinkage.own * self.covariances_[label].double()
+            mixed = unpack(own + (1 - shrinkage.own) * shared)
+            mixed = mixed + shrinkage.ridge * level * torch.eye(len(mixed)).to(mixed)
+            one = Gaussians.of(Whitener.of(mixed), mean[None], mean[None, None] * 0)
+            columns.append(one.log_density(features))
+        return torch.cat(columns, dim=1)
 
     def tensors(self) -> dict[str, Tensor]:
         """Means, and covariances as triangles."""

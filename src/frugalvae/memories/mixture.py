@@ -13,6 +13,7 @@ from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.errors import check_number
 from frugalvae.memories.again import relearn
+from frugalvae.memories.densities import SHRINKAGE, Shrinkage, diagonal_log_density
 from frugalvae.progress import track
 from frugalvae.tasks import Task
 
@@ -94,6 +95,15 @@ class MixtureMemory:
         """Nothing remains."""
         del self.mixtures_[label]
         return []
+
+    def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
+        """Logarithm of each class's density at each row, (n, k)."""
+        kept, sizes = self.tensors(), [len(mixture.weights) for mixture in self.mixtures_.values()]
+        variances = shrinkage.variances(kept["variances"])
+        parts = diagonal_log_density(features, kept["means"], variances)
+        weighted = parts + kept["weights"].to(parts).log()
+        of_class = torch.split(weighted, sizes, dim=1)
+        return torch.stack([part.logsumexp(dim=1) for part in of_class], dim=1)
 
     def tensors(self) -> dict[str, Tensor]:
         """Weights, means and variances of all parts."""

@@ -25,6 +25,8 @@ def plan(
         return accounting.store_all(dim, samples)
     if variant == "mixture":
         return accounting.mixture(dim, [5] * classes)
+    if variant == "factors":
+        return _factors(dim, classes)
     if variant == "none":
         return []
     if variant.startswith("gaussian"):
@@ -39,3 +41,11 @@ def plan(
         dynamic=settings.get("dynamic", False),
         embedding=settings.get("embedding", 0),
     )
+
+
+def _factors(dim: int, classes: int, most: int = 32) -> list[Component]:
+    """At the usual budget, if no class is too small for the directions that it affords."""
+    budget = accounting.usual_budget(dim)
+    rank = accounting.factor_rank(budget, dim, classes, most)
+    each = accounting.factor_directions(budget, dim, rank, [most] * classes)
+    return accounting.factors(dim, classes, rank, classes * each)

@@ -10,6 +10,7 @@ from frugalvae.memories import MEMORIES
 from frugalvae.memories.decoder import Decoder
 from frugalvae.memories.history import LayerState, PriorState
 from frugalvae.memories.mixture import Mixture
+from frugalvae.memories.pooled import PooledScatter
 from frugalvae.networks import MLP
 from frugalvae.normalise import ClasswiseNormaliser, GlobalNormaliser
 from frugalvae.nullspace import LayerInputs
@@ -22,6 +23,7 @@ HELPERS = (
     LayerState,
     PriorState,
     Mixture,
+    PooledScatter,
     MLP,
     ClasswiseNormaliser,
     GlobalNormaliser,

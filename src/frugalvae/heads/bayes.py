@@ -1,0 +1,95 @@
+"""Bayes' rule: the class under whose density a feature is most probable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from torch import Tensor
+
+from frugalvae.accounting import Component
+from frugalvae.checks import check_together
+from frugalvae.errors import check_number
+from frugalvae.memories.densities import Shrinkage
+from frugalvae.tasks import Replay, Task
+
+if TYPE_CHECKING:
+    from frugalvae.memories.base import DensityMemory
+
+
+class BayesHead:
+    """Classifies by the memory's own densities: no replay, nothing to fit, nothing to keep.
+
+    All classes count as equally probable beforehand.
+
+    Parameters
+    ----------
+    own, ridge
+        How far covariances are drawn towards what all classes share; see
+        :class:`~frugalvae.memories.densities.Shrinkage`.
+    tempering
+        What densities of d features are raised to: this divided by d. Features that depend on
+        each other in ways that a density does not know make it too sure of itself, in
+        proportion to their number. It changes no prediction; ``calibrate=True`` of the
+        classifier fits what is left.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from frugalvae.memories.gaussian import GaussianMemory
+    >>> memory, rng = GaussianMemory("diagonal"), torch.Generator()
+    >>> x = torch.tensor([[0.0], [1.0], [5.0], [9.0]])
+    >>> memory.learn(Task(x, torch.tensor([0, 0, 1, 1])), rng)
+    >>> head = BayesHead()
+    >>> head.learn(Task.empty(1), Replay(memory, rng))
+    >>> head.logits(torch.tensor([[-4.0]])).argmax()  # far off, but the second is wider
+    tensor(1)
+    """
+
+    needs_density = True
+
+    def __init__(self, *, own: float = 0.15, ridge: float = 0.2, tempering: float = 64.0) -> None:
+        check_number("tempering", tempering, 1e-6)
+        self.own, self.ridge = own, ridge
+        self._shrinkage = Shrinkage(own, ridge)
+        self.tempering = tempering
+        self.memory_: DensityMemory | None = None  # the classifier's own: a file holds it once
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes that the memory knows."""
+        return [] if self.memory_ is None else self.memory_.classes
+
+    @property
+    def needs_every_task(self) -> bool:
+        """It looks at the memory as it is."""
+        return False
+
+    def meet(self, task: Task) -> None:
+        """Any task will do."""
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Take the memory to look at."""
+        check_together(replay.memory, self)
+        self.memory_ = cast("DensityMemory", replay.memory)
+
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        """Take the memory to look at."""
+        self.learn(task, replay)
+
+    def forget(self, label: int) -> list[str]:
+        """It keeps nothing of its own."""
+        return []
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Logarithms of tempered densities."""
+        assert self.memory_ is not None
+        power = min(1.0, self.tempering / features.shape[1])
+        return power * self.memory_.log_density(features, self._shrinkage)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """None."""
+        return {}
+
+    def components(self) -> list[Component]:
+        """None."""
+        return []
