@@ -34,8 +34,8 @@ class FactorMemory:
     ----------
     budget
         How many numbers to keep; by default half a million and 390 for each feature, which
-        is 0.7 million for 512 features and one million for 1280. While the shared covariance fits, it is kept whole and
-        exact; then by its leading directions and a diagonal, see
+        is 0.7 million for 512 features and one million for 1280. While the shared covariance
+        fits, it is kept whole and exact; then by its leading directions and a diagonal, see
         :class:`~frugalvae.memories.pooled.PooledScatter`. Means are kept whatever they take.
     directions
         The most directions of a class.

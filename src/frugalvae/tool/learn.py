@@ -48,11 +48,11 @@ def add_learn(verbs: Any) -> None:
     learn.add_argument("source", type=Path, metavar="FOLDER", help="of images, or FEATURES.npz")
     learn.add_argument(
         "--memory", metavar="NAME", choices=list(MEMORIES), help="when the file is made: "
-        f"{', '.join(MEMORIES)} (default: vae-fo)"
+        f"{', '.join(MEMORIES)} (default: factors)"
     )  # fmt: skip
     learn.add_argument(
         "--head", metavar="NAME", choices=list(HEADS), help="when the file is made: "
-        f"{', '.join(HEADS)} (default: cosine)"
+        f"{', '.join(HEADS)} (default: bayes)"
     )  # fmt: skip
     learn.add_argument("--seed", type=seed, help="when the file is made (default: 0)")
     learn.add_argument(
