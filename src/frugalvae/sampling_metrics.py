@@ -96,8 +96,8 @@ def _radii(rows: Matrix, neighbours: int) -> Matrix:
 
 def _root(rows: Matrix) -> Matrix:
     """R with R^T R the covariance: the centred rows, or a triangle if there are many."""
-    centred = (rows - rows.mean(axis=0)) / np.sqrt(len(rows))
-    return np.linalg.qr(centred, mode="r") if len(rows) > rows.shape[1] else centred
+    centred: Matrix = (rows - rows.mean(axis=0)) / np.sqrt(len(rows))
+    return np.linalg.qr(centred).R if len(rows) > rows.shape[1] else centred
 
 
 def _pair(one: ArrayLike, other: ArrayLike) -> tuple[Matrix, Matrix]:
