@@ -419,6 +419,8 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
         (HEAD + ROWS + 'metric = "forgeting"', ["Did you mean 'forgetting'?"]),
         (HEAD + ROWS + 'kind = "tabel"', ["kind is 'tabel'. Did you mean 'table'?"]),
         (HEAD + ROWS + 'measure = "every tasks"', ["Did you mean 'every task'?"]),
+        (HEAD + ROWS + 'observe = "sample"', ["Did you mean 'samples'? Choices: samples"]),
+        (HEAD + ROWS + 'observe = "samples"\nkind = "tsne"', ["kind = 'tsne' are both given"]),
         (HEAD + ROWS + "tasks = 0", ["tasks is 0; expected a number of tasks"]),
         (HEAD + ROWS + "tasks = true", ["tasks is True; expected"]),
         (HEAD + ROWS + "tasks = [3, 0]", ["tasks is [3, 0]; expected"]),
@@ -495,7 +497,7 @@ OTHER = {
     "seed": st.integers(0, 2**31),
     "held_out": st.none() | st.floats(0.1, 0.9),
     "encoder": st.none() | st.integers(1, 9).map(lambda n: Part("e", {}, {"epochs": n})),
-    "observe": st.sampled_from([None, "tsne", "placement"]),
+    "observe": st.sampled_from([None, "tsne", "placement", "samples"]),
 }
 
 

@@ -32,7 +32,7 @@ class Cell:
     encoder
         What is trained on the first task's images; ``None`` where the data are features.
     observe
-        What else is looked at after each task, for a figure.
+        What else is looked at after each task: for a figure, or samples.
     every_task
         Whether accuracy is measured after every task, or after the last one only. The
         final accuracy does not depend on it, so neither does the key.

@@ -62,14 +62,14 @@ def encode_first_task(encoding: Encoding, images: Images) -> Features:
 
 def make_run(cell: Cell, features: Features) -> dict[str, Any]:
     """Stream the data of a cell through its memory and head; the record as plain JSON."""
-    observer = make_observer(cell.observe)
+    if cell.held_out is not None and cell.encoder is None:
+        features = features.held_out(cell.held_out, seed=0)
+    observer = make_observer(cell.observe, features)
     classifier = FrugalClassifier(
         observer.memory(cell.memory.name, cell.memory.given),
         make_head(cell.head.name, **cell.head.given),
         random_state=cell.seed,
     )
-    if cell.held_out is not None and cell.encoder is None:
-        features = features.held_out(cell.held_out, seed=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         record = run_stream(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from frugalvae.experiments.cell import Cell
-from frugalvae.experiments.spec import Experiment, Row
+from frugalvae.experiments.spec import FIGURES, Experiment, Row
 
 
 class Place(NamedTuple):
@@ -43,7 +43,7 @@ def places(
 
     Without ``seeds``, those of each data set.
     """
-    observe = experiment.kind if experiment.kind in ("tsne", "placement") else None
+    observe = experiment.kind if experiment.kind in FIGURES else experiment.observe
     for name, about in data.items():
         if not takes(experiment, about):
             continue

@@ -49,7 +49,7 @@ class Record:
     seconds
         Time of each task: learning, and predicting all test samples so far.
     observed
-        What was looked at besides, for a figure.
+        What was looked at besides: for a figure, or samples.
     """
 
     settings: dict[str, Any]

@@ -13,8 +13,22 @@ METRICS = {
     "proportion": "mean R of all layers and tasks",
     "first_layer_proportion": "mean R of the first layer over all tasks",
 }
-KINDS = ("table", "courses", "tsne", "placement")
+#: Figures that look at more than accuracy.
+FIGURES = ("tsne", "placement")
+KINDS = ("table", "courses", *FIGURES)
 MEASURES = ("every task", "last task")
+#: What else an experiment can look at.
+OBSERVED = ("samples",)
+#: What is measured of samples, how it is printed, and how it is to be read.
+SAMPLE_MEASURES = {
+    "relative_frechet": ("relative Fréchet distance", "less is better"),
+    "precision": ("precision, %", "more is better"),
+    "recall": ("recall, %", "more is better"),
+    "sample_accuracy": ("samples recognised, %", "to compare with the next"),
+    "real_accuracy": ("test features recognised, %", "for comparison"),
+    "drift": ("drift", "to compare with the next"),
+    "drift_floor": ("drift if nothing moved", "for comparison"),
+}
 
 Tasks = int | list[int] | dict[str, int | float]
 
@@ -74,7 +88,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or a figure: rows, columns, and how both are measured."""
+    """A table or a figure: rows, columns, how both are measured, and what else is looked at."""
 
     name: str
     title: str
@@ -85,6 +99,7 @@ class Experiment:
     kind: str = "table"
     metric: str = "final_average_accuracy"
     measure: str = "every task"
+    observe: str | None = None
     show_memory: bool = False
     data: tuple[str, ...] = ("digits",)
     seeds: tuple[int, ...] = (0, 1, 2)

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae.errors import FrugalError, InputError, suggestion
-from frugalvae.experiments.spec import KINDS, MEASURES, METRICS, Experiment, Part, Row
+from frugalvae.experiments.spec import (
+    FIGURES,
+    KINDS,
+    MEASURES,
+    METRICS,
+    OBSERVED,
+    Experiment,
+    Part,
+    Row,
+)
 from frugalvae.heads import HEADS, make_head
 from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.registry import Registry, settings_of
@@ -23,6 +32,7 @@ KEYS: dict[str, tuple[type, ...]] = {
     "kind": (str,),
     "metric": (str,),
     "measure": (str,),
+    "observe": (str,),
     "show_memory": (bool,),
     "data": (list,),
     "seeds": (list,),
@@ -102,12 +112,14 @@ def parse(name: str, source: Mapping[str, Any]) -> tuple[Experiment | None, list
     """The experiment that a table describes; or ``None``, and every mistake in it."""
     wrong = _misfits(source, KEYS, "")
     wrong += [f"{key} is missing" for key in ("title", "rows") if key not in source]
-    for key, choices in (("kind", KINDS), ("metric", METRICS), ("measure", MEASURES)):
+    for key, choices in _CHOICES.items():
         value = source.get(key)
         if isinstance(value, str) and value not in choices:
             wrong.append(
                 f"{key} is {value!r}.{suggestion(value, choices)} Choices: {', '.join(choices)}"
             )
+    if "observe" in source and source.get("kind") in FIGURES:
+        wrong.append(f"observe and kind = {source['kind']!r} are both given; keep one")
     if source.get("rows") == []:
         wrong.append("rows is empty; give a [[rows]] table for each line")
     wrong += _wrong_lists(source)
@@ -128,7 +140,7 @@ def parse(name: str, source: Mapping[str, Any]) -> tuple[Experiment | None, list
         key: source[key]
         for key in (
             *("title", "about", "reference", "paper_backbone", "kind", "metric", "measure"),
-            *("show_memory", "held_out"),
+            *("observe", "show_memory", "held_out"),
         )
         if key in source
     }
@@ -165,6 +177,12 @@ def _misfits(
     return wrong
 
 
+_CHOICES: dict[str, Sequence[str]] = {
+    "kind": KINDS,
+    "metric": list(METRICS),
+    "measure": MEASURES,
+    "observe": OBSERVED,
+}
 _KIND_NAMES: dict[type, str] = {
     str: "text in quotes",
     int: "a whole number",

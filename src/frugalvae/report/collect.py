@@ -14,6 +14,7 @@ from frugalvae.experiments.grid import places
 from frugalvae.experiments.spec import Experiment, Row
 from frugalvae.experiments.store import Results
 from frugalvae.experiments.toml import parse
+from frugalvae.report.samples import sample_tables
 from frugalvae.report.table import Column, Entry, Line, Quoted, Run, Table
 
 #: Data sets of the paper that are in no catalogue of ours.
@@ -21,7 +22,10 @@ TITLES = {"imagenet-r": "ImageNet-R"}
 
 
 def read_tables(folder: Path) -> list[Table]:
-    """Every table that was asked for in a folder, those of the paper first and in its order."""
+    """Every table that was asked for in a folder, those of the paper first and in its order.
+
+    Tables of samples come right after the table that asked for them.
+    """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give the one that 'bench run' wrote")
     store = Results(folder)
@@ -31,7 +35,8 @@ def read_tables(folder: Path) -> list[Table]:
             f"{folder} has no tables; run an experiment first: "
             "frugalvae bench run FILE.toml --results FOLDER"
         )
-    return sorted(tables, key=lambda table: place_in_paper(table.experiment.reference))
+    tables.sort(key=lambda table: place_in_paper(table.experiment.reference))
+    return [shown for table in tables for shown in (table, *sample_tables(table))]
 
 
 def read_table(store: Results, name: str, content: Mapping[str, Any]) -> Table:
@@ -70,15 +75,15 @@ def columns_of(experiment: Experiment, data: Mapping[str, Mapping[str, Any]]) ->
     for name in order:
         for protocol in experiment.protocols:
             about = data[name]
-            column = Column(
-                name, about["title"], protocol, trained or about["backbone"] or "images"
-            )
+            backbone = trained or about["backbone"] or "images"
+            column = Column(name, about["title"], protocol, backbone, experiment.metric)
             known.add(column.key)
             yield column
     for key in dict.fromkeys(key for row in experiment.rows for key in row.paper):
         if key not in known:
             name, _, protocol = key.partition(" ")
-            yield Column(name, _title(name), protocol, experiment.paper_backbone, quoted=True)
+            backbone, metric = experiment.paper_backbone, experiment.metric
+            yield Column(name, _title(name), protocol, backbone, metric, quoted=True)
 
 
 def place_in_paper(reference: str) -> tuple[int, int]:

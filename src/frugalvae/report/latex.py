@@ -27,6 +27,7 @@ _SPECIAL = {
     "✓": r"$\checkmark$",
     "✗": r"$\times$",
     "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "é": r"\'e",
     "±": r"$\pm$",
     "\N{MINUS SIGN}": r"$-$",
     "\N{EN DASH}": "--",
@@ -88,9 +89,11 @@ def _table(table: Table) -> str:
 def _caption(table: Table) -> str:
     experiment = table.experiment
     text = f"{experiment.title}{f' ({experiment.reference})' if experiment.reference else ''}: "
-    text += f"{table.metric}, mean and standard deviation over seeds; in brackets the paper's "
-    text += f"figure{f' with {experiment.paper_backbone}' if experiment.paper_backbone else ''} "
-    text += "and ours minus the paper's."
+    text += f"{table.metric}, mean and standard deviation over seeds"
+    if any(entry.paper for line in table.lines for entry in line.entries):
+        backbone = f" with {experiment.paper_backbone}" if experiment.paper_backbone else ""
+        text += f"; in brackets the paper's figure{backbone} and ours minus the paper's"
+    text += "."
     if experiment.show_memory:
         text += " To the right, millions of numbers as the paper counts / as stored."
     text += f" {printing.sentence(printing.standing(table))}. Made by: "
@@ -99,9 +102,8 @@ def _caption(table: Table) -> str:
 
 
 def _heading(column: Column) -> tuple[str, str]:
-    title = escape(" ".join(part for part in (column.title, column.protocol) if part))
-    below = "paper only" if column.quoted else column.backbone
-    return title, rf"\footnotesize {escape(below)}"
+    below = "paper only" if column.quoted else column.note
+    return escape(column.heading), rf"\footnotesize {escape(below)}"
 
 
 def _line(table: Table, position: int) -> list[str]:
@@ -117,7 +119,7 @@ def _line(table: Table, position: int) -> list[str]:
 
 
 def _entry(entry: Entry, table: Table, column: int) -> str:
-    metric = table.experiment.metric
+    metric = table.columns[column].metric
     paper = printing.papers(entry, metric)
     if not entry.runs:
         return rf"{{\footnotesize ({escape(paper)})}}" if paper else "--"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from frugalvae.report import printing
-from frugalvae.report.table import SCIENTIFIC, Column, Entry, Table
+from frugalvae.report.table import Column, Entry, Table
 
 
 def to_markdown(tables: Sequence[Table]) -> str:
@@ -33,7 +33,7 @@ def _section(table: Table) -> str:
 
 def _legend(table: Table) -> str:
     experiment = table.experiment
-    text = printing.sentence(table.metric) + ("" if _scientific(table) else ", percent")
+    text = printing.sentence(table.metric) + (", percent" if table.in_percent else "")
     text += ", mean ± standard deviation over seeds."
     if any(entry.paper for line in table.lines for entry in line.entries):
         backbone = f" ({experiment.paper_backbone})" if experiment.paper_backbone else ""
@@ -41,10 +41,6 @@ def _legend(table: Table) -> str:
     if experiment.show_memory:
         text += " Below, millions of numbers kept: as the paper counts / as stored."
     return text
-
-
-def _scientific(table: Table) -> bool:
-    return table.experiment.metric in SCIENTIFIC
 
 
 def _grid(table: Table) -> str:
@@ -61,13 +57,12 @@ def _grid(table: Table) -> str:
 
 
 def _heading(column: Column) -> str:
-    title = escape(" ".join(part for part in (column.title, column.protocol) if part))
-    return f"{title}<br>{'paper only' if column.quoted else escape(column.backbone)}"
+    return f"{escape(column.heading)}<br>{'paper only' if column.quoted else escape(column.note)}"
 
 
 def entry_text(entry: Entry, table: Table, column: int) -> str:
     """``66.5 ± 0.3 (83.7, +0.2)``, and below it the numbers kept."""
-    metric = table.experiment.metric
+    metric = table.columns[column].metric
     paper = printing.papers(entry, metric)
     if not entry.runs:
         return f"({paper})" if paper else printing.DASH

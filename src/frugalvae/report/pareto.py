@@ -44,7 +44,7 @@ def points(tables: Sequence[Table], data: str) -> list[Point]:
     recipes: dict[str, _Recipe] = {}
     for table in sorted(tables, key=lambda table: not table.experiment.show_memory):
         for row, entry in _entries(table, data):
-            settings = entry.runs[0].cell.settings() | {"seed": None}
+            settings = entry.runs[0].cell.settings() | {"seed": None, "observe": None}
             found = recipes.setdefault(digest(settings), _Recipe(entry))
             if len(entry.values) > len(found.entry.values):
                 found.entry = entry

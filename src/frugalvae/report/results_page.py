@@ -12,7 +12,7 @@ import numpy as np
 from frugalvae.report import figures, pareto, printing
 from frugalvae.report.markdown import ticked
 from frugalvae.report.page import render
-from frugalvae.report.table import SCIENTIFIC, Entry, Line, Run, Table, unique_runs
+from frugalvae.report.table import Entry, Line, Run, Table, unique_runs
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ def to_html(tables: Sequence[Table]) -> str:
         finished=sum(run.record is not None for run in runs.values()),
         failures=[run for run in runs.values() if run.record is None and run.failure],
         records=for_script(tables, runs),
-        scientific=SCIENTIFIC,
         **{
             function.__name__: function
             for function in (
@@ -85,10 +84,9 @@ def _courses(table: Table) -> list[Picture]:
             if seeds:
                 series[line.row.name] = seeds
         if series:
-            title = " ".join(part for part in (column.title, column.protocol) if part)
             counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in series.items())
             caption = f"{column.backbone}. Seeds: {counts}."
-            found.append(Picture(figures.courses(series, title), caption))
+            found.append(Picture(figures.courses(series, column.heading), caption))
     return found
 
 
@@ -123,12 +121,14 @@ def for_script(tables: Sequence[Table], runs: Mapping[str, Run]) -> str:
                 versions.append(run.record["versions"])
             records[name] = _compact(run.record, versions.index(run.record["versions"]))
     listed = {
-        table.name: [
-            [_title(table, line, column, run), run.cell.name]
-            for line, column, entry in _entries(table)
-            for run in entry.runs
-            if run.record is not None
-        ]
+        table.name: list(
+            dict.fromkeys(
+                (_title(table, line, column, run), run.cell.name)
+                for line, column, entry in _entries(table)
+                for run in entry.runs
+                if run.record is not None
+            )
+        )
         for table in tables
     }
     content = {"versions": versions, "runs": records, "tables": listed}

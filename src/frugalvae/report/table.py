@@ -9,12 +9,22 @@ from functools import cached_property
 from typing import Any
 
 from frugalvae.experiments.cell import Cell
-from frugalvae.experiments.spec import METRICS, Experiment, Row
+from frugalvae.experiments.spec import METRICS, SAMPLE_MEASURES, Experiment, Row
 
 #: Of these, less is better.
-SMALL_IS_GOOD = ("forgetting", "proportion", "first_layer_proportion")
+SMALL_IS_GOOD = (
+    *("forgetting", "proportion", "first_layer_proportion"),
+    "relative_frechet",
+)
 #: These are printed in scientific notation, all others as percent.
-SCIENTIFIC = ("proportion", "first_layer_proportion")
+SCIENTIFIC = (
+    *("proportion", "first_layer_proportion"),
+    *("relative_frechet", "drift", "drift_floor"),
+)
+#: Of these, no value is the best: they are to be compared with another measure.
+NO_CONTEST = ("sample_accuracy", "real_accuracy", "drift", "drift_floor")
+#: The metric of a table that has a column for each measure of samples.
+SAMPLES = "samples"
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,8 @@ class Run:
     cell
         What was to be run.
     record, value
-        What happened, and the number that the table shows; ``None`` if it did not finish.
+        What happened, and the number that the table shows; ``None`` if it did not finish. A
+        run that finished has no number where there was nothing to measure.
     failure
         The traceback, if it failed.
     """
@@ -47,7 +58,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Column:
-    """A data set under a protocol.
+    """A data set under a protocol, and what is measured there.
 
     ``quoted`` columns are the paper's alone; ``backbone`` is then the paper's too.
     """
@@ -56,12 +67,25 @@ class Column:
     title: str
     protocol: str
     backbone: str
+    metric: str
     quoted: bool = False
 
     @property
     def key(self) -> str:
         """What the paper's figures for this column are filed under."""
         return f"{self.data} {self.protocol}".strip()
+
+    @property
+    def heading(self) -> str:
+        """What stands above it: the measure where each column has its own, else the data set."""
+        if self.metric in SAMPLE_MEASURES:
+            return SAMPLE_MEASURES[self.metric][0]
+        return f"{self.title} {self.protocol}".strip()
+
+    @property
+    def note(self) -> str:
+        """What stands below its heading: how to read the measure, or the backbone."""
+        return SAMPLE_MEASURES[self.metric][1] if self.metric in SAMPLE_MEASURES else self.backbone
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +129,7 @@ class Entry:
     @property
     def missing(self) -> int:
         """How many runs neither finished nor failed."""
-        return len(self.runs) - len(self.values) - self.failed
+        return sum(run.record is None and run.failure is None for run in self.runs)
 
     def numbers(self, counted: str) -> float | None:
         """Numbers kept, ``counted`` as the ``paper`` does or as ``stored``; mean over seeds."""
@@ -138,7 +162,13 @@ class Table:
     @property
     def metric(self) -> str:
         """What is measured, in words."""
-        return METRICS[self.experiment.metric]
+        names = {**METRICS, SAMPLES: "quality of the samples that are replayed"}
+        return names[self.experiment.metric]
+
+    @property
+    def in_percent(self) -> bool:
+        """Whether all its numbers are percent."""
+        return self.experiment.metric not in (*SCIENTIFIC, SAMPLES)
 
     @property
     def commands(self) -> list[str]:
@@ -157,8 +187,9 @@ class Table:
 
     @property
     def runs(self) -> list[Run]:
-        """All runs, row by row."""
-        return [run for line in self.lines for entry in line.entries for run in entry.runs]
+        """All runs, row by row; once each, though several columns may show measures of it."""
+        shown = (run for line in self.lines for entry in line.entries for run in entry.runs)
+        return list({id(run.cell): run for run in shown}.values())
 
     @property
     def done(self) -> int:
@@ -172,10 +203,11 @@ class Table:
 
     def is_best(self, entry: Entry, column: int) -> bool:
         """Whether no measured entry of its column is better, and some entry is worse."""
+        metric = self.columns[column].metric
         means = [m for line in self.lines if (m := line.entries[column].mean) is not None]
-        if entry.mean is None or len(set(means)) < 2:
+        if entry.mean is None or len(set(means)) < 2 or metric in NO_CONTEST:
             return False
-        best = min if self.experiment.metric in SMALL_IS_GOOD else max
+        best = min if metric in SMALL_IS_GOOD else max
         return entry.mean == best(means)
 
 

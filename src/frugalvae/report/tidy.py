@@ -19,9 +19,10 @@ FIELDS = (
 def to_csv(tables: Sequence[Table]) -> str:
     """Every entry of every table.
 
-    ``mean``, ``std``, ``paper_mean``, ``paper_std`` and ``difference`` are percent, or R as it
-    is; ``seeds`` is how many runs finished. ``numbers_paper`` and ``numbers_stored`` are what
-    our memory keeps, counted both ways; ``paper_millions`` is what the paper prints.
+    ``mean``, ``std``, ``paper_mean``, ``paper_std`` and ``difference`` are percent, or R
+    and distances as they are; ``seeds`` is how many runs have such a number. ``numbers_paper``
+    and ``numbers_stored`` are what our memory keeps, counted both ways; ``paper_millions`` is
+    what the paper prints.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
@@ -46,7 +47,7 @@ def _fields(table: Table, line: Line, column: Column, entry: Entry) -> dict[str,
         "data": column.data,
         "backbone": row.backbone or table.experiment.paper_backbone if quoted else column.backbone,
         "protocol": column.protocol,
-        "metric": table.experiment.metric,
+        "metric": column.metric,
         "mean": _number(entry.mean),
         "std": _number(entry.std),
         "seeds": len(entry.values),
