@@ -173,22 +173,12 @@ def gaussian(covariance: str, dim: int, classes: int) -> list[Component]:
     return [means, component("covariances", classes * dim**2, classes * triangle(dim))]
 
 
-def factors(dim: int, classes: int, rank: int | None, directions: int) -> list[Component]:
-    """Means, a covariance that all share, and so many directions of classes in all.
-
-    The covariance is kept whole, or by a basis of ``rank`` directions and a diagonal.
-    """
-    if rank is None:
-        shared = [component("shared covariance", dim**2, triangle(dim) + 1, width=8)]
-    else:
-        shared = [
-            component("shared basis", dim * rank),
-            component("shared variances", dim + rank, dim + rank + 1, width=8),
-        ]
+def factors(dim: int, classes: int, rank: int, directions: int) -> list[Component]:
+    """Means, a covariance of ``rank`` coordinates, and directions of classes: so many in all."""
     return [
         component("means", classes * dim),
-        *shared,
-        component("class directions", directions * (rank or dim)),
+        component("shared covariance", rank**2, triangle(rank) + 2, width=8),  # rest, and count
+        component("class directions", directions * rank),
         component("class scales", classes),
     ]
 
@@ -202,35 +192,27 @@ def usual_budget(dim: int) -> int:
     return 500_000 + 390 * dim
 
 
-def factor_rank(budget: int, dim: int, classes: int, directions: int) -> int | None:
-    """How many directions of the shared covariance a budget affords; None for all.
+def factor_rank(budget: int, dim: int, classes: int) -> int:
+    """How many coordinates the shared covariance of a factor memory has within a budget.
 
-    All, if they leave room for some directions of each class. Otherwise classes get two
-    numbers for three of the basis, and no more than ``directions`` each.
+    Two fifths of what means leave are for it, and the rest for directions of classes; all
+    coordinates, if these are fewer.
 
-    >>> factor_rank(700_000, 512, 100, 32), factor_rank(1_000_000, 1280, 100, 32)
-    (None, 399)
+    >>> factor_rank(700_000, 512, classes=100), factor_rank(1_000_000, 1280, classes=100)
+    (512, 835)
     """
-    left = budget - classes * (dim + 1) - dim - 1
-    own = min(directions, max(1, round(2 / 3 * dim / classes)))  # of each class
-    if triangle(dim) + classes * own * dim <= left:
-        return None
-    return max(1, min(dim - 1, left // (dim + 1 + classes * own)))
+    left = max(0, budget - classes * (dim + 1) - 2)
+    return max(1, min(dim, int((0.8 * left) ** 0.5)))
 
 
-def factor_directions(budget: int, dim: int, rank: int | None, wanted: Sequence[int]) -> int:
-    """The most directions that every class can have, of as many as each wants.
+def factor_directions(budget: int, dim: int, classes: int, rank: int) -> int:
+    """How many directions all classes together can have.
 
-    >>> factor_directions(1_000_000, 1280, 399, wanted=[32] * 100)
-    9
+    >>> factor_directions(1_000_000, 1280, classes=100, rank=835)
+    626
     """
-    most = max(wanted, default=0)
-    while most:
-        directions = sum(min(each, most) for each in wanted)
-        if sum(part.stored for part in factors(dim, len(wanted), rank, directions)) <= budget:
-            break
-        most -= 1
-    return most
+    fixed = sum(part.stored for part in factors(dim, classes, rank, 0))
+    return max(0, budget - fixed) // rank
 
 
 def mixture(dim: int, parts_per_class: Sequence[int]) -> list[Component]:

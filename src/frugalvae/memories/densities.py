@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.errors import check_number
+from frugalvae.symmetric import add_ridge
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Shrinkage:
         What is added to each variance, as a part of the mean variance.
     """
 
-    own: float = 0.15
-    ridge: float = 0.2
+    own: float = 0.1
+    ridge: float = 0.1
 
     def __post_init__(self) -> None:
         check_number("own", self.own, 0, 1)
@@ -47,48 +48,28 @@ class Whitener:
 
     Attributes
     ----------
-    matrix
-        (d, d): features are multiplied by it from the right.
-    inside, back
-        The same for coordinates in a basis, (rank, rank), and its inverse.
+    matrix, back
+        (d, d): rows of features are multiplied by it from the right; and its inverse.
     log_det
         Logarithm of the covariance's determinant.
     """
 
     matrix: Tensor
-    inside: Tensor
     back: Tensor
     log_det: float
 
     @classmethod
-    def of(cls, covariance: Tensor) -> Whitener:
-        """Of a whole covariance (d, d).
+    def of(cls, covariance: Tensor, ridge: float) -> Whitener:
+        """Of a covariance (d, d), with ``ridge`` times its mean variance on the diagonal.
 
-        >>> whitener = Whitener.of(torch.tensor([[4.0, 0.0], [0.0, 1.0]]))
-        >>> torch.tensor([[2.0, 2.0]]) @ whitener.matrix
-        tensor([[1., 2.]])
+        >>> whitener = Whitener.of(torch.tensor([[6.0, 0.0], [0.0, 2.0]]), ridge=0.5)
+        >>> torch.tensor([[2.0, 4.0]]) @ whitener.matrix
+        tensor([[0.7071, 2.0000]])
         """
-        root = torch.linalg.cholesky(covariance)
+        root = torch.linalg.cholesky(add_ridge(covariance, ridge))
         identity = torch.eye(len(root)).to(root)
         inverse = torch.linalg.solve_triangular(root, identity, upper=False).T
-        return cls(inverse, inverse, root.T, 2 * float(root.diagonal().log().sum()))
-
-    @classmethod
-    def of_leading(cls, basis: Tensor, inside: Tensor, diagonal: Tensor) -> Whitener:
-        """Of ``basis @ diag(inside) @ basis.T + diag(diagonal)``.
-
-        In units of the diagonal's roots it is the identity plus a matrix of low rank, whose
-        eigenvalues are found within the basis.
-        """
-        units = diagonal.sqrt()
-        axes, triangular = torch.linalg.qr(basis / units[:, None])
-        values, vectors = torch.linalg.eigh((triangular * inside) @ triangular.T)
-        values = 1 + values.clamp(min=0)
-        axes, shrink = axes @ vectors, values.rsqrt()
-        matrix = torch.eye(len(units)).to(units) + (axes * (shrink - 1)) @ axes.T
-        within = triangular.T @ vectors * shrink
-        log_det = float(values.log().sum() + diagonal.log().sum())
-        return cls(matrix / units[:, None], within, torch.linalg.inv(within), log_det)
+        return cls(inverse, root.T, 2 * float(root.diagonal().log().sum()))
 
 
 @dataclass(frozen=True)

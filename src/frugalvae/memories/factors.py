@@ -16,27 +16,31 @@ from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.errors import check_choice, check_number
 from frugalvae.memories.densities import SHRINKAGE, Gaussians, Shrinkage, Whitener
-from frugalvae.memories.pooled import PooledScatter
+from frugalvae.memories.mixing import leading
 from frugalvae.moments import merge
 from frugalvae.normalise import stack
+from frugalvae.symmetric import pack, square_root
 from frugalvae.tasks import Task
 
-RIDGE = 0.2  # as a part of the mean variance, where directions of classes are looked for
+RIDGE = 0.1  # as a part of the mean variance, where directions of classes are looked for
 
 
 class FactorMemory:
     """Means of classes, one covariance for all, and leading directions of each class.
 
-    Nothing has to be known beforehand: as classes come, each gets as many directions as the
-    budget has room for, and the least of the older ones' are dropped.
+    Nothing has to be known beforehand, neither classes nor their number. The shared covariance
+    is one of sums: it is exactly what all samples together would give. As classes come, each
+    gets as many directions as the budget has room for, and the least of the older ones' are
+    dropped. Where not even the shared covariance of all features fits, features are rotated,
+    by the same rotation everywhere, and only the first coordinates have a covariance: fewer as
+    more classes come. Dropping coordinates of a Gaussian leaves the exact Gaussian of the others.
 
     Parameters
     ----------
     budget
         How many numbers to keep; by default half a million and 390 for each feature, which
-        is 0.7 million for 512 features and one million for 1280. While the shared covariance
-        fits, it is kept whole and exact; then by its leading directions and a diagonal, see
-        :class:`~frugalvae.memories.pooled.PooledScatter`. Means are kept whatever they take.
+        is 0.7 million for 512 features and one million for 1280. Means are kept whatever
+        they take.
     directions
         The most directions of a class.
     root
@@ -48,11 +52,13 @@ class FactorMemory:
     ----------
     means_
         Mean of each class.
-    pooled_
-        The shared scatter.
+    rank_
+        How many coordinates have a covariance.
+    scatter_, rest_, count_
+        Sum of outer products of so many samples around their class means, (rank, rank); and
+        the sum of squares of their other coordinates.
     factors_
-        Directions of each class in the coordinates of ``pooled_``, (m, rank), each as long as
-        the standard deviation that it adds.
+        Directions of each class, (m, rank), each as long as the standard deviation it adds.
     scale_
         The variance of each class beside its directions, as a part of the shared one.
 
@@ -84,11 +90,15 @@ class FactorMemory:
         self.directions = directions
         self.root = root
         self.rooted_ = False
-        self.pooled_ = PooledScatter()
         self.means_: dict[int, Tensor] = {}
+        self.rank_ = 0
+        self.scatter_ = torch.empty(0, 0, dtype=torch.float64)
+        self.rest_ = 0.0
+        self.count_ = 0
         self.factors_: dict[int, Tensor] = {}
         self.scale_: dict[int, Tensor] = {}
-        self._densities: tuple[Shrinkage, Gaussians] | None = None  # derived
+        self._densities: tuple[Shrinkage, Gaussians] | None = None  # derived, as is the next
+        self._root: Tensor | None = None
 
     @property
     def classes(self) -> list[int]:
@@ -99,36 +109,47 @@ class FactorMemory:
         """Means, the shared covariance, and then the directions of each new class."""
         if not self.means_:
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
+            self.rank_ = task.features.shape[1]
+            self.scatter_ = task.features.new_zeros(self.rank_, self.rank_, dtype=torch.float64)
         rows = self._mapped(task.features)
         for label in task.classes:
             own = task.labels == label
             self.means_[label] = rows[own].mean(dim=0)
             rows[own] -= self.means_[label]
-        self._pool(rows, len(rows))
-        whitener = self.pooled_.whitener(RIDGE)
+        rows = self._pool(rows, len(rows))
+        whitener = Whitener.of(self.scatter_ / self.count_, RIDGE)
         for label in task.classes:
-            self._find_directions(label, rows[task.labels == label], whitener)
-        self._keep_within_budget()
+            white = rows[task.labels == label] @ whitener.matrix
+            values, vectors = _spectrum(white)
+            variance = white.square().sum() / max(len(white) - 1, 1)
+            self._keep_directions(label, values, vectors, variance, whitener)
+        self._keep_within_budget(whitener)
 
-    def _pool(self, rows: Tensor, count: int) -> None:
-        """Add to the shared scatter, and express old directions in the basis that it has then."""
-        rank = accounting.factor_rank(self._limit, self._dim, len(self.means_), self.directions)
-        turn = self.pooled_.add(rows, count, rank)
-        if turn is not None:
-            self.factors_ = {label: factor @ turn for label, factor in self.factors_.items()}
-        self._densities = None
+    def _pool(self, rows: Tensor, count: int) -> Tensor:
+        """Add rows to the shared scatter; their coordinates, as many as there is room for."""
+        most = accounting.factor_rank(self._limit, self._dim, len(self.means_))
+        self._lower_rank(min(most, self.rank_))
+        coordinates = self._coordinates(rows.double())
+        self.scatter_ = self.scatter_ + coordinates.T @ coordinates
+        self.rest_ += max(0.0, float(rows.double().square().sum() - coordinates.square().sum()))
+        self.count_ += count
+        self._densities = self._root = None
+        return coordinates
 
-    def _find_directions(self, label: int, rows: Tensor, whitener: Whitener) -> None:
-        """Where the class spreads more than all do, from what its samples are off its mean."""
-        white = self.pooled_.coordinates(rows.double()) @ whitener.inside
-        if len(white) <= white.shape[1]:
-            values, vectors = torch.linalg.eigh(white @ white.T / len(white))
-            lengths = (values * len(white)).clamp(min=1e-12).sqrt()
-            vectors = white.T @ vectors / lengths
+    def _lower_rank(self, rank: int) -> None:
+        """Of all that has coordinates, the first ones."""
+        if rank == self.rank_:
+            return
+        if self.rank_ == self._dim:  # so far they were the features themselves
+            turn = leading(self._dim, rank, self.scatter_)
+            assert turn is not None
+            lower = turn.T @ self.scatter_ @ turn
+            self.factors_ = {label: f @ turn.to(f) for label, f in self.factors_.items()}
         else:
-            values, vectors = torch.linalg.eigh(white.T @ white / len(white))
-        variance = white.square().sum() / max(len(white) - 1, 1)
-        self._keep_directions(label, values.flip(0), vectors.flip(1), variance, whitener)
+            lower = self.scatter_[:rank, :rank].clone()
+            self.factors_ = {label: f[:, :rank].clone() for label, f in self.factors_.items()}
+        self.rest_ += float(self.scatter_.trace() - lower.trace())
+        self.scatter_, self.rank_ = (lower + lower.T) / 2, rank
 
     def _keep_directions(
         self, label: int, values: Tensor, vectors: Tensor, variance: Tensor, whitener: Whitener
@@ -137,17 +158,24 @@ class FactorMemory:
         most = min(self.directions, int((values > 1).sum()))
         values, vectors = values[:most], vectors[:, :most]
         factors = (vectors * (values - 1).sqrt()).T @ whitener.back
-        rest = (variance - values.sum()) / max(len(whitener.back) - most, 1)
+        rest = (variance - values.sum()) / max(self.rank_ - most, 1)
         self.factors_[label] = factors.float().contiguous()
         self.scale_[label] = rest.clamp(0, 4).float()
 
-    def _keep_within_budget(self) -> None:
-        """Drop the least directions until the rest fits; warn where means alone are too many."""
-        wanted = [len(factors) for factors in self.factors_.values()]
-        rank = self.pooled_.rank
-        most = accounting.factor_directions(self._limit, self._dim, rank, wanted)
-        self.factors_ = {label: f[:most].clone() for label, f in self.factors_.items()}
-        self._densities = None
+    def _keep_within_budget(self, whitener: Whitener) -> None:
+        """Drop last directions, the least first; warn where means alone are too many."""
+        room = accounting.factor_directions(self._limit, self._dim, len(self.means_), self.rank_)
+        sizes = [len(factors) for factors in self.factors_.values()]
+        if sum(sizes) > room:
+            every = torch.cat(list(self.factors_.values()))
+            strength = (every.double() @ whitener.matrix).square().sum(dim=1)
+            place = torch.cat([torch.arange(size) for size in sizes]).to(strength)
+            order = (place - strength / (1 + strength.max())).argsort(stable=True)
+            kept = torch.zeros(len(every), dtype=torch.bool, device=every.device)
+            kept[order[:room]] = True
+            parts = zip(torch.split(every, sizes), torch.split(kept, sizes), strict=True)
+            cut = [factors[keep] for factors, keep in parts]
+            self.factors_ = dict(zip(self.factors_, cut, strict=True))
         stored = sum(part.stored for part in self.components())
         if stored > self._limit:
             warnings.warn(
@@ -169,14 +197,14 @@ class FactorMemory:
         (label,) = task.classes
         features = self._mapped(task.features)
         self.means_[label], rows = merge(self.means_[label], count, features)
-        self._pool(rows, len(features))
-        whitener, total = self.pooled_.whitener(RIDGE), count + len(features)
-        old = self.factors_[label].double() @ whitener.inside
-        new = self.pooled_.coordinates(rows.double()) @ whitener.inside
-        spread = self.scale_[label].double() * torch.eye(old.shape[1]).to(old) + old.T @ old
-        values, vectors = torch.linalg.eigh((count * spread + new.T @ new) / total)
+        new = self._pool(rows, len(features))
+        whitener = Whitener.of(self.scatter_ / self.count_, RIDGE)
+        old, new = self.factors_[label].double() @ whitener.matrix, new @ whitener.matrix
+        spread = self.scale_[label].double() * torch.eye(self.rank_).to(old) + old.T @ old
+        total = (count * spread + new.T @ new) / (count + len(features))
+        values, vectors = torch.linalg.eigh(total)
         self._keep_directions(label, values.flip(0), vectors.flip(1), values.sum(), whitener)
-        self._keep_within_budget()
+        self._keep_within_budget(whitener)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's mean and directions."""
@@ -185,28 +213,42 @@ class FactorMemory:
         return ["the covariance that all classes share still contains its samples' scatter"]
 
     def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
-        """Draw from the class's Gaussian, with all of its own directions."""
-        shared = self.pooled_.sample(count, rng) * self.scale_[label].sqrt()
-        factors = self.factors_[label]
-        noise = torch.empty(count, len(factors), device=factors.device).normal_(generator=rng)
-        rows = self.means_[label] + shared + self.pooled_.features(noise @ factors)
-        return self._unmapped(rows)
+        """Draw from the class's Gaussian; beside its coordinates all variances are alike."""
+        if self._root is None:
+            self._root = square_root(self.scatter_ / self.count_)
+        mean, factors, scale = self.means_[label], self.factors_[label], self.scale_[label].sqrt()
+
+        def noise(width: int) -> Tensor:
+            return torch.empty(count, width, device=mean.device).normal_(generator=rng)
+
+        inside = scale * noise(self._root.shape[1]) @ self._root.T + noise(len(factors)) @ factors
+        basis = leading(self._dim, self.rank_, mean)
+        if basis is None:
+            return self._unmapped(mean + inside)
+        beside = (
+            scale * noise(len(mean)) * (self.rest_ / self.count_ / (len(mean) - self.rank_)) ** 0.5
+        )
+        return self._unmapped(mean + beside + (inside - beside @ basis) @ basis.T)
 
     def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
-        """Logarithm of each class's density at each row, (n, k): of roots, if these are taken.
+        """Logarithm of each class's density at the coordinates of each row, (n, k).
 
-        A class's covariance is taken as W + ``own`` F F^T: sure directions count in samples,
-        and fewer of them in comparisons.
+        A class's covariance is taken as W + ``own`` F F^T: directions that were found in few
+        samples stretch further than they should.
         """
         if self._densities is None or self._densities[0] != shrinkage:
             self._densities = shrinkage, self._gaussians(shrinkage)
-        return self._densities[1].log_density(self._mapped(features))
+        return self._densities[1].log_density(self._coordinates(self._mapped(features)))
 
     def _gaussians(self, shrinkage: Shrinkage) -> Gaussians:
-        whitener = self.pooled_.whitener(shrinkage.ridge)
+        whitener = Whitener.of(self.scatter_ / self.count_, shrinkage.ridge)
         own = torch.nn.utils.rnn.pad_sequence(list(self.factors_.values()), batch_first=True)
-        factors = self.pooled_.features(own)
-        return Gaussians.of(whitener, stack(self.means_), factors, shrinkage.own)
+        means = self._coordinates(stack(self.means_).double())
+        return Gaussians.of(whitener, means, own, shrinkage.own)
+
+    def _coordinates(self, rows: Tensor) -> Tensor:
+        basis = leading(self._dim, self.rank_, rows)
+        return rows if basis is None else rows @ basis
 
     def _mapped(self, features: Tensor) -> Tensor:
         return features.sign() * features.abs().sqrt() if self.rooted_ else features.clone()
@@ -221,13 +263,27 @@ class FactorMemory:
         """Means, scales, directions, and the shared scatter."""
         if not self.means_:
             return {}
-        own = torch.cat(list(self.factors_.values()))
-        kept = {"means": stack(self.means_), "scale": stack(self.scale_), "factors": own}
-        return kept | self.pooled_.tensors()
+        return {
+            "means": stack(self.means_),
+            "scale": stack(self.scale_),
+            "factors": torch.cat(list(self.factors_.values())),
+            "scatter": pack(self.scatter_),
+            "rest": torch.tensor([self.rest_, self.count_], dtype=torch.float64),
+        }
 
     def components(self) -> list[Component]:
         """Means, the shared covariance, and directions of classes."""
         if not self.means_:
             return []
-        directions = sum(len(factor) for factor in self.factors_.values())
-        return accounting.factors(self._dim, len(self.means_), self.pooled_.rank, directions)
+        directions = sum(len(factors) for factors in self.factors_.values())
+        return accounting.factors(self._dim, len(self.means_), self.rank_, directions)
+
+
+def _spectrum(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Variances of rows (n, d) around zero, the largest first, and their directions, (d, .)."""
+    if len(rows) > rows.shape[1]:
+        values, vectors = torch.linalg.eigh(rows.T @ rows / len(rows))
+        return values.flip(0), vectors.flip(1)
+    values, vectors = torch.linalg.eigh(rows @ rows.T / len(rows))
+    lengths = (values * len(rows)).clamp(min=1e-12).sqrt()
+    return values.flip(0), (rows.T @ vectors / lengths).flip(1)

@@ -19,7 +19,7 @@ from frugalvae.memories.densities import (
 )
 from frugalvae.moments import merge
 from frugalvae.normalise import stack
-from frugalvae.symmetric import add_ridge, pack, square_root, unpack
+from frugalvae.symmetric import pack, square_root, unpack
 from frugalvae.tasks import Task
 
 Covariance = Literal["diagonal", "shared", "full"]
@@ -131,7 +131,7 @@ class GaussianMemory:
             return diagonal_log_density(features, means, variances)
         if self.covariance == "shared":
             assert self.pooled_ is not None
-            whitener = Whitener.of(add_ridge(self.pooled_ / self.count_, shrinkage.ridge))
+            whitener = Whitener.of(self.pooled_ / self.count_, shrinkage.ridge)
             return Gaussians.of(whitener, means, means[:, None] * 0).log_density(features)
         return self._full_log_density(features, shrinkage)
 
@@ -140,13 +140,13 @@ class GaussianMemory:
         shared = torch.zeros_like(next(iter(self.covariances_.values())), dtype=torch.float64)
         for triangle in self.covariances_.values():
             shared += triangle / len(self.covariances_)
-        level = float(unpack(shared).diagonal().mean()) or 1.0
+        ridge = shrinkage.ridge * (float(unpack(shared).diagonal().mean()) or 1.0)
         columns = []
         for label, mean in self.means_.items():
             own = shrinkage.own * self.covariances_[label].double()
             mixed = unpack(own + (1 - shrinkage.own) * shared)
-            mixed = mixed + shrinkage.ridge * level * torch.eye(len(mixed)).to(mixed)
-            one = Gaussians.of(Whitener.of(mixed), mean[None], mean[None, None] * 0)
+            mixed = mixed + ridge * torch.eye(len(mixed)).to(mixed)
+            one = Gaussians.of(Whitener.of(mixed, 0.0), mean[None], mean[None, None] * 0)
             columns.append(one.log_density(features))
         return torch.cat(columns, dim=1)
 

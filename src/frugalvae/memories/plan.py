@@ -46,6 +46,6 @@ def plan(
 def _factors(dim: int, classes: int, most: int = 32) -> list[Component]:
     """At the usual budget, if no class is too small for the directions that it affords."""
     budget = accounting.usual_budget(dim)
-    rank = accounting.factor_rank(budget, dim, classes, most)
-    each = accounting.factor_directions(budget, dim, rank, [most] * classes)
-    return accounting.factors(dim, classes, rank, classes * each)
+    rank = accounting.factor_rank(budget, dim, classes)
+    room = accounting.factor_directions(budget, dim, classes, rank)
+    return accounting.factors(dim, classes, rank, min(room, classes * most))

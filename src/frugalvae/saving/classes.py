@@ -10,7 +10,6 @@ from frugalvae.memories import MEMORIES
 from frugalvae.memories.decoder import Decoder
 from frugalvae.memories.history import LayerState, PriorState
 from frugalvae.memories.mixture import Mixture
-from frugalvae.memories.pooled import PooledScatter
 from frugalvae.networks import MLP
 from frugalvae.normalise import ClasswiseNormaliser, GlobalNormaliser
 from frugalvae.nullspace import LayerInputs
@@ -23,7 +22,6 @@ HELPERS = (
     LayerState,
     PriorState,
     Mixture,
-    PooledScatter,
     MLP,
     ClasswiseNormaliser,
     GlobalNormaliser,
