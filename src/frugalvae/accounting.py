@@ -179,7 +179,7 @@ def factors(dim: int, classes: int, rank: int, directions: int) -> list[Componen
         component("means", classes * dim),
         component("shared covariance", rank**2, triangle(rank) + 2, width=8),  # rest, and count
         component("class directions", directions * rank),
-        component("class scales", classes),
+        component("class variances", classes),
     ]
 
 

@@ -39,9 +39,9 @@ class BayesHead:
     >>> memory, rng = GaussianMemory("diagonal"), torch.Generator()
     >>> x = torch.tensor([[0.0], [1.0], [5.0], [9.0]])
     >>> memory.learn(Task(x, torch.tensor([0, 0, 1, 1])), rng)
-    >>> head = BayesHead()
+    >>> head = BayesHead(own=1.0)
     >>> head.learn(Task.empty(1), Replay(memory, rng))
-    >>> head.logits(torch.tensor([[-4.0]])).argmax()  # far off, but the second is wider
+    >>> head.logits(torch.tensor([[-4.0]])).argmax()  # far from both, and the second is wider
     tensor(1)
     """
 

@@ -59,8 +59,8 @@ class FactorMemory:
         the sum of squares of their other coordinates.
     factors_
         Directions of each class, (m, rank), each as long as the standard deviation it adds.
-    scale_
-        The variance of each class beside its directions, as a part of the shared one.
+    spread_
+        The variance of each class beside its directions, in all features together.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class FactorMemory:
         self.rest_ = 0.0
         self.count_ = 0
         self.factors_: dict[int, Tensor] = {}
-        self.scale_: dict[int, Tensor] = {}
+        self.spread_: dict[int, Tensor] = {}
         self._densities: tuple[Shrinkage, Gaussians] | None = None  # derived, as is the next
         self._root: Tensor | None = None
 
@@ -116,13 +116,13 @@ class FactorMemory:
             own = task.labels == label
             self.means_[label] = rows[own].mean(dim=0)
             rows[own] -= self.means_[label]
-        rows = self._pool(rows, len(rows))
+        coordinates = self._pool(rows, len(rows))
         whitener = Whitener.of(self.scatter_ / self.count_, RIDGE)
         for label in task.classes:
-            white = rows[task.labels == label] @ whitener.matrix
-            values, vectors = _spectrum(white)
-            variance = white.square().sum() / max(len(white) - 1, 1)
-            self._keep_directions(label, values, vectors, variance, whitener)
+            own = task.labels == label
+            values, vectors = _spectrum(coordinates[own] @ whitener.matrix)
+            self.spread_[label] = rows[own].square().sum() / max(int(own.sum()) - 1, 1)
+            self._keep_directions(label, values, vectors, whitener)
         self._keep_within_budget(whitener)
 
     def _pool(self, rows: Tensor, count: int) -> Tensor:
@@ -142,40 +142,36 @@ class FactorMemory:
             return
         if self.rank_ == self._dim:  # so far they were the features themselves
             turn = leading(self._dim, rank, self.scatter_)
-            assert turn is not None
-            lower = turn.T @ self.scatter_ @ turn
-            self.factors_ = {label: f @ turn.to(f) for label, f in self.factors_.items()}
         else:
-            lower = self.scatter_[:rank, :rank].clone()
-            self.factors_ = {label: f[:, :rank].clone() for label, f in self.factors_.items()}
+            turn = torch.eye(self.rank_, rank).to(self.scatter_)
+        assert turn is not None
+        lower = turn.T @ self.scatter_ @ turn
         self.rest_ += float(self.scatter_.trace() - lower.trace())
         self.scatter_, self.rank_ = (lower + lower.T) / 2, rank
+        for label, factors in self.factors_.items():
+            self._replace(label, factors @ turn.to(factors))
+
+    def _replace(self, label: int, factors: Tensor) -> None:
+        """Keep other directions of a class; what variance they lack, it has beside them."""
+        lost = self.factors_[label].square().sum() - factors.square().sum()
+        self.spread_[label] = (self.spread_[label] + lost).clamp(min=0)
+        self.factors_[label] = factors
 
     def _keep_directions(
-        self, label: int, values: Tensor, vectors: Tensor, variance: Tensor, whitener: Whitener
+        self, label: int, values: Tensor, vectors: Tensor, whitener: Whitener
     ) -> None:
         """Of all directions in the order of their variances the leading ones above one."""
         most = min(self.directions, int((values > 1).sum()))
         values, vectors = values[:most], vectors[:, :most]
         factors = (vectors * (values - 1).sqrt()).T @ whitener.back
-        rest = (variance - values.sum()) / max(self.rank_ - most, 1)
-        self.factors_[label] = factors.float().contiguous()
-        self.scale_[label] = rest.clamp(0, 4).float()
+        self.factors_[label] = factors[:0].float()
+        self._replace(label, factors.float().contiguous())
 
     def _keep_within_budget(self, whitener: Whitener) -> None:
         """Drop last directions, the least first; warn where means alone are too many."""
         room = accounting.factor_directions(self._limit, self._dim, len(self.means_), self.rank_)
-        sizes = [len(factors) for factors in self.factors_.values()]
-        if sum(sizes) > room:
-            every = torch.cat(list(self.factors_.values()))
-            strength = (every.double() @ whitener.matrix).square().sum(dim=1)
-            place = torch.cat([torch.arange(size) for size in sizes]).to(strength)
-            order = (place - strength / (1 + strength.max())).argsort(stable=True)
-            kept = torch.zeros(len(every), dtype=torch.bool, device=every.device)
-            kept[order[:room]] = True
-            parts = zip(torch.split(every, sizes), torch.split(kept, sizes), strict=True)
-            cut = [factors[keep] for factors, keep in parts]
-            self.factors_ = dict(zip(self.factors_, cut, strict=True))
+        if sum(map(len, self.factors_.values())) > room:
+            self._drop_directions(room, whitener)
         stored = sum(part.stored for part in self.components())
         if stored > self._limit:
             warnings.warn(
@@ -183,6 +179,19 @@ class FactorMemory:
                 f"without any direction of their own: more than the budget of {self._limit:,}",
                 stacklevel=2,
             )
+
+    def _drop_directions(self, room: int, whitener: Whitener) -> None:
+        """Keep so many of all: the first ones of each class, the strongest of the last ones."""
+        sizes = [len(factors) for factors in self.factors_.values()]
+        every = torch.cat(list(self.factors_.values()))
+        strength = (every.double() @ whitener.matrix).square().sum(dim=1)
+        place = torch.cat([torch.arange(size) for size in sizes]).to(strength)
+        order = (place - strength / (1 + strength.max())).argsort(stable=True)
+        dropped = torch.zeros(len(every), dtype=torch.bool, device=every.device)
+        dropped[order[room:]] = True
+        parts = [torch.split(part, sizes) for part in (every, dropped)]
+        for label, factors, out in zip(list(self.factors_), *parts, strict=True):
+            self._replace(label, factors[~out])
 
     @property
     def _limit(self) -> int:
@@ -198,17 +207,23 @@ class FactorMemory:
         features = self._mapped(task.features)
         self.means_[label], rows = merge(self.means_[label], count, features)
         new = self._pool(rows, len(features))
-        whitener = Whitener.of(self.scatter_ / self.count_, RIDGE)
+        whitener, total = Whitener.of(self.scatter_ / self.count_, RIDGE), count + len(features)
         old, new = self.factors_[label].double() @ whitener.matrix, new @ whitener.matrix
-        spread = self.scale_[label].double() * torch.eye(self.rank_).to(old) + old.T @ old
-        total = (count * spread + new.T @ new) / (count + len(features))
-        values, vectors = torch.linalg.eigh(total)
-        self._keep_directions(label, values.flip(0), vectors.flip(1), values.sum(), whitener)
+        spread = self._scale(label).double() * torch.eye(self.rank_).to(old) + old.T @ old
+        values, vectors = torch.linalg.eigh((count * spread + new.T @ new) / total)
+        variance = self.spread_[label] + self.factors_[label].square().sum()
+        self.spread_[label] = (count * variance + rows.square().sum()) / total
+        self._keep_directions(label, values.flip(0), vectors.flip(1), whitener)
         self._keep_within_budget(whitener)
+
+    def _scale(self, label: int) -> Tensor:
+        """The variance of a class beside its directions, as a part of the shared one."""
+        shared = (float(self.scatter_.trace()) + self.rest_) / self.count_
+        return self.spread_[label] / (shared or 1.0)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's mean and directions."""
-        del self.means_[label], self.factors_[label], self.scale_[label]
+        del self.means_[label], self.factors_[label], self.spread_[label]
         self._densities = None
         return ["the covariance that all classes share still contains its samples' scatter"]
 
@@ -216,7 +231,7 @@ class FactorMemory:
         """Draw from the class's Gaussian; beside its coordinates all variances are alike."""
         if self._root is None:
             self._root = square_root(self.scatter_ / self.count_)
-        mean, factors, scale = self.means_[label], self.factors_[label], self.scale_[label].sqrt()
+        mean, factors, scale = self.means_[label], self.factors_[label], self._scale(label).sqrt()
 
         def noise(width: int) -> Tensor:
             return torch.empty(count, width, device=mean.device).normal_(generator=rng)
@@ -229,6 +244,22 @@ class FactorMemory:
             scale * noise(len(mean)) * (self.rest_ / self.count_ / (len(mean) - self.rank_)) ** 0.5
         )
         return self._unmapped(mean + beside + (inside - beside @ basis) @ basis.T)
+
+    def means_of_features(self) -> Tensor:
+        """Mean feature of each class, (k, d): of squares of roots, if these were taken."""
+        means = stack(self.means_)
+        if not self.rooted_ or self.root is not None:
+            return means if not self.rooted_ else means * means.abs()
+        basis = leading(self._dim, self.rank_, means.double())
+        wide = basis if basis is not None else torch.eye(self._dim).to(means.double())
+        shared = (wide @ self.scatter_ * wide).sum(dim=1) / self.count_  # (d,)
+        if basis is not None:
+            beside = self.rest_ / self.count_ / (self._dim - self.rank_)
+            shared = shared + beside * (1 - basis.square().sum(dim=1))
+        scale = torch.stack([self._scale(label) for label in self.means_]).double()
+        own = [(f.double() @ wide.T).square().sum(dim=0) for f in self.factors_.values()]
+        squares = means.double().square() + scale[:, None] * shared + torch.stack(own)
+        return squares.float()
 
     def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
         """Logarithm of each class's density at the coordinates of each row, (n, k).
@@ -260,12 +291,12 @@ class FactorMemory:
         return rows.clamp(min=0).square() if self.root is None else rows * rows.abs()
 
     def tensors(self) -> dict[str, Tensor]:
-        """Means, scales, directions, and the shared scatter."""
+        """Means, spreads, directions, and the shared scatter."""
         if not self.means_:
             return {}
         return {
             "means": stack(self.means_),
-            "scale": stack(self.scale_),
+            "spread": stack(self.spread_),
             "factors": torch.cat(list(self.factors_.values())),
             "scatter": pack(self.scatter_),
             "rest": torch.tensor([self.rest_, self.count_], dtype=torch.float64),

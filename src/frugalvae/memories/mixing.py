@@ -34,4 +34,9 @@ def rotation(dim: int) -> Tensor:
 
 def leading(dim: int, rank: int, like: Tensor) -> Tensor | None:
     """The first ``rank`` columns of the rotation; None if features stay as they are."""
-    return None if rank == dim else rotation(dim)[:, :rank].to(like)
+    return None if rank == dim else _leading(dim, rank, like.dtype, like.device)
+
+
+@functools.lru_cache(maxsize=4)
+def _leading(dim: int, rank: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return rotation(dim)[:, :rank].to(device, dtype).contiguous()
