@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from frugalvae.heads.base import Head
     from frugalvae.memories.base import Memory
 
-REPLAYED = 128  # samples of each class that stand for it,
-FEWEST = 8  # or fewer, if its mean is known or classes are many: these suffice for a distance,
-MOST = 12_800  # of all classes together; then some classes stand for all
+REPLAYED = 128  # samples of each class that stand for it;
+FEWER = 8  # if its mean is known, these show how far from it they are,
+SHOWN = 400  # and so many classes show it for others
 LEVELS = np.linspace(0, 1, 101)
 HELD_OUT = 0.2  # part of a task on which a temperature is fitted
 SMALLEST = 0.1  # of a spread, as a part of the mean one: what is divided by must not vanish
@@ -124,13 +124,16 @@ class Reference:
 
     def __init__(self, memory: Memory, rng: torch.Generator) -> None:
         self.classes = list(memory.classes)
-        knows_means = hasattr(memory, "means_of_features")
-        each = FEWEST if knows_means else min(REPLAYED, max(FEWEST, MOST // len(self.classes)))
-        shown = self.classes[:: max(1, len(self.classes) * each // MOST)]
+        known = hasattr(memory, "means_of_features")
+        shown = self.classes[:: 1 + len(self.classes) // SHOWN] if known else self.classes
+        each = FEWER if known else REPLAYED
         drawn = {label: memory.sample(label, each, rng).double() for label in shown}
         variances = torch.stack([x.var(dim=0, correction=0) for x in drawn.values()])
         self.spread = _bounded(variances.mean(dim=0).sqrt())
-        self.means = _means(memory, drawn)  # (k, d)
+        if known:
+            self.means = memory.means_of_features().double()  # type: ignore[attr-defined]
+        else:
+            self.means = torch.stack([x.mean(dim=0) for x in drawn.values()])  # (k, d)
         alone = len(self.means) == 1  # around itself it would have no direction
         self.centre = torch.zeros_like(self.means[0]) if alone else self.means.mean(dim=0)
         self.directions = self._direction(self.means)
@@ -138,7 +141,12 @@ class Reference:
         scale = {y: (1 - self._direction(x) @ own[y]).mean() for y, x in drawn.items()}
         usual = torch.stack(list(scale.values())).mean()
         self.scale = _bounded(torch.stack([scale.get(label, usual) for label in self.classes]))
-        self.of_replay = np.concatenate([self.strangeness(x) for x in drawn.values()])
+        self._drawn = list(drawn.values())
+
+    @property
+    def of_replay(self) -> NDArray[np.float64]:
+        """How strange the drawn samples look themselves."""
+        return np.concatenate([self.strangeness(x) for x in self._drawn])
 
     def strangeness(self, features: Tensor) -> NDArray[np.float64]:
         """How strange each row looks, (n,)."""
@@ -166,18 +174,6 @@ class Reference:
         nearest, column = far.min(dim=1)
         nearest = torch.where(nearest > ROUNDING, nearest, 0.0)
         return (nearest / self.scale[column]).clamp(0, 1e30).cpu().numpy()
-
-
-def _means(memory: Memory, drawn: dict[int, Tensor]) -> Tensor:
-    """Means of classes, as the memory knows them; or else of its samples."""
-    if hasattr(memory, "means_of_features"):
-        known: Tensor = memory.means_of_features()
-        return known.double()
-    means = [
-        drawn[label] if label in drawn else memory.sample(label, FEWEST, torch.Generator())
-        for label in memory.classes
-    ]
-    return torch.stack([x.double().mean(dim=0) for x in means])
 
 
 def _bounded(spread: Tensor) -> Tensor:

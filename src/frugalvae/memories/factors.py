@@ -123,7 +123,7 @@ class FactorMemory:
             values, vectors = _spectrum(coordinates[own] @ whitener.matrix)
             self.spread_[label] = rows[own].square().sum() / max(int(own.sum()) - 1, 1)
             self._keep_directions(label, values, vectors, whitener)
-        self._keep_within_budget(whitener)
+        self._keep_within_budget()
 
     def _pool(self, rows: Tensor, count: int) -> Tensor:
         """Add rows to the shared scatter; their coordinates, as many as there is room for."""
@@ -167,11 +167,11 @@ class FactorMemory:
         self.factors_[label] = factors[:0].float()
         self._replace(label, factors.float().contiguous())
 
-    def _keep_within_budget(self, whitener: Whitener) -> None:
-        """Drop last directions, the least first; warn where means alone are too many."""
+    def _keep_within_budget(self) -> None:
+        """Drop last directions; warn where means alone are too many."""
         room = accounting.factor_directions(self._limit, self._dim, len(self.means_), self.rank_)
         if sum(map(len, self.factors_.values())) > room:
-            self._drop_directions(room, whitener)
+            self._drop_directions(room)
         stored = sum(part.stored for part in self.components())
         if stored > self._limit:
             warnings.warn(
@@ -180,18 +180,18 @@ class FactorMemory:
                 stacklevel=2,
             )
 
-    def _drop_directions(self, room: int, whitener: Whitener) -> None:
-        """Keep so many of all: the first ones of each class, the strongest of the last ones."""
+    def _drop_directions(self, room: int) -> None:
+        """Keep so many: the first ones of each class, and the longest of those that come next."""
         sizes = [len(factors) for factors in self.factors_.values()]
-        every = torch.cat(list(self.factors_.values()))
-        strength = (every.double() @ whitener.matrix).square().sum(dim=1)
-        place = torch.cat([torch.arange(size) for size in sizes]).to(strength)
-        order = (place - strength / (1 + strength.max())).argsort(stable=True)
-        dropped = torch.zeros(len(every), dtype=torch.bool, device=every.device)
-        dropped[order[room:]] = True
-        parts = [torch.split(part, sizes) for part in (every, dropped)]
-        for label, factors, out in zip(list(self.factors_), *parts, strict=True):
-            self._replace(label, factors[~out])
+        first = max(sizes)
+        while sum(min(size, first) for size in sizes) > room:
+            first -= 1
+        left = room - sum(min(size, first) for size in sizes)
+        last = {y: float(f[first].norm()) for y, f in self.factors_.items() if len(f) > first}
+        more = set(sorted(last, key=lambda label: -last[label])[:left])
+        for label, factors in self.factors_.items():
+            if len(factors) > first:
+                self._replace(label, factors[: first + (label in more)].clone())
 
     @property
     def _limit(self) -> int:
@@ -214,7 +214,7 @@ class FactorMemory:
         variance = self.spread_[label] + self.factors_[label].square().sum()
         self.spread_[label] = (count * variance + rows.square().sum()) / total
         self._keep_directions(label, values.flip(0), vectors.flip(1), whitener)
-        self._keep_within_budget(whitener)
+        self._keep_within_budget()
 
     def _scale(self, label: int) -> Tensor:
         """The variance of a class beside its directions, as a part of the shared one."""
@@ -246,20 +246,24 @@ class FactorMemory:
         return self._unmapped(mean + beside + (inside - beside @ basis) @ basis.T)
 
     def means_of_features(self) -> Tensor:
-        """Mean feature of each class, (k, d): of squares of roots, if these were taken."""
+        """Mean feature of each class, (k, d): of squares, if roots were taken.
+
+        These are the squared mean and the variance, of which a class has as much as all have
+        on average, times its own total.
+        """
         means = stack(self.means_)
         if not self.rooted_ or self.root is not None:
             return means if not self.rooted_ else means * means.abs()
-        basis = leading(self._dim, self.rank_, means.double())
-        wide = basis if basis is not None else torch.eye(self._dim).to(means.double())
-        shared = (wide @ self.scatter_ * wide).sum(dim=1) / self.count_  # (d,)
-        if basis is not None:
-            beside = self.rest_ / self.count_ / (self._dim - self.rank_)
-            shared = shared + beside * (1 - basis.square().sum(dim=1))
-        scale = torch.stack([self._scale(label) for label in self.means_]).double()
-        own = [(f.double() @ wide.T).square().sum(dim=0) for f in self.factors_.values()]
-        squares = means.double().square() + scale[:, None] * shared + torch.stack(own)
-        return squares.float()
+        basis = leading(self._dim, self.rank_, self.scatter_)
+        if basis is None:
+            shared = self.scatter_.diagonal() / self.count_
+        else:
+            beside = self.rest_ / (self._dim - self.rank_)
+            inside = (basis @ self.scatter_ * basis).sum(dim=1)
+            shared = (inside + beside * (1 - basis.square().sum(dim=1))) / self.count_
+        own = [self.spread_[label] + f.square().sum() for label, f in self.factors_.items()]
+        scale = torch.stack(own).double() / (float(shared.sum()) or 1.0)
+        return (means.double().square() + scale[:, None] * shared).float()
 
     def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
         """Logarithm of each class's density at the coordinates of each row, (n, k).
