@@ -101,9 +101,12 @@ def layouts(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
 
 
 def frontier(
-    points: Sequence[tuple[str, float, float, float | None]], best: Sequence[int], title: str
+    points: Sequence[tuple[str, float, float, float | None]],
+    best: Sequence[int],
+    title: str,
+    seconds: Sequence[float] = (),
 ) -> str:
-    """Accuracy over numbers stored.
+    """Accuracy over numbers stored; the larger a point, the longer it took to learn.
 
     Parameters
     ----------
@@ -113,11 +116,14 @@ def frontier(
         Which of them no other beats with fewer numbers, from few numbers to many.
     title
         What stands above.
+    seconds
+        What learning all tasks took, for each point.
     """
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 4.6), layout="constrained")
         axes = figure.add_subplot()
         axes.set_xscale("log")
+        sizes = [_size(time) for time in seconds] or [6.0] * len(points)
         for position, (_, x, y, deviation) in enumerate(points):
             colour, layer = (COLOURS[0], 3) if position in best else (GREY, 2)
             axes.errorbar(
@@ -126,10 +132,12 @@ def frontier(
                 yerr=deviation,
                 fmt="o",
                 color=colour,
-                markersize=6,
+                markersize=sizes[position],
                 elinewidth=1,
                 zorder=layer,
             )
+        if seconds:
+            _explain_sizes(axes)
         line = np.array([points[position][1:3] for position in best])
         axes.step(*line.T, where="post", color=COLOURS[0], linewidth=1.5, alpha=0.6)
         _name_points(axes, points, best)
@@ -141,6 +149,18 @@ def frontier(
         axes.grid(color=INK, alpha=0.12)
         axes.set_title(title, loc="left", color=INK, fontsize=12, parse_math=False)
         return svg(figure, f"Accuracy against numbers stored on {title}")
+
+
+def _size(seconds: float) -> float:
+    """How large a point is: twice the diameter for twenty times as long."""
+    return float(3.0 * max(seconds, 1.0) ** 0.25)
+
+
+def _explain_sizes(axes: Any) -> None:
+    """A legend of points that took a second, ten, and so on."""
+    for seconds, text in ((1, "1 s to learn"), (10, "10 s"), (100, "100 s"), (1000, "1,000 s")):
+        axes.plot([], [], "o", color=GREY, markersize=_size(seconds), label=text)
+    axes.legend(loc="lower right", frameon=False, fontsize=8, labelspacing=0.9)
 
 
 def reliability(bins: Sequence[Bin], accuracy: float) -> str:

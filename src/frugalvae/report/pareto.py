@@ -20,6 +20,16 @@ class Point:
     entry: Entry
     best: bool = False
 
+    @property
+    def seconds(self) -> float:
+        """What learning all tasks took, on average over seeds."""
+        learned = [
+            sum(task["learn"] for task in run.record["seconds"])
+            for run in self.entry.runs
+            if run.record is not None
+        ]
+        return sum(learned) / len(learned) if learned else 0.0
+
 
 @dataclass
 class _Recipe:

@@ -107,7 +107,8 @@ def frontiers(tables: Sequence[Table]) -> list[Frontier]:
             for p in points
         ]
         front = [position for position, point in enumerate(points) if point.best]
-        found.append(Frontier(title, figures.frontier(spots, front, title), points))
+        times = [point.seconds for point in points]
+        found.append(Frontier(title, figures.frontier(spots, front, title, times), points))
     return found
 
 
