@@ -249,8 +249,10 @@ def test_updating_gives_mean_and_shared_covariance_of_all_samples() -> None:
 
 
 def test_the_default_classifier_is_the_factor_memory_under_bayes_rule() -> None:
-    classifier = FrugalClassifier()
-    assert (classifier.memory, classifier.head) == ("factors", "bayes")
+    task = features(2)
+    classifier = FrugalClassifier().fit(task.features.numpy(), task.labels.numpy())
+    kinds = type(classifier.memory_).__name__, type(classifier.head_).__name__
+    assert kinds == ("FactorMemory", "BayesHead")
 
 
 def test_bad_settings_are_refused() -> None:

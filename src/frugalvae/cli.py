@@ -14,7 +14,7 @@ from frugalvae.arguments import on_ray, one_seed, positive, quiet, seed, setting
 from frugalvae.encoders import FROZEN
 from frugalvae.errors import FrugalError
 from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
+from frugalvae.memories import MEMORIES, usual_head
 from frugalvae.tool.change import add_changes
 from frugalvae.tool.completion import add_completion
 from frugalvae.tool.evaluate import add_evaluate
@@ -186,7 +186,9 @@ def add_run(verbs: Any) -> None:
         help=f"{', '.join(MEMORIES)} (default: factors)",
     )
     run.add_argument(
-        "--head", default="bayes", metavar="NAME", help=f"{', '.join(HEADS)} (default: bayes)"
+        "--head",
+        metavar="NAME",
+        help=f"{', '.join(HEADS)} (default: bayes for factors, cosine for other memories)",
     )
     run.add_argument(
         "--held-out",
@@ -367,7 +369,7 @@ def run_features(options: argparse.Namespace) -> None:
         options.features,
         tasks=options.tasks,
         memory=options.memory,
-        head=options.head,
+        head=options.head or usual_head(options.memory),
         settings=settings,
         seed=options.seed,
         held_out=options.held_out,

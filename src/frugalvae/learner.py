@@ -26,7 +26,7 @@ from frugalvae.checks import (
 from frugalvae.confidence import Confidence, Reference
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads import make_head
-from frugalvae.memories import make_memory
+from frugalvae.memories import make_memory, usual_head
 from frugalvae.saving.classifier import load, save
 from frugalvae.tasks import Replay, Task
 
@@ -51,7 +51,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         or a memory made with settings of your own, which serves as a template
         and is never changed.
     head
-        What classifies: a name (see ``frugalvae.heads.HEADS``), or a head.
+        What classifies: a name (see ``frugalvae.heads.HEADS``), or a head. By default what
+        suits the memory: ``"bayes"`` for ``"factors"``, ``"cosine"`` for others.
     calibrate
         Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
         it without a fifth of its samples, on which the temperature is fitted, and then all
@@ -111,7 +112,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         memory: str | Memory = "factors",
-        head: str | Head = "bayes",
+        head: str | Head | None = None,
         *,
         calibrate: bool = False,
         random_state: int = 0,
@@ -482,7 +483,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not first:
             return copy.deepcopy((self.memory_, self.head_))
         memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
-        head = make_head(self.head) if isinstance(self.head, str) else self.head
+        asked = usual_head(memory) if self.head is None else self.head
+        head = make_head(asked) if isinstance(asked, str) else asked
         for kind, part in (("memory", memory), ("head", head)):
             if getattr(part, "classes", None) != []:
                 raise InputError(

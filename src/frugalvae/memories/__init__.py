@@ -33,6 +33,16 @@ MEMORIES = Registry(
 )
 
 
+def usual_head(memory: str | Memory) -> str:
+    """The head that suits a memory where nobody asks for one.
+
+    >>> usual_head("factors"), usual_head("vae-fo")
+    ('bayes', 'cosine')
+    """
+    kind = MEMORIES.part(memory) if isinstance(memory, str) else type(memory)
+    return getattr(kind, "usual_head", "cosine")
+
+
 def make_memory(name: str, **settings: Any) -> Memory:
     """The memory of that name, with any of its settings changed.
 

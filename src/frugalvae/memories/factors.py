@@ -75,6 +75,8 @@ class FactorMemory:
     tensor(0)
     """
 
+    usual_head = "bayes"
+
     def __init__(
         self,
         budget: int | None = None,

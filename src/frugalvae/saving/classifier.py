@@ -178,7 +178,7 @@ def _check_numbers(classifier: FrugalClassifier) -> None:
 
 def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
     kinds = parts_of(registry)
-    named = isinstance(template, str) and template in registry
+    named = template in registry if isinstance(template, str) else template is None
     fresh = isinstance(template, kinds) and getattr(template, "classes", None) == []
     if not (named or fresh) or not isinstance(taught, kinds):
         raise MemoryFileError(f"its {role} is none that this version knows")

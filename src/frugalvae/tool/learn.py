@@ -52,7 +52,7 @@ def add_learn(verbs: Any) -> None:
     )  # fmt: skip
     learn.add_argument(
         "--head", metavar="NAME", choices=list(HEADS), help="when the file is made: "
-        f"{', '.join(HEADS)} (default: bayes)"
+        f"{', '.join(HEADS)} (default: what suits the memory)"
     )  # fmt: skip
     learn.add_argument("--seed", type=seed, help="when the file is made (default: 0)")
     learn.add_argument(
@@ -151,13 +151,14 @@ def new_classifier(options: argparse.Namespace) -> FrugalClassifier:
     """A classifier as it was asked for."""
     from frugalvae.heads import make_head
     from frugalvae.learner import FrugalClassifier
-    from frugalvae.memories import make_memory
+    from frugalvae.memories import make_memory, usual_head
 
     changed: dict[str, dict[str, Any]] = {"memory": {}, "head": {}, "encoder": {}}
     for part, name, value in options.set:
         changed[part][name] = value
     plain = FrugalClassifier()
-    memory, head = str(options.memory or plain.memory), str(options.head or plain.head)
+    memory = str(options.memory or plain.memory)
+    head = str(options.head or usual_head(memory))
     return FrugalClassifier(
         make_memory(memory, **changed["memory"]) if changed["memory"] else memory,
         make_head(head, **changed["head"]) if changed["head"] else head,
