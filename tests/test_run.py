@@ -22,6 +22,8 @@ from frugalvae.files import write_json, write_text
 from frugalvae.heads import HEADS
 from tests.conftest import SMALL, small_head
 
+VAE = ["--memory", "vae-fo"]
+
 
 def save(features: Features, path: Path) -> Path:
     np.savez(
@@ -61,7 +63,7 @@ def test_the_same_seed_gives_the_same_file_but_for_the_time(
     path = save(features, tmp_path / "blobs.npz")
     records = []
     for name in ("a.json", "b.json"):
-        arguments = ["run", str(path), "--tasks", "3", "--seed", "5", "--quiet"]
+        arguments = ["run", str(path), "--tasks", "3", "--seed", "5", "--quiet", *VAE]
         small = [f"--set=memory.{key}={value}" for key, value in SMALL.items()]
         assert main([*arguments, *small, "-o", str(tmp_path / name)]) == 0
         records.append(json.loads((tmp_path / name).read_text()))
@@ -92,7 +94,7 @@ def test_mistakes_are_told_and_nothing_is_written(
     path = str(save(features, tmp_path / "blobs.npz"))
     for arguments, message in [
         ([path, "--memory", "vae-f0"], "no memory 'vae-f0'. Did you mean 'vae-fo'?"),
-        ([path, "--set", "memory.epoch=3"], "no setting 'epoch'. Did you mean 'epochs'?"),
+        ([path, *VAE, "--set", "memory.epoch=3"], "no setting 'epoch'. Did you mean 'epochs'?"),
         ([path, "--tasks", "7"], "6 classes cannot be split into 7 tasks"),
         ([str(tmp_path / "absent.npz")], "there is no such file"),
         (
@@ -178,7 +180,7 @@ def test_warnings_are_plain_lines(
 ) -> None:
     path = save(features, tmp_path / "blobs.npz")
     settings = [f"--set=memory.{key}={value}" for key, value in SMALL.items()]
-    arguments = ["run", str(path), "--tasks", "3", *settings, "--set=memory.min_free=0.9"]
+    arguments = ["run", str(path), "--tasks", "3", *VAE, *settings, "--set=memory.min_free=0.9"]
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main([*arguments, "-o", str(tmp_path / "r.json")]) == 0
@@ -197,11 +199,12 @@ def test_settings_of_the_command_line_are_what_they_look_like(
         ("memory.classwise=perhaps", "classwise is 'perhaps'"),
         ("head.temperature=0", "temperature is 0"),
     ]:
-        assert main(["run", path, "--tasks", "2", "--set", change, "--quiet"]) == 2
+        assert main(["run", path, "--tasks", "2", *VAE, "--set", change, "--quiet"]) == 2
         assert message in capsys.readouterr().err
     small = [f"--set=memory.{key}={value}" for key, value in SMALL.items()]
     output = tmp_path / "r.json"
-    arguments = ["run", path, "--tasks", "2", "--quiet", *small, "--set=memory.classwise=false"]
+    small += [*VAE, "--set=memory.classwise=false"]
+    arguments = ["run", path, "--tasks", "2", "--quiet", *small]
     assert main([*arguments, "-o", str(output)]) == 0
     assert json.loads(output.read_text())["settings"]["memory"]["classwise"] is False
 

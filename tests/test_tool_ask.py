@@ -179,6 +179,7 @@ def test_status_tells_what_is_known_and_what_it_takes(taught: Tool) -> None:
 
 def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:
     small = [f"--set=memory.{name}={value}" for name, value in SMALL.items()]
+    small += ["--memory", "vae-fo"]
     saturated = ["--set=memory.saturation=0", "--set=memory.min_free=1"]
     tool("learn", paint(tool.folder / "one", "cat", "dax"), *small, *saturated)
     status = tool.json("status")

@@ -42,7 +42,14 @@ CASES = (
 
 #: Tensor bytes of a file beyond those of the report, for each class; and in all.
 ZERO_MEANS = {"vae-ceo": 4 * SMALL["latent"]}  # all at the origin: the report does not count them
-ALONE = {"gaussian-shared": -8, "factors": -16, "bayes": -16, "lda": -8, "ranpac": -16, "penalties": -16}  # numbers in the JSON
+ALONE = {
+    "gaussian-shared": -8,
+    "factors": -16,
+    "bayes": -16,
+    "lda": -8,
+    "ranpac": -16,
+    "penalties": -16,
+}  # numbers in the JSON
 
 
 def quick(registry: Any, make: Any, name: str, settings: dict[str, Any]) -> Any:
