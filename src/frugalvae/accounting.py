@@ -101,6 +101,8 @@ def vae(
     latent: int = 256,
     own_prior: bool = True,
     classwise: bool = True,
+    whitened: bool = False,
+    factors: int = 0,
     null_space: bool = True,
     dynamic: bool = False,
     embedding: int = 0,
@@ -137,7 +139,12 @@ def vae(
         parts.append(component("class embeddings", 2 * len(decoder) * embedding * classes))
     if own_prior:
         parts.append(component("latent means", classes * latent))
-    parts.append(normalisation(dim, classes, classwise))
+    if whitened:
+        parts.append(component("normalisation", classes * dim))
+        parts.append(component("shared covariance", dim**2, triangle(dim) + 1, width=8))
+    else:
+        parts.append(normalisation(dim, classes, classwise))
+    parts.append(component("class factors", classes * factors * dim))
     parts.append(component("sample noise", 0, classes))
     return [part for part in parts if part.stored]
 

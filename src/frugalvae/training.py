@@ -156,11 +156,18 @@ def bound(
     return gaussian_log_likelihood(data.x / std, x_hat / std) - weight * divergence
 
 
-def missing_spread(real: Tensor, decoded: Tensor, noise: float | Literal["match"]) -> Tensor:
+def missing_spread(
+    real: Tensor,
+    decoded: Tensor,
+    noise: float | Literal["match"],
+    factors: Tensor | None = None,
+    spread: Tensor | None = None,
+) -> Tensor:
     """Standard deviation of the noise that samples of a class need.
 
     ``"match"`` gives samples the variance of the class, averaged over dimensions:
-    a decoder explains only a part of it. A number is taken as it is.
+    a decoder explains only a part of it, and class ``factors`` another. A number is taken
+    as it is. With ``spread``, it is the factor that noise of that deviation needs.
 
     >>> real, decoded = torch.tensor([[-5.0], [5.0]]), torch.tensor([[-3.0], [3.0]])
     >>> missing_spread(real, decoded, "match")
@@ -169,4 +176,8 @@ def missing_spread(real: Tensor, decoded: Tensor, noise: float | Literal["match"
     if noise != "match":
         return real.new_tensor(noise)
     lacking = real.var(dim=0, correction=0).mean() - decoded.var(dim=0, correction=0).mean()
+    if factors is not None:
+        lacking = lacking - factors.square().sum() / len(factors)
+    if spread is not None:
+        lacking = lacking / spread.square().mean().clamp(min=1e-12)
     return lacking.clamp(min=0).sqrt()
