@@ -35,6 +35,14 @@ class Normaliser(Protocol):
         """To the common scale."""
         ...
 
+    def prepare(self, features: Tensor) -> Tensor:
+        """The part of normalising that is the same for all classes."""
+        ...
+
+    def place(self, label: int, prepared: Tensor) -> Tensor:
+        """The rest of it."""
+        ...
+
     def restore(self, label: int, features: Tensor) -> Tensor:
         """Back to the scale of the class."""
         ...
@@ -83,6 +91,14 @@ class GlobalNormaliser:
     def normalise(self, label: int, features: Tensor) -> Tensor:
         """Subtract the mean, divide by the standard deviation."""
         return (features - self.mean_) / self.std_
+
+    def prepare(self, features: Tensor) -> Tensor:
+        """All of it."""
+        return self.normalise(0, features)
+
+    def place(self, label: int, prepared: Tensor) -> Tensor:
+        """Nothing is left to do."""
+        return prepared
 
     def restore(self, label: int, features: Tensor) -> Tensor:
         """Multiply by the standard deviation, add the mean."""
@@ -134,6 +150,14 @@ class ClasswiseNormaliser:
         """Subtract the mean, divide by the standard deviation."""
         std = self.std_[label]
         return torch.where(std > 0, (features - self.mean_[label]) / std, 0.0)
+
+    def prepare(self, features: Tensor) -> Tensor:
+        """Nothing: every class has its own."""
+        return features
+
+    def place(self, label: int, prepared: Tensor) -> Tensor:
+        """All of it."""
+        return self.normalise(label, prepared)
 
     def restore(self, label: int, features: Tensor) -> Tensor:
         """Multiply by the standard deviation, add the mean."""
@@ -273,6 +297,14 @@ class WhitenedNormaliser:
     def normalise(self, label: int, features: Tensor) -> Tensor:
         """Subtract the mean, and turn and divide so that the shared covariance is one."""
         return (self._rooted(features) - self.mean_[label]) @ self.frame.there.float()
+
+    def prepare(self, features: Tensor) -> Tensor:
+        """Turn and divide."""
+        return self._rooted(features) @ self.frame.there.float()
+
+    def place(self, label: int, prepared: Tensor) -> Tensor:
+        """Subtract the mean, turned and divided."""
+        return prepared - self.mean_[label] @ self.frame.there.float()
 
     def restore(self, label: int, features: Tensor) -> Tensor:
         """Multiply and turn back, add the mean."""

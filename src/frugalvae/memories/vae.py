@@ -122,9 +122,9 @@ class VAEMemory:
         """
         rng = torch.Generator().manual_seed(0)
         z = torch.empty(draws, self.settings.latent).normal_(generator=rng).to(features)
-        columns = []
+        columns, prepared = [], self.normaliser_.prepare(features)
         for label in self.means_:
-            x, local = self.normaliser_.normalise(label, features), self._local_decoder(label)
+            x, local = self.normaliser_.place(label, prepared), self._local_decoder(label)
             density = local.log_density(x, z) if draws else local.linear_log_density(x)
             columns.append(density + self.normaliser_.log_volume(label, features))
         return torch.stack(columns, dim=1)
@@ -141,7 +141,7 @@ class VAEMemory:
 
         return LocalDecoder(
             decode,
-            centre[0],
+            torch.zeros_like(centre[0]) if self.settings.whitened else centre[0],
             share * network.jacobian(mean, self._rows([label])),
             share * self.factors_[label] if self.settings.factors else none,
             1.0 if self.settings.whitened else max(float(self.noise_[label]), LEAST_NOISE),
@@ -153,6 +153,8 @@ class VAEMemory:
         z = mean + torch.empty(count, len(mean), device=mean.device).normal_(generator=rng)
         network = self.decoders_[self.route_[label]].network
         decoded: Tensor = network(z, self._rows([label] * count))
+        if self.settings.whitened:  # its mean is known: only what is around it is needed
+            decoded = decoded - network(mean[None], self._rows([label]))
         return decoded
 
     def _take_leftover(self, label: int, real: Tensor, decoded: Tensor) -> None:
