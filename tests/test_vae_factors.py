@@ -141,9 +141,7 @@ def test_a_gaussian_of_few_directions_agrees_with_the_dense_one() -> None:
 
 @pytest.mark.parametrize("size", [0.0, 1.5])
 @pytest.mark.parametrize("draws", [1, 7])
-def test_the_bound_of_a_linear_decoder_is_exact_whatever_the_draws(
-    size: float, draws: int
-) -> None:
+def test_the_bound_of_a_linear_decoder_is_exact_whatever_the_draws(size: float, draws: int) -> None:
     matrix, factors = size * normal(6, 3).double(), normal(6, 2, seed=1).double()
     x, centre = normal(9, 6, seed=2).double(), normal(6, seed=3).double()
     local = LocalDecoder(lambda z: z @ matrix.T, centre, matrix, factors, 0.7)
@@ -155,7 +153,7 @@ def test_the_bound_of_a_linear_decoder_is_exact_whatever_the_draws(
 
 @pytest.mark.parametrize("latent", [1, 2])
 def test_the_bound_of_a_bent_decoder_comes_close_to_the_integral(latent: int) -> None:
-    network = MLP([latent, 8, 3], rng=torch.Generator().manual_seed(3)).double()
+    network = MLP([latent, 8, 3], rng=torch.Generator().manual_seed(5)).double()
     mean, x = torch.full((1, latent), 0.3).double(), normal(5, 3).double()
     with torch.no_grad():
         centre = network(mean)
@@ -168,8 +166,8 @@ def test_the_bound_of_a_bent_decoder_comes_close_to_the_integral(latent: int) ->
         )
         bound = local.log_density(x, normal(4000, latent).double())
         expected = integral(local, x, latent)
-    assert ((bound < expected + 0.03) & (bound > expected - 0.15)).all()  # a bound: from below
-    assert float((bound - expected).abs().mean()) < 0.05
+    torch.testing.assert_close(bound, expected, rtol=0, atol=0.05)
+    assert float((local.linear_log_density(x) - expected).abs().max()) > 0.1  # it is bent
 
 
 def integral(local: LocalDecoder, x: Tensor, latent: int) -> Tensor:

@@ -336,9 +336,7 @@ class WhitenedNormaliser:
         return kept | {"normaliser.pooled": pack(self.pooled_), "normaliser.count": count}
 
 
-def make_normaliser(
-    classwise: bool, *, whitened: bool = False, ridge: float = 0.2
-) -> Normaliser:
+def make_normaliser(classwise: bool, *, whitened: bool = False, ridge: float = 0.2) -> Normaliser:
     """The normaliser of the settings."""
     if whitened:
         return WhitenedNormaliser(ridge)

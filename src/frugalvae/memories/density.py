@@ -33,7 +33,7 @@ class LowRankGaussian:
         """For each row of x, shape (n, d)."""
         x = x / self.noise
         inside = torch.linalg.solve_triangular(self.root, (x @ self.factors).T, upper=False)
-        squared = x.square().sum(dim=1) - inside.square().sum(dim=0)
+        squared: Tensor = x.square().sum(dim=1) - inside.square().sum(dim=0)
         return -0.5 * squared - self.half_log_volume
 
     def solve(self, x: Tensor) -> Tensor:

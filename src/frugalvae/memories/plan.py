@@ -32,9 +32,7 @@ def plan(
     if variant == "vae-cgil":
         return accounting.class_vae(dim, classes)
     if variant == "vae-factors":
-        return accounting.vae(
-            dim, classes, tasks, hidden=256, latent=32, whitened=True, factors=4
-        )
+        return accounting.vae(dim, classes, tasks, hidden=256, latent=32, whitened=True, factors=4)
     return accounting.vae(
         dim,
         classes,

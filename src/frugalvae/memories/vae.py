@@ -136,8 +136,9 @@ class VAEMemory:
         none = centre.new_zeros(centre.shape[1], 0)
 
         def decode(z: Tensor) -> Tensor:
-            out: Tensor = network(mean + z, self._rows([label] * len(z)))
-            return share * (out - centre)
+            out = network(mean + z, self._rows([label] * len(z))) - centre
+            decoded: Tensor = share * out
+            return decoded
 
         return LocalDecoder(
             decode,
