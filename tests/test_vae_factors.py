@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal
 
 from frugalvae import accounting
+from frugalvae.errors import InputError
 from frugalvae.memories import make_memory
 from frugalvae.memories.density import LocalDecoder, LowRankGaussian
-from frugalvae.memories.factors import class_factors
+from frugalvae.memories.factors import alike, class_factors
 from frugalvae.memories.plan import plan
 from frugalvae.memories.vae import FactorVAEMemory, VAEMemory
 from frugalvae.networks import MLP
@@ -127,6 +128,39 @@ def test_a_class_of_few_samples_has_as_many_factors_of_which_some_are_zero() -> 
     assert factors[:, 3:].eq(0).all()
 
 
+def test_factors_that_are_turned_describe_the_same() -> None:
+    factors = normal(3, 6, 2)
+    turned = alike(factors)
+    same = factors @ factors.transpose(1, 2)
+    torch.testing.assert_close(turned @ turned.transpose(1, 2), same, rtol=1e-4, atol=1e-5)
+    turns = torch.linalg.qr(normal(3, 2, 2, seed=1)).Q
+    one = factors[:1].expand(3, 6, 2) @ turns  # the same factors, turned differently
+    torch.testing.assert_close(alike(one)[1:], alike(one)[:1].expand(2, 6, 2))
+
+
+def test_a_decoder_can_be_taught_the_directions_of_classes_and_needs_no_encoder() -> None:
+    memory = FactorVAEMemory(hidden=32, latent=6, directions=2, factors=0, max_steps=600)
+    wide = {label: 3 * normal(8, 1, seed=label) for label in (0, 1, 2)}
+    for classes in ([0, 1], [2]):
+        rows = [
+            normal(300, 8, seed=5 + c) + normal(300, 1, seed=9 + c) @ wide[c].T for c in classes
+        ]
+        labels = torch.tensor(classes).repeat_interleave(300)
+        memory.learn(Task(torch.cat(rows), labels), torch.Generator().manual_seed(0))
+    assert memory.encoder_ is None
+    for label, direction in wide.items():
+        network = memory.decoders_[0].network
+        jacobian = network.jacobian(memory.means_[label][None]).detach()
+        among_features = memory.normaliser_.frame.back.T.float() @ jacobian
+        leading = torch.linalg.svd(among_features).U[:, 0]
+        assert float((leading @ direction).abs() / direction.norm()) > 0.8
+
+
+def test_what_needs_an_encoder_is_refused_where_there_is_none() -> None:
+    with pytest.raises(InputError, match="needs an encoder, and with directions=8 there is none"):
+        FactorVAEMemory(inputs="posterior")
+
+
 # --------------------------------------------------------------------------- density
 
 
@@ -224,6 +258,8 @@ def silence(memory: VAEMemory) -> None:
         {"prior": "single", "embedding": 3},
         {"whitened": True},
         {"factors": 2},
+        {"directions": 2},
+        {"whitened": True, "directions": 2, "decoder": "frozen"},
         {"whitened": True, "factors": 2, "dynamic": True, "embedding": 3},
     ],
 )
@@ -246,7 +282,7 @@ def test_densities_integrate_to_one() -> None:
     for settings in ({}, {"whitened": True, "factors": 1}):
         memory = VAEMemory(**{**SMALL, "latent": 2}, **settings)
         memory.learn(Task(x, torch.arange(40) % 2), rng)
-        axis = torch.linspace(-8, 8, 321)
+        axis = torch.linspace(-6, 6, 121)
         density = memory.log_density(torch.cartesian_prod(axis, axis), 4).exp()
         total = density.sum(dim=0) * float(axis[1] - axis[0]) ** 2
         torch.testing.assert_close(total, torch.ones(2), rtol=0.05, atol=0)
@@ -282,7 +318,7 @@ def test_factors_of_old_classes_stay_where_they_are_among_features() -> None:
 
 
 def test_the_encoder_says_of_a_sample_what_it_said_before_the_coordinates_moved() -> None:
-    memory, x = taught([0, 1]), blobs([0]).features
+    memory, x = taught([0, 1], directions=0), blobs([0]).features
     before = memory.encoder_(memory.normaliser_.normalise(0, x))
     moved = copy.deepcopy(memory)
     moved._follow(moved.normaliser_.learn(blobs([2], spread=1.0)))
@@ -304,7 +340,9 @@ def test_samples_have_the_mean_and_covariance_of_their_class() -> None:
 # --------------------------------------------------------------------------- numbers
 
 
-@pytest.mark.parametrize("settings", [{}, {"dynamic": True}, {"factors": 0}, {"decoder": "free"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"dynamic": True}, {"factors": 0}, {"directions": 0}, {"embedding": 3}]
+)
 def test_numbers_are_counted_as_they_are_stored(settings: dict[str, Any]) -> None:
     memory = taught([0, 1], [2], **settings)
     parts, tensors = memory.components(), memory.tensors()

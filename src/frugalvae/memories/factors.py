@@ -35,3 +35,17 @@ def class_factors(real: Tensor, decoded: Tensor, spread: Tensor, count: int) -> 
     excess, turn = excess.flip(0)[:kept], turn.flip(1)[:, :kept]
     factors = (directions.T @ turn) * excess.clamp(min=0).sqrt()
     return torch.nn.functional.pad(factors, (0, count - kept))
+
+
+def alike(factors: Tensor) -> Tensor:
+    """The factors of classes, (k, d, m), turned to be as alike as they can be.
+
+    F R describes what F does, for any rotation R: each class has the one that brings it
+    closest to the directions that matter to most classes. A network learns them more easily.
+    """
+    whole = factors.transpose(0, 1).flatten(1)  # (d, k m)
+    common = torch.linalg.svd(whole, full_matrices=False).U[:, : factors.shape[2]]
+    common = torch.nn.functional.pad(common, (0, factors.shape[2] - common.shape[1]))
+    left, _, right = torch.linalg.svd(factors.transpose(1, 2) @ common)  # Procrustes
+    turned: Tensor = factors @ (left @ right)
+    return turned

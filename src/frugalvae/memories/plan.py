@@ -32,7 +32,9 @@ def plan(
     if variant == "vae-cgil":
         return accounting.class_vae(dim, classes)
     if variant == "vae-factors":
-        return accounting.vae(dim, classes, tasks, hidden=256, latent=32, whitened=True, factors=4)
+        return accounting.vae(
+            dim, classes, tasks, hidden=256, latent=128, whitened=True, factors=4, encoded=False
+        )
     return accounting.vae(
         dim,
         classes,

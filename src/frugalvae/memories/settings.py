@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from frugalvae.errors import check_choice, check_number
+from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.memories.decoder import Projection, Update
 from frugalvae.priors import Prior, make_prior
 from frugalvae.training import Training
@@ -35,6 +35,11 @@ class VAESettings:
     factors
         How many directions of its own each class adds to what the decoder makes of it;
         see :func:`frugalvae.memories.factors.class_factors`.
+    directions
+        Teach the decoder so many directions of each class in place of training it on Eq. 6:
+        where it is linear, they are what Eq. 6 would lead to. There is no encoder then. See
+        :func:`frugalvae.training.teach_directions`; it takes ``max_steps`` steps,
+        and no more directions than there are latents.
     share
         How much of the variance that is a class's own (what is decoded, and its factors)
         its density believes in. Few samples overstate it.
@@ -80,6 +85,7 @@ class VAESettings:
     whitened: bool = False
     ridge: float = 0.2
     factors: int = 0
+    directions: int = 0
     share: float = 1.0
     dynamic: bool = False
     embedding: int = 0
@@ -113,6 +119,12 @@ class VAESettings:
             check_choice(name, getattr(self, name), (True, False))
         for name, least in (("hidden", 1), ("latent", 1), ("embedding", 0), ("factors", 0)):
             check_number(name, getattr(self, name), least, whole=True)
+        check_number("directions", self.directions, 0, whole=True)
+        if self.directions and not self.inputs.startswith("prior"):
+            raise InputError(
+                f"inputs is {self.inputs!r}, which needs an encoder, and with directions="
+                f"{self.directions} there is none; use inputs='prior-mean' or 'prior'"
+            )
         for name in ("learning_rate", "later_learning_rate"):
             check_number(name, getattr(self, name), 1e-12)
         check_number("ratio", self.ratio, 1)
@@ -147,7 +159,7 @@ class VAESettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FactorSettings(VAESettings):
-    """The same with other defaults: small networks, whitened, and class factors.
+    """The same with other defaults: whitened, class factors, and a small decoder that is taught.
 
     >>> FactorSettings().whitened
     True
@@ -155,6 +167,11 @@ class FactorSettings(VAESettings):
 
     whitened: bool = True
     factors: int = 4
+    directions: int = 8
     share: float = 0.15
     hidden: int = 256
-    latent: int = 32
+    latent: int = 128
+    batch_size: int = 256
+    max_steps: int = 200
+    learning_rate: float = 2e-3
+    later_learning_rate: float = 2e-3

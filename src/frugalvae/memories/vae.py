@@ -16,9 +16,9 @@ from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.equations import reparametrise
 from frugalvae.memories.again import relearn
-from frugalvae.memories.decoder import Decoder, fresh_decoder
+from frugalvae.memories.decoder import Decoder, Freedom, fresh_decoder
 from frugalvae.memories.density import LocalDecoder
-from frugalvae.memories.factors import class_factors
+from frugalvae.memories.factors import alike, class_factors
 from frugalvae.memories.history import LayerState, PriorState, layer_states, prior_state
 from frugalvae.memories.settings import FactorSettings, VAESettings
 from frugalvae.networks import MLP
@@ -27,7 +27,7 @@ from frugalvae.nullspace import NullSpace
 from frugalvae.priors import SinglePrior, make_prior
 from frugalvae.symmetric import pack
 from frugalvae.tasks import Task
-from frugalvae.training import DRAWS, Batch, encode, missing_spread, train_vae
+from frugalvae.training import DRAWS, Batch, encode, missing_spread, teach_directions, train_vae
 
 LEAST_NOISE = 1e-3  # of a density: without any, most samples would be impossible
 
@@ -88,11 +88,15 @@ class VAEMemory:
         if move is not None:
             self._follow(move)
         x = self._normalised(task)
-        encoder = self._encoder_for(task, rng)
+        if not self.settings.directions:
+            self._encoder_for(task, rng)
         decoder = self._decoder_for(task, rng)
         self._place_priors(task, x, rng)
         data = self._batch(task, x)
-        self._train(encoder, decoder, data, rng)
+        if self.encoder_ is None:
+            self._teach(decoder, task, x, rng)
+        else:
+            self._train(self.encoder_, decoder, data, rng)
         for label in task.classes:
             self._take_leftover(label, x[task.labels == label], self._decode(label, DRAWS, rng))
         decoder.remember(*self._latents_to_protect(task, data, rng))
@@ -180,10 +184,9 @@ class VAEMemory:
             decoder.turn_output(move.there)
         for label, factors in self.factors_.items():
             self.factors_[label] = move.there.T @ factors
-        assert self.encoder_ is not None
-        first = self.encoder_.linears[0].weight
-        dim = len(move.there)
-        first[:, :dim] = first[:, :dim] @ move.back.T
+        if self.encoder_ is not None:
+            first, dim = self.encoder_.linears[0].weight, len(move.there)
+            first[:, :dim] = first[:, :dim] @ move.back.T
 
     def _with_own_last_layer(self) -> list[Decoder]:
         return list({id(d.network.linears[-1].weight): d for d in self.decoders_}.values())
@@ -199,8 +202,8 @@ class VAEMemory:
     def forget(self, label: int) -> list[str]:
         """Drop the class's Gaussian, statistics and embeddings; networks stay as they are."""
         row = list(self.means_).index(label)
-        assert self.encoder_ is not None
-        self.encoder_.drop_class(row)
+        if self.encoder_ is not None:
+            self.encoder_.drop_class(row)
         self.decoders_[-1].network.drop_class(row)  # one set of tables serves all
         del self.means_[label], self.noise_[label], self.route_[label]
         self.factors_.pop(label, None)
@@ -255,10 +258,11 @@ class VAEMemory:
     @torch.no_grad()
     def _place_priors(self, task: Task, x: Tensor, rng: torch.Generator) -> None:
         """Algorithm 1: class means, then the fixed-point iteration over them."""
-        assert self.encoder_ is not None
         old = list(self.means_.values())
         self.means_ |= dict.fromkeys(task.classes, x.new_zeros(self.settings.latent))
-        mu, _ = encode(self.encoder_, self._batch(task, x), relative=False)
+        mu = x.new_zeros(len(x), self.settings.latent)  # without an encoder, they only repel
+        if self.encoder_ is not None:
+            mu, _ = encode(self.encoder_, self._batch(task, x), relative=False)
         latent_means = torch.stack([mu[task.labels == y].mean(dim=0) for y in task.classes])
         fixed = torch.stack(old) if old else latent_means[:0]
         placement = self.prior.place(latent_means, fixed, rng)
@@ -267,16 +271,37 @@ class VAEMemory:
 
     def _train(self, encoder: MLP, decoder: Decoder, data: Batch, rng: torch.Generator) -> None:
         """Train on Eq. 6, the decoder only where it may change."""
-        settings = self.settings
-        spaces = self._null_spaces(decoder) if decoder.tasks else []
-        freedom = decoder.freedom(settings.decoder, spaces, settings.dynamic, settings.projection)
-        rate = settings.later_learning_rate if decoder.tasks else settings.learning_rate
+        freedom, rate = self._freedom(decoder)
         groups = [
-            {"params": list(encoder.parameters()), "lr": settings.learning_rate},
+            {"params": list(encoder.parameters()), "lr": self.settings.learning_rate},
             {"params": freedom.parameters, "lr": rate},
         ]
         hooks = freedom.after_backward, freedom.after_step
-        train_vae(encoder, decoder.network, data, groups, settings.training, rng, *hooks)
+        train_vae(encoder, decoder.network, data, groups, self.settings.training, rng, *hooks)
+
+    def _teach(self, decoder: Decoder, task: Task, x: Tensor, rng: torch.Generator) -> None:
+        """Teach directions of the classes, the decoder only where it may change."""
+        freedom, rate = self._freedom(decoder)
+        if not freedom.parameters:
+            return
+        spread = self.normaliser_.spread().expand(x.shape[1])
+        nothing, count = x[:1] * 0, min(self.settings.directions, self.settings.latent)
+        own = [
+            class_factors(x[task.labels == label], nothing, spread, count) for label in task.classes
+        ]
+        maps = alike(torch.stack(own)).transpose(1, 2)
+        means = torch.stack([self.means_[label] for label in task.classes])
+        data = Batch(maps, means, self._rows(task.classes))
+        hooks = freedom.after_backward, freedom.after_step
+        training = self.settings.training
+        teach_directions(decoder.network, data, freedom.parameters, rate, training, rng, *hooks)
+
+    def _freedom(self, decoder: Decoder) -> tuple[Freedom, float]:
+        """What of the decoder may change, and how fast."""
+        settings = self.settings
+        spaces = self._null_spaces(decoder) if decoder.tasks else []
+        freedom = decoder.freedom(settings.decoder, spaces, settings.dynamic, settings.projection)
+        return freedom, settings.later_learning_rate if decoder.tasks else settings.learning_rate
 
     def _null_spaces(self, decoder: Decoder) -> list[NullSpace]:
         return decoder.null_spaces(self.settings.ratio, self.settings.max_proportion)
@@ -354,10 +379,10 @@ class VAEMemory:
 
     def components(self) -> list[Component]:
         """Networks, covariances, and what is kept of each class."""
-        if self.encoder_ is None:
+        if not self.decoders_:
             return []
         return accounting.vae(
-            self.encoder_.linears[0].in_features - self.settings.embedding,
+            self.decoders_[0].network.linears[-1].out_features,
             len(self.means_),
             len(self.decoders_),  # of which a dynamic one has as many as tasks that are in use
             hidden=self.settings.hidden,
@@ -366,6 +391,7 @@ class VAEMemory:
             classwise=self.settings.classwise,
             whitened=self.settings.whitened,
             factors=self.settings.factors,
+            encoded=not self.settings.directions,
             null_space=self.settings.decoder == "null-space",
             dynamic=self.settings.dynamic,
             embedding=self.settings.embedding,
