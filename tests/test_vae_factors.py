@@ -139,7 +139,7 @@ def test_factors_that_are_turned_describe_the_same() -> None:
 
 
 def test_a_decoder_can_be_taught_the_directions_of_classes_and_needs_no_encoder() -> None:
-    memory = FactorVAEMemory(hidden=32, latent=6, directions=2, factors=0, max_steps=600)
+    memory = FactorVAEMemory(hidden=64, latent=6, directions=2, factors=0, max_steps=600)
     wide = {label: 3 * normal(8, 1, seed=label) for label in (0, 1, 2)}
     for classes in ([0, 1], [2]):
         rows = [
@@ -253,7 +253,7 @@ def silence(memory: VAEMemory) -> None:
     "settings",
     [
         {},
-        {"classwise": False, "hidden": 32, "latent": 16, "epochs": 600, "max_steps": 600},
+        {"classwise": False, "epochs": 300, "max_steps": 300},
         {"dynamic": True, "embedding": 3},
         {"prior": "single", "embedding": 3},
         {"whitened": True},
