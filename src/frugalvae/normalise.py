@@ -259,14 +259,14 @@ class WhitenedNormaliser:
         self.root_ = False
         self.mean_: dict[int, Tensor] = {}
         self.pooled_: Tensor | None = None  # sum of outer products around class means
-        self.count_ = 0
+        self.count_: Tensor | None = None  # of samples in it
         self._frame: Frame | None = None  # derived; never stored
 
     @property
     def frame(self) -> Frame:
         """Of the covariance as it is now."""
         if self._frame is None:
-            assert self.pooled_ is not None
+            assert self.pooled_ is not None and self.count_ is not None
             self._frame = whitening(self.pooled_ / self.count_, self.ridge)
         return self._frame
 
@@ -288,8 +288,9 @@ class WhitenedNormaliser:
     def _add(self, centred: Tensor) -> None:
         scatter = centred.T @ centred
         scatter = (scatter + scatter.T) / 2
+        count = scatter.new_tensor([len(centred)])
         self.pooled_ = scatter if self.pooled_ is None else self.pooled_ + scatter
-        self.count_ += len(centred)
+        self.count_ = count if self.count_ is None else self.count_ + count
 
     def _rooted(self, features: Tensor) -> Tensor:
         return features.sign() * features.abs().sqrt() if self.root_ else features
@@ -330,10 +331,9 @@ class WhitenedNormaliser:
     def tensors(self) -> dict[str, Tensor]:
         """A vector a class, and a triangle."""
         kept = {"normaliser.mean": stack(self.mean_)}
-        if self.pooled_ is None:
+        if self.pooled_ is None or self.count_ is None:
             return kept
-        count = torch.tensor([self.count_], dtype=torch.float64)
-        return kept | {"normaliser.pooled": pack(self.pooled_), "normaliser.count": count}
+        return kept | {"normaliser.pooled": pack(self.pooled_), "normaliser.count": self.count_}
 
 
 def make_normaliser(classwise: bool, *, whitened: bool = False, ridge: float = 0.2) -> Normaliser:
