@@ -266,7 +266,8 @@ class WhitenedNormaliser:
     def frame(self) -> Frame:
         """Of the covariance as it is now."""
         if self._frame is None:
-            assert self.pooled_ is not None and self.count_ is not None
+            assert self.pooled_ is not None
+            assert self.count_ is not None
             self._frame = whitening(self.pooled_ / self.count_, self.ridge)
         return self._frame
 
