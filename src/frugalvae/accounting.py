@@ -101,6 +101,9 @@ def vae(
     latent: int = 256,
     own_prior: bool = True,
     classwise: bool = True,
+    whitened: bool = False,
+    factors: int = 0,
+    encoded: bool = True,
     null_space: bool = True,
     dynamic: bool = False,
     embedding: int = 0,
@@ -109,7 +112,8 @@ def vae(
     """One incremental VAE and all of its variants.
 
     ``own_prior`` says that every class has a latent mean of its own. ``decoders``
-    counts fresh starts; each has its own covariances.
+    counts fresh starts; each has its own covariances. One that is not ``encoded`` has no
+    encoder.
 
     >>> total = sum(part.paper for part in vae(768, classes=200, tasks=10))
     >>> f"{total / 1e6:.2f} M"
@@ -121,7 +125,7 @@ def vae(
     shared = decoder[:-1] if dynamic else decoder
     in_null_space = [n_in for n_in, _ in shared] if null_space else []
     parts = [
-        component("encoder", parameters(encoder)),
+        component("encoder", encoded * parameters(encoder)),
         component("decoder", decoders * parameters(decoder)),
         component(
             "covariances",
@@ -133,11 +137,17 @@ def vae(
     if dynamic:
         own = last[0] * last[1] + biases
         parts.append(component("task layers", (tasks - decoders) * own))
+    tables = (1 + encoded) * len(decoder)
     if embedding:
-        parts.append(component("class embeddings", 2 * len(decoder) * embedding * classes))
+        parts.append(component("class embeddings", tables * embedding * classes))
     if own_prior:
         parts.append(component("latent means", classes * latent))
-    parts.append(normalisation(dim, classes, classwise))
+    if whitened:
+        parts.append(component("normalisation", classes * dim))
+        parts.append(component("shared covariance", dim**2, triangle(dim) + 1, width=8))
+    else:
+        parts.append(normalisation(dim, classes, classwise))
+    parts.append(component("class factors", classes * factors * dim))
     parts.append(component("sample noise", 0, classes))
     return [part for part in parts if part.stored]
 

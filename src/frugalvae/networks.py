@@ -78,6 +78,24 @@ class MLP(nn.Module):
             x = self.step(depth, inputs[-1])
         return inputs
 
+    def jacobian(self, x: Tensor, row: Tensor | None = None) -> Tensor:
+        """Derivative of the output by one input ``x``, of shape (1, in): (out, in).
+
+        >>> mlp = MLP([2, 3], rng=torch.Generator().manual_seed(0))
+        >>> torch.equal(mlp.jacobian(torch.zeros(1, 2)), mlp.linears[0].weight)
+        True
+        """
+        fed = self.layer_inputs(x, row)
+        product: Tensor | None = None
+        for depth, layer in enumerate(self.linears):
+            own = x.shape[1] if product is None else len(product)
+            weight = layer.weight[:, :own]  # the rest reads the embedding
+            product = weight if product is None else weight @ product
+            if depth < len(self.linears) - 1:
+                product = product * (layer(fed[depth]) > 0).T
+        assert product is not None
+        return product
+
     def add_classes(self, count: int, rng: torch.Generator) -> None:
         """A new random row in every table for each new class."""
         for table in self.tables:

@@ -156,11 +156,65 @@ def bound(
     return gaussian_log_likelihood(data.x / std, x_hat / std) - weight * divergence
 
 
-def missing_spread(real: Tensor, decoded: Tensor, noise: float | Literal["match"]) -> Tensor:
+def teach_directions(
+    decoder: MLP,
+    data: Batch,
+    parameters: Sequence[Tensor],
+    learning_rate: float,
+    training: Training,
+    rng: torch.Generator,
+    after_backward: Callable[[], None] = lambda: None,
+    after_step: Callable[[], None] = lambda: None,
+) -> None:
+    """Fit a decoder, around the mean of each class, to a linear map that is known.
+
+    Where a decoder is linear around a class's mean, the maximum of Eq. 6 has a closed form:
+    its directions are those of the class's covariance, as long as what they have in excess
+    of the noise (Tipping and Bishop, "Probabilistic principal component analysis"). This
+    fits the decoder to it by regression, and needs no encoder.
+
+    Parameters
+    ----------
+    data
+        The map of each class, (k, m, d), which the first m latents of a class are multiplied
+        by; and the prior means and embedding rows of the classes.
+    parameters
+        What may change.
+    """
+    optimiser = torch.optim.Adam(parameters, learning_rate, fused=True)
+    steps, (classes, width, _) = training.max_steps, data.x.shape
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, learning_rate, total_steps=steps + 1, pct_start=max(0.1, 2 / (steps + 1))
+    )
+    each = max(1, training.batch_size // classes)
+    rows = None if data.rows is None else data.rows.repeat_interleave(each)
+    means = data.prior_means.repeat_interleave(each, dim=0)
+    for _ in track(range(steps), "training the decoder"):
+        e = torch.empty_like(means).normal_(generator=rng)
+        target = e[:, :width].reshape(classes, each, width) @ data.x
+        centre = decoder(data.prior_means, data.rows).repeat_interleave(each, dim=0)
+        offset = decoder(means + e, rows) - centre
+        optimiser.zero_grad(set_to_none=True)
+        (offset - target.flatten(0, 1)).square().sum(dim=1).mean().backward()
+        after_backward()
+        optimiser.step()
+        after_step()
+        schedule.step()
+    optimiser.zero_grad(set_to_none=True)
+
+
+def missing_spread(
+    real: Tensor,
+    decoded: Tensor,
+    noise: float | Literal["match"],
+    factors: Tensor | None = None,
+    spread: Tensor | None = None,
+) -> Tensor:
     """Standard deviation of the noise that samples of a class need.
 
     ``"match"`` gives samples the variance of the class, averaged over dimensions:
-    a decoder explains only a part of it. A number is taken as it is.
+    a decoder explains only a part of it, and class ``factors`` another. A number is taken
+    as it is. With ``spread``, it is the factor that noise of that deviation needs.
 
     >>> real, decoded = torch.tensor([[-5.0], [5.0]]), torch.tensor([[-3.0], [3.0]])
     >>> missing_spread(real, decoded, "match")
@@ -169,4 +223,8 @@ def missing_spread(real: Tensor, decoded: Tensor, noise: float | Literal["match"
     if noise != "match":
         return real.new_tensor(noise)
     lacking = real.var(dim=0, correction=0).mean() - decoded.var(dim=0, correction=0).mean()
+    if factors is not None:
+        lacking = lacking - factors.square().sum() / len(factors)
+    if spread is not None:
+        lacking = lacking / spread.square().mean().clamp(min=1e-12)
     return lacking.clamp(min=0).sqrt()

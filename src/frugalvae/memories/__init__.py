@@ -17,6 +17,7 @@ MEMORIES = Registry(
         "vae-fod": ("frugalvae.memories.vae:VAEMemory", {"dynamic": True}),
         "vae-fodce": ("frugalvae.memories.vae:VAEMemory", {"dynamic": True, "embedding": 10}),
         "vae-ceo": ("frugalvae.memories.vae:VAEMemory", {"prior": "single", "embedding": 10}),
+        "vae-factors": ("frugalvae.memories.vae:FactorVAEMemory", {}),
         "vae-cgil": ("frugalvae.memories.class_vae:ClassVAEMemory", {}),
         "gaussian-diagonal": (
             "frugalvae.memories.gaussian:GaussianMemory",

@@ -47,6 +47,13 @@ class Decoder:
         """A decoder for the next task with its own last layer and biases, sharing the rest."""
         return Decoder(self.network.fork(), self.inputs, self.tasks)
 
+    @torch.no_grad()
+    def turn_output(self, matrix: Tensor) -> None:
+        """Decode to rows times the matrix. Inputs, and so null spaces, stay what they are."""
+        last = self.network.linears[-1]
+        last.weight.copy_(matrix.T @ last.weight)
+        last.bias.copy_(last.bias @ matrix)
+
     def null_spaces(self, ratio: float, max_proportion: float | None) -> list[NullSpace]:
         """The null space of each protected layer."""
         return [inputs.null_space(ratio, max_proportion) for inputs in self.inputs]

@@ -33,6 +33,10 @@ def plan(
         return accounting.gaussian(settings["covariance"], dim, classes)
     if variant == "vae-cgil":
         return accounting.class_vae(dim, classes)
+    if variant == "vae-factors":
+        return accounting.vae(
+            dim, classes, tasks, hidden=256, latent=128, whitened=True, factors=4, encoded=False
+        )
     return accounting.vae(
         dim,
         classes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from frugalvae.errors import check_choice, check_number
+from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.memories.decoder import Projection, Update
 from frugalvae.priors import Prior, make_prior
 from frugalvae.training import Training
@@ -27,6 +27,22 @@ class VAESettings:
         what old classes feed each layer, move ``"free"``, or stay ``"frozen"``.
     classwise
         Normalise every class by itself; otherwise all alike, by the first task.
+    whitened
+        Normalise by class means and the covariance within classes that all share, in place
+        of class-wise deviations; see :class:`frugalvae.normalise.WhitenedNormaliser`.
+    ridge
+        Its ridge.
+    factors
+        How many directions of its own each class adds to what the decoder makes of it;
+        see :func:`frugalvae.memories.class_factors.class_factors`.
+    directions
+        Teach the decoder so many directions of each class in place of training it on Eq. 6:
+        where it is linear, they are what Eq. 6 would lead to. There is no encoder then. See
+        :func:`frugalvae.training.teach_directions`; it takes ``max_steps`` steps,
+        and no more directions than there are latents.
+    share
+        How much of the variance that is a class's own (what is decoded, and its factors)
+        its density believes in. Few samples overstate it.
     dynamic
         Give each task its own last layer and biases.
     embedding
@@ -66,6 +82,11 @@ class VAESettings:
     prior: str | Prior = "fpi"
     decoder: Update = "null-space"
     classwise: bool = True
+    whitened: bool = False
+    ridge: float = 0.2
+    factors: int = 0
+    directions: int = 0
+    share: float = 1.0
     dynamic: bool = False
     embedding: int = 0
     hidden: int = 512
@@ -94,13 +115,21 @@ class VAESettings:
         check_choice("projection", self.projection, get_args(Projection))
         check_choice("on_saturation", self.on_saturation, ("warn", "fresh"))
         _ = self.training  # checks its own
-        for name in ("classwise", "dynamic"):
+        for name in ("classwise", "whitened", "dynamic"):
             check_choice(name, getattr(self, name), (True, False))
-        for name, least in (("hidden", 1), ("latent", 1), ("embedding", 0)):
+        for name, least in (("hidden", 1), ("latent", 1), ("embedding", 0), ("factors", 0)):
             check_number(name, getattr(self, name), least, whole=True)
+        check_number("directions", self.directions, 0, whole=True)
+        if self.directions and not self.inputs.startswith("prior"):
+            raise InputError(
+                f"inputs is {self.inputs!r}, which needs an encoder, and with directions="
+                f"{self.directions} there is none; use inputs='prior-mean' or 'prior'"
+            )
         for name in ("learning_rate", "later_learning_rate"):
             check_number(name, getattr(self, name), 1e-12)
         check_number("ratio", self.ratio, 1)
+        check_number("ridge", self.ridge, 1e-6)
+        check_number("share", self.share, 0, 1)
         for name in ("saturation", "min_free"):
             check_number(name, getattr(self, name), 0, 1)
         if self.noise != "match":
@@ -126,3 +155,23 @@ class VAESettings:
         if self.decoder != "null-space":
             return 0
         return 2 if self.dynamic else 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorSettings(VAESettings):
+    """The same with other defaults: whitened, class factors, and a small decoder that is taught.
+
+    >>> FactorSettings().whitened
+    True
+    """
+
+    whitened: bool = True
+    factors: int = 4
+    directions: int = 8
+    share: float = 0.15
+    hidden: int = 256
+    latent: int = 128
+    batch_size: int = 256
+    max_steps: int = 200
+    learning_rate: float = 2e-3
+    later_learning_rate: float = 2e-3

@@ -16,16 +16,21 @@ from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.equations import reparametrise
 from frugalvae.memories.again import relearn
-from frugalvae.memories.decoder import Decoder, fresh_decoder
+from frugalvae.memories.class_factors import alike, class_factors
+from frugalvae.memories.decoder import Decoder, Freedom, fresh_decoder
+from frugalvae.memories.decoder_density import LocalDecoder
+from frugalvae.memories.densities import SHRINKAGE, Shrinkage
 from frugalvae.memories.history import LayerState, PriorState, layer_states, prior_state
-from frugalvae.memories.settings import VAESettings
+from frugalvae.memories.settings import FactorSettings, VAESettings
 from frugalvae.networks import MLP
-from frugalvae.normalise import make_normaliser, stack
+from frugalvae.normalise import Move, make_normaliser, stack
 from frugalvae.nullspace import NullSpace
 from frugalvae.priors import SinglePrior, make_prior
 from frugalvae.symmetric import pack
 from frugalvae.tasks import Task
-from frugalvae.training import DRAWS, Batch, encode, missing_spread, train_vae
+from frugalvae.training import DRAWS, Batch, encode, missing_spread, teach_directions, train_vae
+
+LEAST_NOISE = 1e-3  # of a density: without any, most samples would be impossible
 
 
 class VAEMemory:
@@ -56,16 +61,20 @@ class VAEMemory:
     """
 
     __signature__ = inspect.signature(VAESettings)
+    settings_type = VAESettings
 
     def __init__(self, **settings: Any) -> None:
-        self.settings = VAESettings(**settings)
+        self.settings = self.settings_type(**settings)
         self.prior = make_prior(self.settings.prior)
-        self.normaliser_ = make_normaliser(self.settings.classwise)
+        self.normaliser_ = make_normaliser(
+            self.settings.classwise, whitened=self.settings.whitened, ridge=self.settings.ridge
+        )
         self.encoder_: MLP | None = None
         self.decoders_: list[Decoder] = []
         self.route_: dict[int, int] = {}
         self.means_: dict[int, Tensor] = {}
         self.noise_: dict[int, Tensor] = {}
+        self.factors_: dict[int, Tensor] = {}
         self.layers_: list[LayerState] = []
         self.priors_: list[PriorState] = []
 
@@ -76,16 +85,21 @@ class VAEMemory:
 
     def learn(self, task: Task, rng: torch.Generator) -> None:
         """Algorithm 1: place the Gaussians, train, update the null spaces."""
-        self.normaliser_.learn(task)
+        move = self.normaliser_.learn(task)
+        if move is not None:
+            self._follow(move)
         x = self._normalised(task)
-        encoder = self._encoder_for(task, rng)
+        if not self.settings.directions:
+            self._encoder_for(task, rng)
         decoder = self._decoder_for(task, rng)
         self._place_priors(task, x, rng)
         data = self._batch(task, x)
-        self._train(encoder, decoder, data, rng)
+        if self.encoder_ is None:
+            self._teach(decoder, task, x, rng)
+        else:
+            self._train(self.encoder_, decoder, data, rng)
         for label in task.classes:
-            real, decoded = x[task.labels == label], self._decode(label, DRAWS, rng)
-            self.noise_[label] = missing_spread(real, decoded, self.settings.noise)
+            self._take_leftover(label, x[task.labels == label], self._decode(label, DRAWS, rng))
         decoder.remember(*self._latents_to_protect(task, data, rng))
         decoder.tasks += 1
         self._drop_unused_decoders()
@@ -95,7 +109,53 @@ class VAEMemory:
         """Decode draws from the class's Gaussian, and add what they lack of its spread."""
         x = self._decode(label, count, rng)
         noise = self.noise_[label] * torch.empty_like(x).normal_(generator=rng)
+        if self.settings.whitened:
+            noise = noise * self.normaliser_.spread()
+        if self.settings.factors:
+            factors = self.factors_[label]
+            own = torch.empty(count, factors.shape[1], device=x.device).normal_(generator=rng)
+            noise = noise + own @ factors.T
         return self.normaliser_.restore(label, x + noise)
+
+    @torch.no_grad()
+    def log_density(
+        self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE, *, draws: int = 8
+    ) -> Tensor:
+        """Logarithm of each class's density of samples, (n, k), as :attr:`classes` are ordered.
+
+        An importance-weighted bound of so many draws, which are always the same ones. With
+        none, each class's decoder is taken as the linear map that it is at the class's mean:
+        a Gaussian, many times as fast. How much of a class's own counts is a setting, ``share``:
+        ``shrinkage`` is not used.
+        """
+        features = features.float()
+        rng = torch.Generator().manual_seed(0)
+        z = torch.empty(draws, self.settings.latent).normal_(generator=rng).to(features)
+        columns, prepared = [], self.normaliser_.prepare(features)
+        for label in self.means_:
+            x, local = self.normaliser_.place(label, prepared), self._local_decoder(label)
+            density = local.log_density(x, z) if draws else local.linear_log_density(x)
+            columns.append(density + self.normaliser_.log_volume(label, features))
+        return torch.stack(columns, dim=1).double()
+
+    def _local_decoder(self, label: int) -> LocalDecoder:
+        """Where a class is decoded to, with only a share of what is its own."""
+        network, mean = self.decoders_[self.route_[label]].network, self.means_[label][None]
+        centre, share = network(mean, self._rows([label])), self.settings.share**0.5
+        none = centre.new_zeros(centre.shape[1], 0)
+
+        def decode(z: Tensor) -> Tensor:
+            out = network(mean + z, self._rows([label] * len(z))) - centre
+            decoded: Tensor = share * out
+            return decoded
+
+        return LocalDecoder(
+            decode,
+            torch.zeros_like(centre[0]) if self.settings.whitened else centre[0],
+            share * network.jacobian(mean, self._rows([label])),
+            share * self.factors_[label] if self.settings.factors else none,
+            1.0 if self.settings.whitened else max(float(self.noise_[label]), LEAST_NOISE),
+        )
 
     @torch.no_grad()
     def _decode(self, label: int, count: int, rng: torch.Generator) -> Tensor:
@@ -103,7 +163,38 @@ class VAEMemory:
         z = mean + torch.empty(count, len(mean), device=mean.device).normal_(generator=rng)
         network = self.decoders_[self.route_[label]].network
         decoded: Tensor = network(z, self._rows([label] * count))
+        if self.settings.whitened:  # its mean is known: only what is around it is needed
+            decoded = decoded - network(mean[None], self._rows([label]))
         return decoded
+
+    def _take_leftover(self, label: int, real: Tensor, decoded: Tensor) -> None:
+        """What the class has in excess of what is decoded: directions, and noise."""
+        factors, spread = None, None
+        if self.settings.whitened:
+            spread = self.normaliser_.spread()
+        if self.settings.factors:
+            shared = real.new_ones(real.shape[1]) if spread is None else spread
+            factors = class_factors(real, decoded, shared, self.settings.factors)
+            self.factors_[label] = factors
+        self.noise_[label] = missing_spread(real, decoded, self.settings.noise, factors, spread)
+
+    @torch.no_grad()
+    def _follow(self, move: Move) -> None:
+        """Say the same in the coordinates of a normalisation that has changed.
+
+        What old classes are decoded to stays where it was among features: the last layer is
+        multiplied from its other side than null spaces are.
+        """
+        for decoder in self._with_own_last_layer():
+            decoder.turn_output(move.there)
+        for label, factors in self.factors_.items():
+            self.factors_[label] = move.there.T @ factors
+        if self.encoder_ is not None:
+            first, dim = self.encoder_.linears[0].weight, len(move.there)
+            first[:, :dim] = first[:, :dim] @ move.back.T
+
+    def _with_own_last_layer(self) -> list[Decoder]:
+        return list({id(d.network.linears[-1].weight): d for d in self.decoders_}.values())
 
     def update(self, task: Task, count: int, rng: torch.Generator) -> None:
         """Learn the class anew as a task of its own, on replay and new samples.
@@ -116,10 +207,11 @@ class VAEMemory:
     def forget(self, label: int) -> list[str]:
         """Drop the class's Gaussian, statistics and embeddings; networks stay as they are."""
         row = list(self.means_).index(label)
-        assert self.encoder_ is not None
-        self.encoder_.drop_class(row)
+        if self.encoder_ is not None:
+            self.encoder_.drop_class(row)
         self.decoders_[-1].network.drop_class(row)  # one set of tables serves all
         del self.means_[label], self.noise_[label], self.route_[label]
+        self.factors_.pop(label, None)
         self._drop_unused_decoders()
         remains = ["the weights of encoder and decoder were trained on it and are unchanged"]
         if self.settings.decoder == "null-space":
@@ -171,10 +263,11 @@ class VAEMemory:
     @torch.no_grad()
     def _place_priors(self, task: Task, x: Tensor, rng: torch.Generator) -> None:
         """Algorithm 1: class means, then the fixed-point iteration over them."""
-        assert self.encoder_ is not None
         old = list(self.means_.values())
         self.means_ |= dict.fromkeys(task.classes, x.new_zeros(self.settings.latent))
-        mu, _ = encode(self.encoder_, self._batch(task, x), relative=False)
+        mu = x.new_zeros(len(x), self.settings.latent)  # without an encoder, they only repel
+        if self.encoder_ is not None:
+            mu, _ = encode(self.encoder_, self._batch(task, x), relative=False)
         latent_means = torch.stack([mu[task.labels == y].mean(dim=0) for y in task.classes])
         fixed = torch.stack(old) if old else latent_means[:0]
         placement = self.prior.place(latent_means, fixed, rng)
@@ -183,16 +276,37 @@ class VAEMemory:
 
     def _train(self, encoder: MLP, decoder: Decoder, data: Batch, rng: torch.Generator) -> None:
         """Train on Eq. 6, the decoder only where it may change."""
-        settings = self.settings
-        spaces = self._null_spaces(decoder) if decoder.tasks else []
-        freedom = decoder.freedom(settings.decoder, spaces, settings.dynamic, settings.projection)
-        rate = settings.later_learning_rate if decoder.tasks else settings.learning_rate
+        freedom, rate = self._freedom(decoder)
         groups = [
-            {"params": list(encoder.parameters()), "lr": settings.learning_rate},
+            {"params": list(encoder.parameters()), "lr": self.settings.learning_rate},
             {"params": freedom.parameters, "lr": rate},
         ]
         hooks = freedom.after_backward, freedom.after_step
-        train_vae(encoder, decoder.network, data, groups, settings.training, rng, *hooks)
+        train_vae(encoder, decoder.network, data, groups, self.settings.training, rng, *hooks)
+
+    def _teach(self, decoder: Decoder, task: Task, x: Tensor, rng: torch.Generator) -> None:
+        """Teach directions of the classes, the decoder only where it may change."""
+        freedom, rate = self._freedom(decoder)
+        if not freedom.parameters:
+            return
+        spread = self.normaliser_.spread().expand(x.shape[1])
+        nothing, count = x[:1] * 0, min(self.settings.directions, self.settings.latent)
+        own = [
+            class_factors(x[task.labels == label], nothing, spread, count) for label in task.classes
+        ]
+        maps = alike(torch.stack(own)).transpose(1, 2)
+        means = torch.stack([self.means_[label] for label in task.classes])
+        data = Batch(maps, means, self._rows(task.classes))
+        hooks = freedom.after_backward, freedom.after_step
+        training = self.settings.training
+        teach_directions(decoder.network, data, freedom.parameters, rate, training, rng, *hooks)
+
+    def _freedom(self, decoder: Decoder) -> tuple[Freedom, float]:
+        """What of the decoder may change, and how fast."""
+        settings = self.settings
+        spaces = self._null_spaces(decoder) if decoder.tasks else []
+        freedom = decoder.freedom(settings.decoder, spaces, settings.dynamic, settings.projection)
+        return freedom, settings.later_learning_rate if decoder.tasks else settings.learning_rate
 
     def _null_spaces(self, decoder: Decoder) -> list[NullSpace]:
         return decoder.null_spaces(self.settings.ratio, self.settings.max_proportion)
@@ -251,6 +365,8 @@ class VAEMemory:
     def tensors(self) -> dict[str, Tensor]:
         """Networks, covariances, and what is kept of each class."""
         kept = self.normaliser_.tensors() | {"noise": stack(self.noise_)}
+        if self.settings.factors:
+            kept["factors"] = stack(self.factors_)
         if not isinstance(self.prior, SinglePrior):
             kept["means"] = stack(self.means_)
         if self.encoder_ is not None:
@@ -268,18 +384,43 @@ class VAEMemory:
 
     def components(self) -> list[Component]:
         """Networks, covariances, and what is kept of each class."""
-        if self.encoder_ is None:
+        if not self.decoders_:
             return []
         return accounting.vae(
-            self.encoder_.linears[0].in_features - self.settings.embedding,
+            self.decoders_[0].network.linears[-1].out_features,
             len(self.means_),
             len(self.decoders_),  # of which a dynamic one has as many as tasks that are in use
             hidden=self.settings.hidden,
             latent=self.settings.latent,
             own_prior=not isinstance(self.prior, SinglePrior),
             classwise=self.settings.classwise,
+            whitened=self.settings.whitened,
+            factors=self.settings.factors,
+            encoded=not self.settings.directions,
             null_space=self.settings.decoder == "null-space",
             dynamic=self.settings.dynamic,
             embedding=self.settings.embedding,
             decoders=len({id(decoder.network.linears[0].weight) for decoder in self.decoders_}),
         )
+
+
+class FactorVAEMemory(VAEMemory):
+    """The same in whitened coordinates, with class factors and smaller networks.
+
+    Parameters
+    ----------
+    **settings
+        See :class:`frugalvae.memories.settings.FactorSettings`.
+
+    Examples
+    --------
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> memory = FactorVAEMemory(hidden=16, latent=4, epochs=5)
+    >>> x = torch.randn(20, 8, generator=rng) + 9 * (torch.arange(20)[:, None] % 2)
+    >>> memory.learn(Task(x, torch.arange(20) % 2), rng)
+    >>> memory.log_density(x[:4]).argmax(dim=1)
+    tensor([0, 1, 0, 1])
+    """
+
+    __signature__ = inspect.signature(FactorSettings)
+    settings_type = FactorSettings

@@ -11,7 +11,7 @@ from frugalvae.memories.decoder import Decoder
 from frugalvae.memories.history import LayerState, PriorState
 from frugalvae.memories.mixture import Mixture
 from frugalvae.networks import MLP
-from frugalvae.normalise import ClasswiseNormaliser, GlobalNormaliser
+from frugalvae.normalise import ClasswiseNormaliser, GlobalNormaliser, WhitenedNormaliser
 from frugalvae.nullspace import LayerInputs
 from frugalvae.priors import FixedPointPrior, NormalPrior, SinglePrior, UniformPrior
 from frugalvae.registry import Registry
@@ -25,6 +25,7 @@ HELPERS = (
     MLP,
     ClasswiseNormaliser,
     GlobalNormaliser,
+    WhitenedNormaliser,
     LayerInputs,
     FixedPointPrior,
     NormalPrior,

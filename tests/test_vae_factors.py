@@ -1,0 +1,365 @@
+"""Whitened coordinates, class factors and the density of the incremental VAE."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.distributions import MultivariateNormal
+
+from frugalvae import accounting
+from frugalvae.errors import InputError
+from frugalvae.memories import make_memory
+from frugalvae.memories.class_factors import alike, class_factors
+from frugalvae.memories.decoder_density import LocalDecoder, LowRankGaussian
+from frugalvae.memories.plan import plan
+from frugalvae.memories.vae import FactorVAEMemory, VAEMemory
+from frugalvae.networks import MLP
+from frugalvae.normalise import WhitenedNormaliser, whitening
+from frugalvae.tasks import Task
+from tests.conftest import SMALL, blobs
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def taught(*tasks: list[int], kind: type[VAEMemory] = FactorVAEMemory, **settings: Any) -> Any:
+    memory, rng = kind(**{**SMALL, "factors": 2, **settings}), torch.Generator().manual_seed(0)
+    for classes in tasks:
+        memory.learn(blobs(classes), rng)
+    return memory
+
+
+def covariance_of(x: Tensor) -> Tensor:
+    return torch.cov(x.double().T, correction=0)
+
+
+# --------------------------------------------------------------------------- whitening
+
+
+def test_the_shared_covariance_is_that_of_all_samples_whatever_the_tasks() -> None:
+    together, apart = WhitenedNormaliser(), WhitenedNormaliser()
+    together.learn(blobs([0, 1, 2, 3]))
+    for classes in ([0, 1], [2], [3]):
+        apart.learn(blobs(classes))
+    every = [blobs(classes) for classes in ([0, 1], [2], [3])]
+    centred = [t.of(c) - t.of(c).mean(dim=0) for t in every for c in t.classes]
+    expected = covariance_of(torch.cat(centred))
+    torch.testing.assert_close(apart.pooled_ / apart.count_, expected, rtol=1e-5, atol=1e-7)
+    assert together.count_ == apart.count_ == 80
+
+
+def test_normalised_samples_have_the_spread_that_it_tells() -> None:
+    normaliser, task = WhitenedNormaliser(ridge=0.5), blobs([0, 1, 2])
+    normaliser.learn(task)
+    y = torch.cat([normaliser.normalise(label, task.of(label)) for label in task.classes])
+    expected = normaliser.spread().square().diag().double()
+    torch.testing.assert_close(covariance_of(y), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_restoring_undoes_normalising_with_roots_and_without(sign: float) -> None:
+    x = normal(9, 4).abs()
+    x[0, 0] = sign * x[0, 0]
+    normaliser = WhitenedNormaliser()
+    normaliser.learn(Task(x, torch.zeros(9, dtype=torch.long)))
+    assert normaliser.root_ == (sign > 0)
+    again = normaliser.restore(0, normaliser.normalise(0, x))
+    torch.testing.assert_close(again, x, rtol=1e-4, atol=1e-5)
+    parts = normaliser.place(0, normaliser.prepare(x))
+    torch.testing.assert_close(parts, normaliser.normalise(0, x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("positive", [True, False])
+def test_the_volume_is_the_determinant_of_the_derivative(positive: bool) -> None:
+    x = normal(9, 3).abs() + 0.1 if positive else normal(9, 3)
+    normaliser = WhitenedNormaliser()
+    normaliser.learn(Task(x, torch.zeros(9, dtype=torch.long)))
+    derivative = torch.autograd.functional.jacobian(
+        lambda row: normaliser.normalise(0, row[None])[0], x[4]
+    )
+    volume = float(normaliser.log_volume(0, x)[4])
+    assert volume == pytest.approx(float(torch.linalg.slogdet(derivative)[1]), rel=1e-4)
+
+
+def test_a_move_says_where_old_coordinates_are_now() -> None:
+    normaliser, old = WhitenedNormaliser(), blobs([0, 1])
+    assert normaliser.learn(old) is None
+    before = normaliser.normalise(0, old.of(0))
+    move = normaliser.learn(blobs([2, 3], spread=2.0))
+    assert move is not None
+    after = normaliser.normalise(0, old.of(0))
+    torch.testing.assert_close(before @ move.there, after, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(after @ move.back, before, rtol=1e-3, atol=1e-4)
+
+
+def test_one_sample_has_a_frame_too() -> None:
+    frame = whitening(torch.zeros(3, 3), 0.2)
+    assert frame.spread.eq(0).all()
+    torch.testing.assert_close(frame.there @ frame.back, torch.eye(3).double())
+
+
+# --------------------------------------------------------------------------- factors
+
+
+def test_factors_and_noise_make_up_the_covariance_of_a_class() -> None:
+    spread, own = torch.full((5,), 0.5), torch.tensor([3.0, 0, 0, 0, 0])
+    real = normal(20000, 5) * spread + normal(20000, 1, seed=1) * own
+    factors = class_factors(real, torch.zeros(1, 5), spread, 1)
+    torch.testing.assert_close((factors @ factors.T).diag(), own.square(), rtol=0.05, atol=0.01)
+
+
+def test_what_is_decoded_needs_no_factor() -> None:
+    own = torch.tensor([3.0, 0, 0, 2.0, 0])
+    real = normal(20000, 5) + normal(20000, 1, seed=1) * own
+    decoded = normal(20000, 1, seed=2) * own
+    factors = class_factors(real, decoded, torch.ones(5), 2)
+    assert float(factors.square().sum()) < 0.2
+
+
+def test_a_class_of_few_samples_has_as_many_factors_of_which_some_are_zero() -> None:
+    factors = class_factors(normal(3, 8), torch.zeros(1, 8), torch.zeros(8), 5)
+    assert factors.shape == (8, 5)
+    assert factors[:, 3:].eq(0).all()
+
+
+def test_factors_that_are_turned_describe_the_same() -> None:
+    factors = normal(3, 6, 2)
+    turned = alike(factors)
+    same = factors @ factors.transpose(1, 2)
+    torch.testing.assert_close(turned @ turned.transpose(1, 2), same, rtol=1e-4, atol=1e-5)
+    turns = torch.linalg.qr(normal(3, 2, 2, seed=1)).Q
+    one = factors[:1].expand(3, 6, 2) @ turns  # the same factors, turned differently
+    torch.testing.assert_close(alike(one)[1:], alike(one)[:1].expand(2, 6, 2))
+
+
+def test_a_decoder_can_be_taught_the_directions_of_classes_and_needs_no_encoder() -> None:
+    memory = FactorVAEMemory(hidden=64, latent=6, directions=2, factors=0, max_steps=600)
+    wide = {label: 3 * normal(8, 1, seed=label) for label in (0, 1, 2)}
+    for classes in ([0, 1], [2]):
+        rows = [
+            normal(300, 8, seed=5 + c) + normal(300, 1, seed=9 + c) @ wide[c].T for c in classes
+        ]
+        labels = torch.tensor(classes).repeat_interleave(300)
+        memory.learn(Task(torch.cat(rows), labels), torch.Generator().manual_seed(0))
+    assert memory.encoder_ is None
+    for label, direction in wide.items():
+        network = memory.decoders_[0].network
+        jacobian = network.jacobian(memory.means_[label][None]).detach()
+        among_features = memory.normaliser_.frame.back.T.float() @ jacobian
+        leading = torch.linalg.svd(among_features).U[:, 0]
+        assert float((leading @ direction).abs() / direction.norm()) > 0.8
+
+
+def test_what_needs_an_encoder_is_refused_where_there_is_none() -> None:
+    with pytest.raises(InputError, match="needs an encoder, and with directions=8 there is none"):
+        FactorVAEMemory(inputs="posterior")
+
+
+# --------------------------------------------------------------------------- density
+
+
+def test_a_gaussian_of_few_directions_agrees_with_the_dense_one() -> None:
+    factors, x = normal(6, 2).double(), normal(9, 6, seed=1).double()
+    dense = 0.49 * torch.eye(6).double() + factors @ factors.T
+    gaussian = LowRankGaussian(factors, 0.7)
+    expected = MultivariateNormal(torch.zeros(6).double(), dense).log_prob(x)
+    torch.testing.assert_close(gaussian.log_density(x), expected)
+    torch.testing.assert_close(gaussian.solve(x), torch.linalg.solve(dense, x.T).T)
+
+
+@pytest.mark.parametrize("size", [0.0, 1.5])
+@pytest.mark.parametrize("draws", [1, 7])
+def test_the_bound_of_a_linear_decoder_is_exact_whatever_the_draws(size: float, draws: int) -> None:
+    matrix, factors = size * normal(6, 3).double(), normal(6, 2, seed=1).double()
+    x, centre = normal(9, 6, seed=2).double(), normal(6, seed=3).double()
+    local = LocalDecoder(lambda z: z @ matrix.T, centre, matrix, factors, 0.7)
+    dense = 0.49 * torch.eye(6).double() + matrix @ matrix.T + factors @ factors.T
+    expected = MultivariateNormal(centre, dense).log_prob(x)
+    torch.testing.assert_close(local.log_density(x, normal(draws, 3).double()), expected)
+    torch.testing.assert_close(local.linear_log_density(x), expected)
+
+
+@pytest.mark.parametrize("latent", [1, 2])
+def test_the_bound_of_a_bent_decoder_comes_close_to_the_integral(latent: int) -> None:
+    network = MLP([latent, 8, 3], rng=torch.Generator().manual_seed(5)).double()
+    mean, x = torch.full((1, latent), 0.3).double(), normal(5, 3).double()
+    with torch.no_grad():
+        centre = network(mean)
+        local = LocalDecoder(
+            lambda z: network(mean + z) - centre,
+            centre[0],
+            network.jacobian(mean),
+            normal(3, 1, seed=5).double(),
+            0.5,
+        )
+        bound = local.log_density(x, normal(4000, latent).double())
+        expected = integral(local, x, latent)
+    torch.testing.assert_close(bound, expected, rtol=0, atol=0.05)
+    assert float((local.linear_log_density(x) - expected).abs().max()) > 0.1  # it is bent
+
+
+def integral(local: LocalDecoder, x: Tensor, latent: int) -> Tensor:
+    """The density by summing over a fine grid of latents."""
+    axis = torch.linspace(-7, 7, 401).double()
+    z = torch.cartesian_prod(*[axis] * latent).view(-1, latent)
+    log_prior = -0.5 * (z.square() + math.log(2 * math.pi)).sum(dim=1)
+    seen = LowRankGaussian(local.factors, local.noise)
+    decoded = local.centre + local.decode(z)
+    log_seen = torch.stack([seen.log_density(row - decoded) for row in x])
+    cell = latent * math.log(float(axis[1] - axis[0]))
+    return (log_seen + log_prior).logsumexp(dim=1) + cell
+
+
+@pytest.mark.parametrize("embedding", [0, 3])
+def test_the_jacobian_is_the_derivative(embedding: int) -> None:
+    network = MLP([4, 9, 9, 5], embedding, rng=torch.Generator().manual_seed(0))
+    network.add_classes(2, torch.Generator().manual_seed(1))
+    row = torch.tensor([1]) if embedding else None
+    x = normal(1, 4)
+    expected = torch.autograd.functional.jacobian(lambda z: network(z[None], row)[0], x[0])
+    torch.testing.assert_close(network.jacobian(x, row), expected)
+
+
+def test_without_a_decoder_the_density_is_the_gaussian_of_the_features() -> None:
+    memory = taught([0, 1], [2], share=0.3)
+    silence(memory)
+    x = blobs([0, 1, 2], seed=4).features
+    pooled = memory.normaliser_.pooled_ / memory.normaliser_.count_
+    ridged = pooled + 0.2 * pooled.diagonal().mean() * torch.eye(8)
+    columns = []
+    for label in memory.classes:
+        factors = memory.normaliser_.frame.back.T @ memory.factors_[label].double()
+        dense = ridged + 0.3 * factors @ factors.T
+        mean = memory.normaliser_.mean_[label].double()
+        columns.append(MultivariateNormal(mean, dense).log_prob(x.double()))
+    expected = torch.stack(columns, dim=1).float()
+    torch.testing.assert_close(memory.log_density(x), expected, rtol=1e-3, atol=1e-2)
+    torch.testing.assert_close(
+        memory.log_density(x, draws=0).float(), expected, rtol=1e-3, atol=1e-2
+    )
+
+
+def silence(memory: VAEMemory) -> None:
+    for decoder in memory.decoders_:
+        for part in decoder.network.linears[-1].parameters():
+            part.data.zero_()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"classwise": False, "epochs": 300, "max_steps": 300},
+        {"dynamic": True, "embedding": 3},
+        {"prior": "single", "embedding": 3},
+        {"whitened": True},
+        {"factors": 2},
+        {"directions": 2},
+        {"whitened": True, "directions": 2, "decoder": "frozen"},
+        {"whitened": True, "factors": 2, "dynamic": True, "embedding": 3},
+    ],
+)
+def test_every_variant_has_a_density_that_finds_the_class(settings: dict[str, Any]) -> None:
+    memory = taught([3, 1], [2], kind=VAEMemory, **{"factors": 0, **settings})
+    test = blobs([1, 2, 3], seed=7)
+    for draws in (0, 4):
+        density = memory.log_density(test.features, draws=draws)
+        assert density.shape == (60, 3)
+        assert density.isfinite().all()
+        found = torch.tensor(memory.classes)[density.argmax(dim=1)]
+        assert float((found == test.labels).float().mean()) > 0.95
+        assert torch.equal(density, memory.log_density(test.features, draws=draws))
+
+
+def test_densities_integrate_to_one() -> None:
+    """In two dimensions, by a grid: the normalisation's volume is part of them."""
+    rng = torch.Generator().manual_seed(0)
+    x = normal(40, 2) @ torch.tensor([[1.0, 0.5], [0.0, 0.3]])
+    for settings in ({}, {"whitened": True, "factors": 1}):
+        memory = VAEMemory(**{**SMALL, "latent": 2}, **settings)
+        memory.learn(Task(x, torch.arange(40) % 2), rng)
+        axis = torch.linspace(-6, 6, 121)
+        density = memory.log_density(torch.cartesian_prod(axis, axis), draws=4).exp()
+        total = density.float().sum(dim=0) * float(axis[1] - axis[0]) ** 2
+        torch.testing.assert_close(total, torch.ones(2), rtol=0.05, atol=0)
+
+
+# --------------------------------------------------------------------------- task by task
+
+
+def around(memory: VAEMemory, label: int) -> Tensor:
+    """Where latents at and around a class's mean are decoded to, among features."""
+    network = memory.decoders_[memory.route_[label]].network
+    with torch.no_grad():
+        return memory.normaliser_.restore(label, network(memory.means_[label][None]))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_old_classes_are_decoded_to_stays_while_the_coordinates_move(dynamic: bool) -> None:
+    memory = taught([0, 1], [2], dynamic=dynamic, inputs="prior-mean")
+    before = [around(memory, label) for label in (0, 1, 2)]
+    coordinates = memory.normaliser_.frame.there.clone()
+    memory.learn(blobs([3, 4], spread=1.0), torch.Generator().manual_seed(1))
+    assert not torch.allclose(memory.normaliser_.frame.there, coordinates, atol=0.1)
+    for label, old in zip((0, 1, 2), before, strict=True):
+        torch.testing.assert_close(around(memory, label), old, rtol=1e-3, atol=1e-3)
+
+
+def test_factors_of_old_classes_stay_where_they_are_among_features() -> None:
+    memory = taught([0, 1], decoder="frozen")
+    before = memory.normaliser_.frame.back.T @ memory.factors_[1].double()
+    memory.learn(blobs([2], spread=1.0), torch.Generator().manual_seed(1))
+    after = memory.normaliser_.frame.back.T @ memory.factors_[1].double()
+    torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5)
+
+
+def test_the_encoder_says_of_a_sample_what_it_said_before_the_coordinates_moved() -> None:
+    memory, x = taught([0, 1], directions=0), blobs([0]).features
+    before = memory.encoder_(memory.normaliser_.normalise(0, x))
+    moved = copy.deepcopy(memory)
+    moved._follow(moved.normaliser_.learn(blobs([2], spread=1.0)))
+    after = moved.encoder_(moved.normaliser_.normalise(0, x))
+    torch.testing.assert_close(after, before, rtol=1e-3, atol=1e-3)
+
+
+def test_samples_have_the_mean_and_covariance_of_their_class() -> None:
+    mix = normal(8, 8)
+    task = Task(normal(4000, 8, seed=1) @ mix + 3, torch.zeros(4000, dtype=torch.long))
+    memory = FactorVAEMemory(**SMALL, factors=2)
+    memory.learn(task, torch.Generator().manual_seed(0))
+    drawn = memory.sample(0, 20000, torch.Generator().manual_seed(1))
+    real = covariance_of(task.features)
+    assert float((drawn.mean(dim=0) - task.features.mean(dim=0)).norm()) < 0.3
+    assert float((covariance_of(drawn) - real).norm() / real.norm()) < 0.1
+
+
+# --------------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"dynamic": True}, {"factors": 0}, {"directions": 0}, {"embedding": 3}]
+)
+def test_numbers_are_counted_as_they_are_stored(settings: dict[str, Any]) -> None:
+    memory = taught([0, 1], [2], **settings)
+    parts, tensors = memory.components(), memory.tensors()
+    assert sum(part.stored for part in parts) == sum(t.numel() for t in tensors.values())
+    assert sum(part.bytes for part in parts) == sum(t.nbytes for t in tensors.values())
+
+
+@pytest.mark.parametrize("dim", [512, 768, 1280])
+@pytest.mark.parametrize("classes", [100, 200])
+def test_it_takes_no_more_numbers_than_the_papers_vae(dim: int, classes: int) -> None:
+    ours = sum(part.paper for part in plan("vae-factors", dim, classes, 10))
+    assert ours <= sum(part.paper for part in accounting.vae(dim, classes, 10))
+
+
+def test_the_plan_is_what_a_memory_with_usual_settings_stores() -> None:
+    memory = make_memory("vae-factors", epochs=1, max_steps=1)
+    memory.learn(blobs([0, 1]), torch.Generator().manual_seed(0))
+    assert memory.components() == plan("vae-factors", 8, 2, 1)
