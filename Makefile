@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo birds test lint types bench bench-prompts tables clean
+.PHONY: help demo birds test lint types bench bench-frontier bench-prompts tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -29,6 +29,9 @@ types: $(READY) ## mypy, strict
 
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.speed
+
+bench-frontier: $(READY) ## what the default classifier costs as classes come, up to 10,000
+	$(BIN)/python -m benchmarks.frontier
 
 bench-prompts: $(READY) ## prompt learning and encoding against the straightforward way
 	$(BIN)/python -m benchmarks.prompts

@@ -241,7 +241,7 @@ def test_without_a_decoder_the_density_is_the_gaussian_of_the_features() -> None
     expected = torch.stack(columns, dim=1).float()
     torch.testing.assert_close(memory.log_density(x), expected, rtol=1e-3, atol=1e-2)
     torch.testing.assert_close(
-        memory.log_density(x, draws=0).float(), expected, rtol=1e-3, atol=1e-2
+        memory.log_density(x, draws=0).to(expected), expected, rtol=1e-3, atol=1e-2
     )
 
 

@@ -1,0 +1,109 @@
+"""What the default classifier costs as classes come. Run with ``make bench-frontier``.
+
+1. All of CIFAR-100 in ten tasks, and one class more, if its features are there
+   (``cifar100-efficientnet_lite0.npz`` in the folder that FRUGALVAE_DATA names, default ``data``).
+2. One more task of ten classes when 100, 1,000 and 10,000 are known, within a budget of twenty
+   million numbers. Classes beyond the real ones are mixtures of two of them; without CIFAR-100
+   they are made of random features.
+3. Ten thousand features against two hundred classes.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from frugalvae import FrugalClassifier, make_memory
+from frugalvae.data.catalogue import in_data_folder
+from frugalvae.data.features import Features, load_features
+
+Array = NDArray[np.float32]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
+    path = next(iter(in_data_folder("cifar100-efficientnet_lite0.npz")), None)
+    if path is None:
+        print("CIFAR-100: skipped, cifar100-efficientnet_lite0.npz is not in FRUGALVAE_DATA")
+        real = random_classes(100)
+    else:
+        features = load_features(path)
+        stream(features)
+        real = [features.x_train[features.y_train == label][:50] for label in range(100)]
+    growth(real)
+    comparison(real)
+
+
+def stream(features: Features) -> None:
+    """All classes but one in ten tasks, then that one."""
+    classifier, started = FrugalClassifier(), time.perf_counter()
+    for part in np.array_split(np.arange(99), 10):
+        rows = np.isin(features.y_train, part)
+        classifier.partial_fit(features.x_train[rows], features.y_train[rows])
+    print(f"CIFAR-100, 99 classes in ten tasks: {time.perf_counter() - started:.1f} s")
+    rows, started = features.y_train == 99, time.perf_counter()
+    classifier.partial_fit(features.x_train[rows], features.y_train[rows])
+    print(f"one more class of {rows.sum()} features: {time.perf_counter() - started:.2f} s")
+    started = time.perf_counter()
+    accuracy = classifier.score(features.x_test, features.y_test)
+    seconds = time.perf_counter() - started
+    print(f"accuracy {accuracy:.2%}; {len(features.x_test):,} features in {seconds:.1f} s")
+
+
+def growth(real: list[Array]) -> None:
+    """The time of one more task at different numbers of classes."""
+    mixtures = mixed(real)
+    classifier = FrugalClassifier(make_memory("factors", budget=20_000_000))
+    classifier.partial_fit(*task(mixtures, 0, 90))
+    for known in (100, 1000, 10_000):
+        start = len(classifier.classes_)
+        while start < known - 10:  # not timed
+            size = min(500, known - 10 - start)
+            classifier.partial_fit(*task(mixtures, start, size), defer_head=True)
+            start += size
+        classifier.partial_fit(*task(mixtures, start, 10))
+        lesson, started = task(mixtures, start + 10, 10), time.perf_counter()
+        classifier.partial_fit(*lesson)
+        print(f"ten classes more at {start + 10:,}: {time.perf_counter() - started:.2f} s")
+
+
+def comparison(real: list[Array]) -> None:
+    """How long densities take."""
+    mixtures = mixed(real)
+    classifier = FrugalClassifier().partial_fit(*task(mixtures, 0, 200))
+    x = np.concatenate([next(mixtures) for _ in range(200)])
+    for what in ("first", "then"):
+        started = time.perf_counter()
+        classifier.predict(x)
+        seconds = time.perf_counter() - started
+        print(f"{len(x):,} features against 200 classes, {what}: {seconds:.2f} s")
+
+
+def task(classes: Iterator[Array], start: int, size: int) -> tuple[Array, NDArray[np.int64]]:
+    rows = [next(classes) for _ in range(size)]
+    return np.concatenate(rows), np.repeat(np.arange(start, start + size), len(rows[0]))
+
+
+def mixed(real: list[Array]) -> Iterator[Array]:
+    """Classes that lie between two real ones, without end."""
+    rng = np.random.default_rng(0)
+    while True:
+        one, other = rng.choice(len(real), 2, replace=False)
+        part = np.float32(rng.uniform(0.3, 0.7))
+        yield part * real[one] + (1 - part) * real[other]
+
+
+def random_classes(count: int) -> list[Array]:
+    rng = np.random.default_rng(0)
+    means = rng.uniform(0, 1, (count, 1280))
+    return [np.abs(mean + rng.normal(0, 0.5, (50, 1280))).astype(np.float32) for mean in means]
+
+
+if __name__ == "__main__":
+    main()
