@@ -96,12 +96,18 @@ ROWS = (
         "gaussian-diagonal",
     ),
     Row(
+        "factors",
+        "The default: mean of each digit, one covariance for all, and directions in which each "
+        "digit varies more; classified by Bayes' rule, without any training.",
+        "factors",
+    ),
+    Row(
         "store everything",
         "Keeps every training picture: these are real digits.",
         "store-all",
     ),
 )
-IN_PICTURE = ("VAE-FO", "no null space", "frozen decoder", "diagonal Gaussian")
+IN_PICTURE = ("factors", "VAE-FO", "no null space", "frozen decoder", "diagonal Gaussian")
 
 
 def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | None = None) -> None:
