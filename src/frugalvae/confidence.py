@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 REPLAYED = 128  # samples of each class that stand for it;
 FEWER = 8  # if its mean is known, these show how far from it they are,
-SHOWN = 400  # and so many classes show it for others
+SHOWN = 100  # and so many classes show it for others
 LEVELS = np.linspace(0, 1, 101)
 HELD_OUT = 0.2  # part of a task on which a temperature is fitted
 SMALLEST = 0.1  # of a spread, as a part of the mean one: what is divided by must not vanish

@@ -7,6 +7,7 @@ what a variational autoencoder becomes when its decoder is linear: probabilistic
 
 from __future__ import annotations
 
+import copy
 import warnings
 
 import torch
@@ -101,6 +102,13 @@ class FactorMemory:
         self.spread_: dict[int, Tensor] = {}
         self._densities: tuple[Shrinkage, Gaussians] | None = None  # derived, as is the next
         self._root: Tensor | None = None
+
+    def __deepcopy__(self, memo: dict[int, object]) -> FactorMemory:
+        """A copy to learn on. Tensors are replaced and never changed: they may be shared."""
+        twin = copy.copy(self)
+        for name in ("means_", "factors_", "spread_"):
+            setattr(twin, name, dict(getattr(self, name)))
+        return twin
 
     @property
     def classes(self) -> list[int]:
