@@ -27,7 +27,7 @@ class BayesHead:
         How far covariances are drawn towards what all classes share; see
         :class:`~frugalvae.memories.densities.Shrinkage`.
     tempering
-        What densities of d features are raised to: this divided by d. Features that depend on
+        What densities of d coordinates are raised to: this divided by d. Features that depend on
         each other in ways that a density does not know make it too sure of itself, in
         proportion to their number. It changes no prediction; ``calibrate=True`` of the
         classifier fits what is left.
@@ -83,7 +83,8 @@ class BayesHead:
     def logits(self, features: Tensor) -> Tensor:
         """Logarithms of tempered densities."""
         assert self.memory_ is not None
-        power = min(1.0, self.tempering / features.shape[1])
+        width = getattr(self.memory_, "rank_", features.shape[1])  # of what has a density
+        power = min(1.0, self.tempering / width)
         return power * self.memory_.log_density(features, self._shrinkage)
 
     def tensors(self) -> dict[str, Tensor]:
