@@ -193,13 +193,15 @@ def factors(dim: int, classes: int, rank: int, directions: int) -> list[Componen
     ]
 
 
-def usual_budget(dim: int) -> int:
-    """How many numbers features of this width are allowed where nobody says.
+def usual_budget(dim: int, classes: int) -> int:
+    """How many numbers a factor memory is allowed where nobody says.
 
-    >>> usual_budget(512), usual_budget(1280)
-    (699680, 999200)
+    Beyond 200 classes each brings room for its mean and two directions.
+
+    >>> usual_budget(512, 200), usual_budget(1280, 100), usual_budget(1280, 300)
+    (699680, 999200, 1383200)
     """
-    return 500_000 + 390 * dim
+    return 500_000 + 390 * dim + 3 * dim * max(0, classes - 200)
 
 
 def factor_rank(budget: int, dim: int, classes: int) -> int:

@@ -18,6 +18,7 @@ from torch import Tensor
 from frugalvae.data.features import held_out_rows
 from frugalvae.equations import unit
 from frugalvae.errors import InputError, check_number
+from frugalvae.memories.base import MeanMemory
 from frugalvae.tasks import Replay, Task
 
 if TYPE_CHECKING:
@@ -124,16 +125,16 @@ class Reference:
 
     def __init__(self, memory: Memory, rng: torch.Generator) -> None:
         self.classes = list(memory.classes)
-        known = hasattr(memory, "means_of_features")
-        shown = self.classes[:: 1 + len(self.classes) // SHOWN] if known else self.classes
-        each = FEWER if known else REPLAYED
+        known = memory.means_of_features().double() if isinstance(memory, MeanMemory) else None
+        shown, each = self.classes, REPLAYED
+        if known is not None:
+            shown, each = shown[:: 1 + len(shown) // SHOWN], FEWER
         drawn = {label: memory.sample(label, each, rng).double() for label in shown}
         variances = torch.stack([x.var(dim=0, correction=0) for x in drawn.values()])
         self.spread = _bounded(variances.mean(dim=0).sqrt())
-        if known:
-            self.means = memory.means_of_features().double()  # type: ignore[attr-defined]
-        else:
-            self.means = torch.stack([x.mean(dim=0) for x in drawn.values()])  # (k, d)
+        if known is None:
+            known = torch.stack([x.mean(dim=0) for x in drawn.values()])
+        self.means = known  # (k, d)
         alone = len(self.means) == 1  # around itself it would have no direction
         self.centre = torch.zeros_like(self.means[0]) if alone else self.means.mean(dim=0)
         self.directions = self._direction(self.means)

@@ -134,6 +134,14 @@ class MLP(nn.Module):
             own.weight = shared.weight
         return twin
 
+    def turned(self, matrix: Tensor) -> MLP:
+        """A network whose outputs are those of this one times ``matrix``, (out, other)."""
+        twin = self.fork()
+        last = twin.linears[-1]
+        last.weight = nn.Parameter(matrix.T @ last.weight)
+        last.bias = nn.Parameter(last.bias @ matrix)
+        return twin
+
 
 def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
     """A linear layer with PyTorch's usual initial values, drawn from ``rng``."""

@@ -83,8 +83,7 @@ class BayesHead:
     def logits(self, features: Tensor) -> Tensor:
         """Logarithms of tempered densities."""
         assert self.memory_ is not None
-        width = getattr(self.memory_, "rank_", features.shape[1])  # of what has a density
-        power = min(1.0, self.tempering / width)
+        power = min(1.0, self.tempering / self.memory_.density_width)
         return power * self.memory_.log_density(features, self._shrinkage)
 
     def tensors(self) -> dict[str, Tensor]:

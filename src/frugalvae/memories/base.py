@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -53,9 +53,23 @@ class Memory(Protocol):
 class DensityMemory(Memory, Protocol):
     """A memory that says how probable a feature is under each class."""
 
+    @property
+    def density_width(self) -> int:
+        """How many coordinates of a feature the density is of."""
+        ...
+
     def log_density(self, features: Tensor, shrinkage: Shrinkage = ...) -> Tensor:
         """Logarithm of each class's density at each row, (n, k), classes in their order.
 
         Up to what is the same for all classes: differences between columns count.
         """
+        ...
+
+
+@runtime_checkable
+class MeanMemory(Memory, Protocol):
+    """A memory that knows the mean feature of each class without drawing samples."""
+
+    def means_of_features(self) -> Tensor:
+        """Mean feature of each class, (k, d), classes in their order."""
         ...

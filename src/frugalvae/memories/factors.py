@@ -40,8 +40,8 @@ class FactorMemory:
     ----------
     budget
         How many numbers to keep; by default half a million and 390 for each feature, which
-        is 0.7 million for 512 features and one million for 1280. Means are kept whatever
-        they take.
+        is 0.7 million for 512 features and one million for 1280, and from 200 classes on three
+        times the features for each more. Means are kept whatever they take.
     directions
         The most directions of a class.
     root
@@ -205,7 +205,9 @@ class FactorMemory:
 
     @property
     def _limit(self) -> int:
-        return accounting.usual_budget(self._dim) if self.budget is None else self.budget
+        if self.budget is None:
+            return accounting.usual_budget(self._dim, len(self.means_))
+        return self.budget
 
     @property
     def _dim(self) -> int:
@@ -274,6 +276,11 @@ class FactorMemory:
         own = [self.spread_[label] + f.square().sum() for label, f in self.factors_.items()]
         scale = torch.stack(own).double() / (float(shared.sum()) or 1.0)
         return (means.double().square() + scale[:, None] * shared).float()
+
+    @property
+    def density_width(self) -> int:
+        """The coordinates that have a covariance."""
+        return self.rank_
 
     def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
         """Logarithm of each class's density at the coordinates of each row, (n, k).

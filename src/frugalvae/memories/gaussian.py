@@ -123,6 +123,11 @@ class GaussianMemory:
             self._factors[label] = square_root(covariance)
         return self._factors[label]
 
+    @property
+    def density_width(self) -> int:
+        """All features."""
+        return len(next(iter(self.means_.values())))
+
     def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
         """Logarithm of each class's density at each row, (n, k)."""
         means = stack(self.means_)
@@ -164,5 +169,4 @@ class GaussianMemory:
         """Means and covariances."""
         if not self.means_:
             return []
-        dim = len(next(iter(self.means_.values())))
-        return accounting.gaussian(self.covariance, dim, len(self.means_))
+        return accounting.gaussian(self.covariance, self.density_width, len(self.means_))

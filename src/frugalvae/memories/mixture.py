@@ -96,6 +96,11 @@ class MixtureMemory:
         del self.mixtures_[label]
         return []
 
+    @property
+    def density_width(self) -> int:
+        """All features."""
+        return next(iter(self.mixtures_.values())).means.shape[1]
+
     def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
         """Logarithm of each class's density at each row, (n, k)."""
         kept, sizes = self.tensors(), [len(mixture.weights) for mixture in self.mixtures_.values()]
@@ -118,6 +123,7 @@ class MixtureMemory:
 
     def components(self) -> list[Component]:
         """Means, variances and weights."""
-        mixtures = list(self.mixtures_.values())
-        dim = mixtures[0].means.shape[1] if mixtures else 0
-        return accounting.mixture(dim, [len(mixture.weights) for mixture in mixtures])
+        if not self.mixtures_:
+            return []
+        sizes = [len(mixture.weights) for mixture in self.mixtures_.values()]
+        return accounting.mixture(self.density_width, sizes)

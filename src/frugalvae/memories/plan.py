@@ -49,7 +49,7 @@ def plan(
 
 def _factors(dim: int, classes: int, most: int = 32) -> list[Component]:
     """At the usual budget, if no class is too small for the directions that it affords."""
-    budget = accounting.usual_budget(dim)
+    budget = accounting.usual_budget(dim, classes)
     rank = accounting.factor_rank(budget, dim, classes)
     room = accounting.factor_directions(budget, dim, classes, rank)
     return accounting.factors(dim, classes, rank, min(room, classes * most))

@@ -117,6 +117,11 @@ class VAEMemory:
             noise = noise + own @ factors.T
         return self.normaliser_.restore(label, x + noise)
 
+    @property
+    def density_width(self) -> int:
+        """All features."""
+        return self.decoders_[0].network.linears[-1].out_features
+
     @torch.no_grad()
     def log_density(
         self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE, *, draws: int = 8
@@ -133,29 +138,19 @@ class VAEMemory:
         z = torch.empty(draws, self.settings.latent).normal_(generator=rng).to(features)
         columns, prepared = [], self.normaliser_.prepare(features)
         for label in self.means_:
-            x, local = self.normaliser_.place(label, prepared), self._local_decoder(label)
-            density = local.log_density(x, z) if draws else local.linear_log_density(x)
+            density = self._class_log_density(label, self.normaliser_.place(label, prepared), z)
             columns.append(density + self.normaliser_.log_volume(label, features))
         return torch.stack(columns, dim=1).double()
 
-    def _local_decoder(self, label: int) -> LocalDecoder:
-        """Where a class is decoded to, with only a share of what is its own."""
-        network, mean = self.decoders_[self.route_[label]].network, self.means_[label][None]
-        centre, share = network(mean, self._rows([label])), self.settings.share**0.5
-        none = centre.new_zeros(centre.shape[1], 0)
-
-        def decode(z: Tensor) -> Tensor:
-            out = network(mean + z, self._rows([label] * len(z))) - centre
-            decoded: Tensor = share * out
-            return decoded
-
-        return LocalDecoder(
-            decode,
-            torch.zeros_like(centre[0]) if self.settings.whitened else centre[0],
-            share * network.jacobian(mean, self._rows([label])),
-            share * self.factors_[label] if self.settings.factors else none,
-            1.0 if self.settings.whitened else max(float(self.noise_[label]), LEAST_NOISE),
-        )
+    def _class_log_density(self, label: int, x: Tensor, draws: Tensor) -> Tensor:
+        """Of normalised samples, with only a share of what is the class's own."""
+        network, mean = self.decoders_[self.route_[label]].network, self.means_[label]
+        noise, row = 1.0, self._rows([label])
+        if not self.settings.whitened:  # there they are around the class's mean, in units of noise
+            x, noise = x - network(mean[None], row), max(float(self.noise_[label]), LEAST_NOISE)
+        factors = self.factors_.get(label, x.new_zeros(x.shape[1], 0))
+        local = LocalDecoder.around(network, mean, row, self.settings.share, factors, noise)
+        return local.log_density(x, draws)
 
     @torch.no_grad()
     def _decode(self, label: int, count: int, rng: torch.Generator) -> Tensor:
@@ -387,7 +382,7 @@ class VAEMemory:
         if not self.decoders_:
             return []
         return accounting.vae(
-            self.decoders_[0].network.linears[-1].out_features,
+            self.density_width,
             len(self.means_),
             len(self.decoders_),  # of which a dynamic one has as many as tasks that are in use
             hidden=self.settings.hidden,
