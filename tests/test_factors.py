@@ -154,6 +154,19 @@ def test_a_budget_is_kept_whenever_means_leave_room(
         assert stored == sum(tensor.numel() for tensor in memory.tensors().values())
 
 
+def test_the_usual_budget_grows_with_classes_beyond_200_and_no_coordinate_is_lost_then() -> None:
+    rng, memory, ranks = torch.Generator().manual_seed(0), FactorMemory(), []
+    for start in (0, 200, 400):
+        labels = start + torch.arange(200).repeat_interleave(4)
+        memory.learn(Task(torch.randn(800, 900, generator=rng), labels), rng)
+        ranks.append(memory.rank_)
+        stored = sum(len(tensor.flatten()) for tensor in memory.tensors().values())
+        assert stored <= 500_000 + 390 * 900 + 3 * 900 * start
+    assert 500 < ranks[0] < 900
+    assert ranks == ranks[:1] * 3
+    assert min(len(factors) for factors in memory.factors_.values()) >= 2
+
+
 def test_a_budget_that_means_alone_exceed_is_said_to_be_exceeded() -> None:
     with pytest.warns(UserWarning, match="6 classes of 12 features take .* budget of 60"):
         taught(features(6), budget=60)

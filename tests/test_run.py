@@ -36,6 +36,13 @@ def save(features: Features, path: Path) -> Path:
     return path
 
 
+def test_the_package_runs_as_the_command() -> None:
+    command = [sys.executable, "-m", "frugalvae", "run", "no.npz"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("frugalvae: no.npz")
+
+
 def test_the_record_holds_what_happened(features: Features) -> None:
     classifier = FrugalClassifier(make_memory("vae-fo", **SMALL))
     seen = []

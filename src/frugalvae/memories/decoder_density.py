@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -84,12 +83,12 @@ class LocalDecoder:
         there a sample has far fewer coordinates than it has features.
         """
         span = torch.linalg.qr(torch.cat([network.linears[-1].weight, factors], dim=1)).Q
-        inner, root = network.turned(span), share**0.5
+        inner, root = network.turned(span), math.sqrt(share)
         centre = inner(mean[None], row)
 
         def decode(z: Tensor) -> Tensor:
-            added = inner(mean + z, None if row is None else row.expand(len(z))) - centre
-            return root * cast("Tensor", added)
+            added: Tensor = inner(mean + z, None if row is None else row.expand(len(z))) - centre
+            return root * added
 
         jacobian = root * inner.jacobian(mean[None], row)
         return cls(decode, jacobian, root * (span.T @ factors), noise, span)

@@ -12,6 +12,7 @@ import warnings
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
@@ -192,11 +193,11 @@ class FactorMemory:
 
     def _drop_directions(self, room: int) -> None:
         """Keep so many: the first ones of each class, and the longest of those that come next."""
-        sizes = [len(factors) for factors in self.factors_.values()]
-        first = max(sizes)
-        while sum(min(size, first) for size in sizes) > room:
-            first -= 1
-        left = room - sum(min(size, first) for size in sizes)
+        sizes = torch.tensor([len(factors) for factors in self.factors_.values()])
+        each = torch.arange(1, int(sizes.max()) + 1)
+        taken = sizes.clamp(max=each[:, None]).sum(dim=1)  # if each class has at most so many
+        first = int((taken <= room).sum())
+        left = room - int(sizes.clamp(max=first).sum())
         last = {y: float(f[first].norm()) for y, f in self.factors_.items() if len(f) > first}
         more = set(sorted(last, key=lambda label: -last[label])[:left])
         for label, factors in self.factors_.items():
@@ -273,8 +274,8 @@ class FactorMemory:
             beside = self.rest_ / (self._dim - self.rank_)
             inside = (basis @ self.scatter_ * basis).sum(dim=1)
             shared = (inside + beside * (1 - basis.square().sum(dim=1))) / self.count_
-        own = [self.spread_[label] + f.square().sum() for label, f in self.factors_.items()]
-        scale = torch.stack(own).double() / (float(shared.sum()) or 1.0)
+        own = pad_sequence(list(self.factors_.values()), batch_first=True).square().sum(dim=(1, 2))
+        scale = (stack(self.spread_) + own).double() / (float(shared.sum()) or 1.0)
         return (means.double().square() + scale[:, None] * shared).float()
 
     @property
@@ -294,7 +295,7 @@ class FactorMemory:
 
     def _gaussians(self, shrinkage: Shrinkage) -> Gaussians:
         whitener = Whitener.of(self.scatter_ / self.count_, shrinkage.ridge)
-        own = torch.nn.utils.rnn.pad_sequence(list(self.factors_.values()), batch_first=True)
+        own = pad_sequence(list(self.factors_.values()), batch_first=True)
         means = self._coordinates(stack(self.means_).double())
         return Gaussians.of(whitener, means, own, shrinkage.own)
 

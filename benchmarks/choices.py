@@ -1,0 +1,121 @@
+"""What the defaults were chosen by. Run with ``python -m benchmarks.choices``.
+
+1. Whether a factor memory's usual budget should grow beyond 200 classes: data sets of equally
+   many features are taken together, at most 100 samples of a class, in twenty tasks.
+2. How much the Bayes head's two settings matter: ten tasks, the default memory.
+
+All is measured on a fifth of the training samples that nothing was learned from. Data sets that
+are not in the folder that FRUGALVAE_DATA names (default: ``data``) are left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from frugalvae import FrugalClassifier, make_memory
+from frugalvae.accounting import usual_budget
+from frugalvae.data.catalogue import in_data_folder
+from frugalvae.data.features import Features, load_features
+from frugalvae.data.stream import split_classes
+from frugalvae.heads.bayes import BayesHead
+from frugalvae.tasks import Replay, Task
+
+TOGETHER = {
+    "clip_vit_b32": ("aircraft100", "ucf101", "cars196"),
+    "efficientnet_lite0": ("cifar100", "cub200"),
+}
+OWN, RIDGES, SEEDS = (0.05, 0.1, 0.2, 0.5), (0.03, 0.1, 0.2, 0.5), (0, 1, 2)
+MOST = 100  # samples of a class where data sets are taken together
+
+
+def main() -> None:
+    sets = {encoder: load(encoder, names) for encoder, names in TOGETHER.items()}
+    for parts in sets.values():
+        if len(parts) > 1:
+            many_classes(parts)
+    shrinkage([features for parts in sets.values() for features in parts])
+
+
+def load(encoder: str, names: Sequence[str]) -> list[Features]:
+    found = []
+    for name in names:
+        path = next(iter(in_data_folder(f"{name}-{encoder}.npz")), None)
+        if path is None:
+            print(f"{name}: skipped, {name}-{encoder}.npz is not in FRUGALVAE_DATA")
+        else:
+            found.append(load_features(path))
+    return found
+
+
+def many_classes(parts: list[Features]) -> None:
+    """A budget that stays, one that grows, and streaming LDA."""
+    scores: dict[str, list[float]] = defaultdict(list)
+    for seed in SEEDS:
+        features = joined([part.held_out(0.2, seed) for part in parts])
+        dim, classes = features.x_train.shape[1], len(features.classes)
+        stays = make_memory("factors", budget=usual_budget(dim, 200))
+        for what, classifier in (
+            ("a budget for 200", FrugalClassifier(stays)),
+            ("the usual budget", FrugalClassifier()),
+            ("streaming LDA", FrugalClassifier("none", "lda")),
+        ):
+            teach(classifier, features, tasks=20, seed=seed)
+            scores[what].append(100 * classifier.score(features.x_test, features.y_test))
+    for what, found in scores.items():
+        mean, spread = statistics.mean(found), statistics.stdev(found)
+        print(f"{classes} classes of {dim} features, {what}: {mean:.1f} ± {spread:.1f}", flush=True)
+
+
+def joined(parts: list[Features]) -> Features:
+    """All classes of all parts, of each the first samples."""
+    xs, ys, xs_test, ys_test = [], [], [], []
+    for part in parts:
+        for label in part.classes:
+            name, rows, tests = f"{part.name} {label}", part.y_train == label, part.y_test == label
+            xs.append(part.x_train[rows][:MOST])
+            xs_test.append(part.x_test[tests][:MOST])
+            ys += [name] * len(xs[-1])
+            ys_test += [name] * len(xs_test[-1])
+    arrays = np.concatenate(xs), np.array(ys), np.concatenate(xs_test), np.array(ys_test)
+    return Features("together", *arrays)
+
+
+def shrinkage(sets: list[Features]) -> None:
+    """Learn once, and look with all settings."""
+    found: dict[tuple[float, float], dict[str, float]] = defaultdict(dict)
+    for features in sets:
+        scores = [with_all_settings(features.held_out(0.2, seed), seed) for seed in SEEDS]
+        for setting in itertools.product(OWN, RIDGES):
+            found[setting][features.name] = statistics.mean(score[setting] for score in scores)
+    for (own, ridge), by_name in found.items():
+        line = "  ".join(f"{name.split('-')[0]} {100 * by_name[name]:.1f}" for name in by_name)
+        mean = 100 * statistics.mean(by_name.values())
+        print(f"own {own:<4}  ridge {ridge:<4}  {line}  mean {mean:.1f}", flush=True)
+
+
+def with_all_settings(features: Features, seed: int) -> dict[tuple[float, float], float]:
+    classifier = FrugalClassifier()
+    teach(classifier, features, tasks=10, seed=seed)
+    found = {}
+    for own, ridge in itertools.product(OWN, RIDGES):
+        head = BayesHead(own=own, ridge=ridge)
+        replay = Replay(classifier.memory_, classifier._generator("head", 0))
+        head.learn(Task.empty(features.x_train.shape[1]), replay)
+        classifier.head_ = head
+        found[own, ridge] = float(classifier.score(features.x_test, features.y_test))
+    return found
+
+
+def teach(classifier: FrugalClassifier, features: Features, *, tasks: int, seed: int) -> None:
+    for part in split_classes(features.classes, tasks, seed):
+        rows = np.isin(features.y_train, part)
+        classifier.partial_fit(features.x_train[rows], features.y_train[rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,9 @@
+"""``python -m frugalvae`` is the command ``frugalvae``."""
+
+from __future__ import annotations
+
+import sys
+
+from frugalvae.cli import main
+
+sys.exit(main())
