@@ -2,7 +2,8 @@
 
 1. Whether a factor memory's usual budget should grow beyond 200 classes: data sets of equally
    many features are taken together, at most 100 samples of a class, in twenty tasks.
-2. How much the Bayes head's two settings matter: ten tasks, the default memory.
+2. How much the Bayes head's two settings matter, with all samples and with five of each class:
+   ten tasks, the default memory. Ridge None is the default, which depends on their number.
 
 All is measured on a fifth of the training samples that nothing was learned from. Data sets that
 are not in the folder that FRUGALVAE_DATA names (default: ``data``) are left out.
@@ -29,8 +30,10 @@ TOGETHER = {
     "clip_vit_b32": ("aircraft100", "ucf101", "cars196"),
     "efficientnet_lite0": ("cifar100", "cub200"),
 }
-OWN, RIDGES, SEEDS = (0.05, 0.1, 0.2, 0.5), (0.03, 0.1, 0.2, 0.5), (0, 1, 2)
-MOST = 100  # samples of a class where data sets are taken together
+OWN, RIDGES, SEEDS = (0.05, 0.1, 0.2, 0.5), (0.03, 0.1, 0.2, 0.5, 1.0, None), (0, 1, 2)
+MOST, FEW = 100, 5  # samples of a class where data sets are taken together, and where few
+
+Setting = tuple[float, float | None]  # own, and ridge
 
 
 def main() -> None:
@@ -38,7 +41,11 @@ def main() -> None:
     for parts in sets.values():
         if len(parts) > 1:
             many_classes(parts)
-    shrinkage([features for parts in sets.values() for features in parts])
+    everything = [features for parts in sets.values() for features in parts]
+    print("all samples")
+    shrinkage(everything)
+    print(f"{FEW} samples of each class")
+    shrinkage(everything, FEW)
 
 
 def load(encoder: str, names: Sequence[str]) -> list[Features]:
@@ -56,7 +63,7 @@ def many_classes(parts: list[Features]) -> None:
     """A budget that stays, one that grows, and streaming LDA."""
     scores: dict[str, list[float]] = defaultdict(list)
     for seed in SEEDS:
-        features = joined([part.held_out(0.2, seed) for part in parts])
+        features = joined([part.held_out(0.2, seed) for part in parts], MOST)
         dim, classes = features.x_train.shape[1], len(features.classes)
         stays = make_memory("factors", budget=usual_budget(dim, 200))
         for what, classifier in (
@@ -71,34 +78,37 @@ def many_classes(parts: list[Features]) -> None:
         print(f"{classes} classes of {dim} features, {what}: {mean:.1f} ± {spread:.1f}", flush=True)
 
 
-def joined(parts: list[Features]) -> Features:
-    """All classes of all parts, of each the first samples."""
+def joined(parts: list[Features], most: int) -> Features:
+    """All classes of all parts, with so many training samples of each."""
     xs, ys, xs_test, ys_test = [], [], [], []
     for part in parts:
         for label in part.classes:
             name, rows, tests = f"{part.name} {label}", part.y_train == label, part.y_test == label
-            xs.append(part.x_train[rows][:MOST])
-            xs_test.append(part.x_test[tests][:MOST])
+            xs.append(part.x_train[rows][:most])
+            xs_test.append(part.x_test[tests])
             ys += [name] * len(xs[-1])
             ys_test += [name] * len(xs_test[-1])
     arrays = np.concatenate(xs), np.array(ys), np.concatenate(xs_test), np.array(ys_test)
     return Features("together", *arrays)
 
 
-def shrinkage(sets: list[Features]) -> None:
+def shrinkage(sets: list[Features], most: int | None = None) -> None:
     """Learn once, and look with all settings."""
-    found: dict[tuple[float, float], dict[str, float]] = defaultdict(dict)
+    found: dict[Setting, dict[str, float]] = defaultdict(dict)
     for features in sets:
-        scores = [with_all_settings(features.held_out(0.2, seed), seed) for seed in SEEDS]
+        scores = []
+        for seed in SEEDS:
+            part = features.held_out(0.2, seed)
+            scores.append(with_all_settings(joined([part], most) if most else part, seed))
         for setting in itertools.product(OWN, RIDGES):
             found[setting][features.name] = statistics.mean(score[setting] for score in scores)
     for (own, ridge), by_name in found.items():
         line = "  ".join(f"{name.split('-')[0]} {100 * by_name[name]:.1f}" for name in by_name)
         mean = 100 * statistics.mean(by_name.values())
-        print(f"own {own:<4}  ridge {ridge:<4}  {line}  mean {mean:.1f}", flush=True)
+        print(f"own {own:<4}  ridge {ridge!s:<4}  {line}  mean {mean:.1f}", flush=True)
 
 
-def with_all_settings(features: Features, seed: int) -> dict[tuple[float, float], float]:
+def with_all_settings(features: Features, seed: int) -> dict[Setting, float]:
     classifier = FrugalClassifier()
     teach(classifier, features, tasks=10, seed=seed)
     found = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
 from frugalvae.heads.bayes import BayesHead
 from frugalvae.memories import MEMORIES
-from frugalvae.memories.base import Memory
+from frugalvae.memories.base import DensityMemory, Memory
 from frugalvae.memories.densities import Gaussians, Shrinkage, Whitener
 from frugalvae.tasks import Replay, Task
 from tests.conftest import blobs
@@ -162,6 +163,20 @@ def test_ten_thousand_features_against_two_hundred_classes_take_seconds() -> Non
     started = time.perf_counter()
     gaussians.log_density(x)
     assert time.perf_counter() - started < 20  # 0.5 s on two free cores
+
+
+@pytest.mark.parametrize("name", ["factors", "gaussian-shared"])
+def test_the_fewer_samples_the_wider_the_ridge(name: str) -> None:
+    rng = torch.Generator().manual_seed(0)
+    memory = cast("DensityMemory", make_memory(name))
+    for labels, ridge in ((torch.arange(8) % 2, 16 / 8), (2 + torch.arange(152) % 2, 16 / 160)):
+        memory.learn(Task(torch.randn(len(labels), 16, generator=rng), labels), rng)
+        x = torch.randn(5, 16, generator=rng).double()
+        torch.testing.assert_close(
+            memory.log_density(x), memory.log_density(x, Shrinkage(0.1, ridge))
+        )
+    memory.learn(Task(torch.randn(9000, 16, generator=rng), 4 + torch.arange(9000) % 2), rng)
+    torch.testing.assert_close(memory.log_density(x), memory.log_density(x, Shrinkage(0.1, 0.03)))
 
 
 @pytest.mark.parametrize("wrong", [{"own": 1.5}, {"ridge": 0.0}, {"tempering": 0}])

@@ -47,7 +47,9 @@ class BayesHead:
 
     needs_density = True
 
-    def __init__(self, *, own: float = 0.1, ridge: float = 0.1, tempering: float = 64.0) -> None:
+    def __init__(
+        self, *, own: float = 0.1, ridge: float | None = None, tempering: float = 64.0
+    ) -> None:
         check_number("tempering", tempering, 1e-6)
         self.own, self.ridge = own, ridge
         self._shrinkage = Shrinkage(own, ridge)

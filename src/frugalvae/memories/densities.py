@@ -11,6 +11,8 @@ from torch import Tensor
 from frugalvae.errors import check_number
 from frugalvae.symmetric import add_ridge
 
+LEAST_RIDGE, PLAIN_RIDGE = 0.03, 0.1
+
 
 @dataclass(frozen=True)
 class Shrinkage:
@@ -21,22 +23,41 @@ class Shrinkage:
     own
         The share of the class's own covariance, from 0 to 1.
     ridge
-        What is added to each variance, as a part of the mean variance.
+        What is added to each variance, as a part of the mean variance. By default a covariance
+        gets as much as it has coordinates for each sample that it was found in, and variances
+        alone get a tenth.
     """
 
     own: float = 0.1
-    ridge: float = 0.1
+    ridge: float | None = None
 
     def __post_init__(self) -> None:
         check_number("own", self.own, 0, 1)
-        check_number("ridge", self.ridge, 1e-6)
+        if self.ridge is not None:
+            check_number("ridge", self.ridge, 1e-6)
+
+    def ridge_for(self, width: int, samples: int) -> float:
+        """For a covariance of so many coordinates, found in so many samples.
+
+        Where samples are few, most of its small variances are too small, and what is divided by
+        them too large.
+
+        >>> Shrinkage().ridge_for(512, 2048), Shrinkage(ridge=0.1).ridge_for(512, 2048)
+        (0.25, 0.1)
+        """
+        return max(LEAST_RIDGE, width / max(1, samples)) if self.ridge is None else self.ridge
+
+    @property
+    def plain_ridge(self) -> float:
+        """For variances alone."""
+        return PLAIN_RIDGE if self.ridge is None else self.ridge
 
     def variances(self, own: Tensor) -> Tensor:
         """Variances of classes (k, d), drawn towards their mean."""
         shared = own.mean(dim=0)
         level = shared.mean()
         level = torch.where(level > 0, level, torch.ones_like(level))
-        return self.own * own + (1 - self.own) * shared + self.ridge * level
+        return self.own * own + (1 - self.own) * shared + self.plain_ridge * level
 
 
 SHRINKAGE = Shrinkage()

@@ -294,7 +294,8 @@ class FactorMemory:
         return self._densities[1].log_density(self._coordinates(self._mapped(features)))
 
     def _gaussians(self, shrinkage: Shrinkage) -> Gaussians:
-        whitener = Whitener.of(self.scatter_ / self.count_, shrinkage.ridge)
+        ridge = shrinkage.ridge_for(self.rank_, self.count_)
+        whitener = Whitener.of(self.scatter_ / self.count_, ridge)
         own = pad_sequence(list(self.factors_.values()), batch_first=True)
         means = self._coordinates(stack(self.means_).double())
         return Gaussians.of(whitener, means, own, shrinkage.own)

@@ -136,7 +136,8 @@ class GaussianMemory:
             return diagonal_log_density(features, means, variances)
         if self.covariance == "shared":
             assert self.pooled_ is not None
-            whitener = Whitener.of(self.pooled_ / self.count_, shrinkage.ridge)
+            ridge = shrinkage.ridge_for(self.density_width, self.count_)
+            whitener = Whitener.of(self.pooled_ / self.count_, ridge)
             return Gaussians.of(whitener, means, means[:, None] * 0).log_density(features)
         return self._full_log_density(features, shrinkage)
 
@@ -145,7 +146,7 @@ class GaussianMemory:
         shared = torch.zeros_like(next(iter(self.covariances_.values())), dtype=torch.float64)
         for triangle in self.covariances_.values():
             shared += triangle / len(self.covariances_)
-        ridge = shrinkage.ridge * (float(unpack(shared).diagonal().mean()) or 1.0)
+        ridge = shrinkage.plain_ridge * (float(unpack(shared).diagonal().mean()) or 1.0)
         columns = []
         for label, mean in self.means_.items():
             own = shrinkage.own * self.covariances_[label].double()
