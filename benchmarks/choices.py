@@ -4,6 +4,8 @@
    many features are taken together, at most 100 samples of a class, in twenty tasks.
 2. How much the Bayes head's two settings matter, with all samples and with five of each class:
    ten tasks, the default memory. Ridge None is the default, which depends on their number.
+3. What densities have to be raised to for the highest likelihood, times the root of the number of
+   their coordinates: that is nearly constant, whatever the data and however many there are.
 
 All is measured on a fifth of the training samples that nothing was learned from. Data sets that
 are not in the folder that FRUGALVAE_DATA names (default: ``data``) are left out.
@@ -15,11 +17,14 @@ import itertools
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import torch
 
-from frugalvae import FrugalClassifier, make_memory
+from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.accounting import usual_budget
+from frugalvae.confidence import fit_temperature
 from frugalvae.data.catalogue import in_data_folder
 from frugalvae.data.features import Features, load_features
 from frugalvae.data.stream import split_classes
@@ -32,6 +37,7 @@ TOGETHER = {
 }
 OWN, RIDGES, SEEDS = (0.05, 0.1, 0.2, 0.5), (0.03, 0.1, 0.2, 0.5, 1.0, None), (0, 1, 2)
 MOST, FEW = 100, 5  # samples of a class where data sets are taken together, and where few
+WIDTHS = (16, 64, 256)
 
 Setting = tuple[float, float | None]  # own, and ridge
 
@@ -46,6 +52,8 @@ def main() -> None:
     shrinkage(everything)
     print(f"{FEW} samples of each class")
     shrinkage(everything, FEW)
+    for features in everything:
+        tempering(features)
 
 
 def load(encoder: str, names: Sequence[str]) -> list[Features]:
@@ -119,6 +127,23 @@ def with_all_settings(features: Features, seed: int) -> dict[Setting, float]:
         classifier.head_ = head
         found[own, ridge] = float(classifier.score(features.x_test, features.y_test))
     return found
+
+
+def tempering(features: Features) -> None:
+    """The features themselves, and random projections to fewer."""
+    part, rng = features.held_out(0.2, seed=0), np.random.default_rng(0)
+    found = []
+    for width in (*WIDTHS, features.x_train.shape[1]):
+        basis = np.linalg.qr(rng.normal(size=(features.x_train.shape[1], width)))[0]
+        fewer = replace(part, x_train=part.x_train @ basis, x_test=part.x_test @ basis)
+        classifier = FrugalClassifier(head=make_head("bayes", tempering=1.0))
+        teach(classifier, fewer, tasks=10, seed=0)
+        column = {label: number for number, label in enumerate(classifier.classes_.tolist())}
+        right = [column[label] for label in fewer.y_test.tolist()]
+        logits = np.log(np.maximum(classifier.predict_proba(fewer.x_test), 1e-300))
+        fitted = 1 / fit_temperature(torch.as_tensor(logits), torch.as_tensor(right))
+        found.append(f"{width} features {fitted:.1f}")
+    print(f"{features.name.split('-')[0]}: {', '.join(found)}", flush=True)
 
 
 def teach(classifier: FrugalClassifier, features: Features, *, tasks: int, seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
@@ -27,10 +28,10 @@ class BayesHead:
         How far covariances are drawn towards what all classes share; see
         :class:`~frugalvae.memories.densities.Shrinkage`.
     tempering
-        What densities of d coordinates are raised to: this divided by d. Features that depend on
-        each other in ways that a density does not know make it too sure of itself, in
-        proportion to their number. It changes no prediction; ``calibrate=True`` of the
-        classifier fits what is left.
+        Densities of d coordinates are raised to this divided by the root of d: what coordinates
+        have to do with each other in ways that a density does not know makes it too sure of
+        itself, the more so the more they are. It changes no prediction; ``calibrate=True`` of
+        the classifier fits what is left.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class BayesHead:
     needs_density = True
 
     def __init__(
-        self, *, own: float = 0.1, ridge: float | None = None, tempering: float = 64.0
+        self, *, own: float = 0.1, ridge: float | None = None, tempering: float = 3.0
     ) -> None:
         check_number("tempering", tempering, 1e-6)
         self.own, self.ridge = own, ridge
@@ -85,7 +86,7 @@ class BayesHead:
     def logits(self, features: Tensor) -> Tensor:
         """Logarithms of tempered densities."""
         assert self.memory_ is not None
-        power = min(1.0, self.tempering / self.memory_.density_width)
+        power = min(1.0, self.tempering / math.sqrt(self.memory_.density_width))
         return power * self.memory_.log_density(features, self._shrinkage)
 
     def tensors(self) -> dict[str, Tensor]:
