@@ -149,7 +149,7 @@ def test_tempering_changes_probabilities_and_no_prediction() -> None:
         FrugalClassifier(head=make_head("bayes", tempering=power)).fit(
             task.features.numpy(), task.labels.numpy()
         )
-        for power in (100.0, 10.0)
+        for power in (10.0, 1.0)
     )
     assert (sure.predict(x) == modest.predict(x)).all()
     assert sure.predict_proba(x).max(axis=1).mean() > modest.predict_proba(x).max(axis=1).mean()

@@ -125,16 +125,16 @@ class Reference:
 
     def __init__(self, memory: Memory, rng: torch.Generator) -> None:
         self.classes = list(memory.classes)
-        known = memory.means_of_features().double() if isinstance(memory, MeanMemory) else None
-        shown, each = self.classes, REPLAYED
-        if known is not None:
+        self._memory, shown, each = memory, self.classes, REPLAYED
+        if isinstance(memory, MeanMemory):
             shown, each = shown[:: 1 + len(shown) // SHOWN], FEWER
-        drawn = {label: memory.sample(label, each, rng).double() for label in shown}
+        drawn = {label: self._mapped(memory.sample(label, each, rng)) for label in shown}
         variances = torch.stack([x.var(dim=0, correction=0) for x in drawn.values()])
         self.spread = _bounded(variances.mean(dim=0).sqrt())
-        if known is None:
-            known = torch.stack([x.mean(dim=0) for x in drawn.values()])
-        self.means = known  # (k, d)
+        if isinstance(memory, MeanMemory):
+            self.means = memory.mapped_means().double()
+        else:
+            self.means = torch.stack([x.mean(dim=0) for x in drawn.values()])  # (k, d)
         alone = len(self.means) == 1  # around itself it would have no direction
         self.centre = torch.zeros_like(self.means[0]) if alone else self.means.mean(dim=0)
         self.directions = self._direction(self.means)
@@ -147,11 +147,11 @@ class Reference:
     @property
     def of_replay(self) -> NDArray[np.float64]:
         """How strange the drawn samples look themselves."""
-        return np.concatenate([self.strangeness(x) for x in self._drawn])
+        return np.concatenate([self._strangeness(x) for x in self._drawn])
 
     def strangeness(self, features: Tensor) -> NDArray[np.float64]:
         """How strange each row looks, (n,)."""
-        return self._relative(1 - self._direction(features) @ self.directions.T)
+        return self._strangeness(self._mapped(features))
 
     def strangeness_of_taught(self, task: Task, counts: dict[int, int]) -> NDArray[np.float64]:
         """The same for samples that were taught, each as if its class had been taught without it.
@@ -161,15 +161,23 @@ class Reference:
         found = [np.empty(0)]
         for label in task.classes:
             if counts[label] > 1:
-                x, own = task.of(label), self.classes.index(label)
+                x, own = self._mapped(task.of(label)), self.classes.index(label)
                 far = 1 - self._direction(x) @ self.directions.T
                 without = self.means[own] + (self.means[own] - x) / (counts[label] - 1)
                 far[:, own] = 1 - (self._direction(x) * self._direction(without)).sum(dim=1)
                 found.append(self._relative(far))
         return np.concatenate(found)
 
-    def _direction(self, features: Tensor) -> Tensor:
-        return unit((features.double() - self.centre) / self.spread)
+    def _mapped(self, features: Tensor) -> Tensor:
+        """In the terms of the memory, if it has any of its own."""
+        features = features.double()
+        return self._memory.mapped(features) if isinstance(self._memory, MeanMemory) else features
+
+    def _strangeness(self, mapped: Tensor) -> NDArray[np.float64]:
+        return self._relative(1 - self._direction(mapped) @ self.directions.T)
+
+    def _direction(self, mapped: Tensor) -> Tensor:
+        return unit((mapped - self.centre) / self.spread)
 
     def _relative(self, far: Tensor) -> NDArray[np.float64]:
         nearest, column = far.min(dim=1)

@@ -68,8 +68,12 @@ class DensityMemory(Memory, Protocol):
 
 @runtime_checkable
 class MeanMemory(Memory, Protocol):
-    """A memory that knows the mean feature of each class without drawing samples."""
+    """A memory that knows the mean of each class without drawing samples."""
 
-    def means_of_features(self) -> Tensor:
-        """Mean feature of each class, (k, d), classes in their order."""
+    def mapped(self, features: Tensor) -> Tensor:
+        """Features in the terms in which it has means, such as their roots."""
+        ...
+
+    def mapped_means(self) -> Tensor:
+        """The mean of each class's features in these terms, (k, d), classes in their order."""
         ...

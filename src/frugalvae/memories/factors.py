@@ -122,7 +122,7 @@ class FactorMemory:
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
             self.rank_ = task.features.shape[1]
             self.scatter_ = task.features.new_zeros(self.rank_, self.rank_, dtype=torch.float64)
-        rows = self._mapped(task.features)
+        rows = self.mapped(task.features)
         for label in task.classes:
             own = task.labels == label
             self.means_[label] = rows[own].mean(dim=0)
@@ -217,7 +217,7 @@ class FactorMemory:
     def update(self, task: Task, count: int, rng: torch.Generator) -> None:
         """Mean and shared covariance come out exactly; directions from old ones and samples."""
         (label,) = task.classes
-        features = self._mapped(task.features)
+        features = self.mapped(task.features)
         self.means_[label], rows = merge(self.means_[label], count, features)
         new = self._pool(rows, len(features))
         whitener, total = Whitener.of(self.scatter_ / self.count_, RIDGE), count + len(features)
@@ -258,25 +258,13 @@ class FactorMemory:
         )
         return self._unmapped(mean + beside + (inside - beside @ basis) @ basis.T)
 
-    def means_of_features(self) -> Tensor:
-        """Mean feature of each class, (k, d): of squares, if roots were taken.
+    def mapped(self, features: Tensor) -> Tensor:
+        """Features as the memory takes them: by their roots, or as they are."""
+        return features.sign() * features.abs().sqrt() if self.rooted_ else features.clone()
 
-        These are the squared mean and the variance, of which a class has as much as all have
-        on average, times its own total.
-        """
-        means = stack(self.means_)
-        if not self.rooted_ or self.root is not None:
-            return means if not self.rooted_ else means * means.abs()
-        basis = leading(self._dim, self.rank_, self.scatter_)
-        if basis is None:
-            shared = self.scatter_.diagonal() / self.count_
-        else:
-            beside = self.rest_ / (self._dim - self.rank_)
-            inside = (basis @ self.scatter_ * basis).sum(dim=1)
-            shared = (inside + beside * (1 - basis.square().sum(dim=1))) / self.count_
-        own = pad_sequence(list(self.factors_.values()), batch_first=True).square().sum(dim=(1, 2))
-        scale = (stack(self.spread_) + own).double() / (float(shared.sum()) or 1.0)
-        return (means.double().square() + scale[:, None] * shared).float()
+    def mapped_means(self) -> Tensor:
+        """Means of classes, (k, d), exactly those of all samples."""
+        return stack(self.means_)
 
     @property
     def density_width(self) -> int:
@@ -284,18 +272,36 @@ class FactorMemory:
         return self.rank_
 
     def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
-        """Logarithm of each class's density at the coordinates of each row, (n, k).
+        """Logarithm of each class's density at each row, (n, k), up to what all have in common.
 
         A class's covariance is taken as W + ``own`` F F^T: directions that were found in few
         samples stretch further than they should.
         """
         if self._densities is None or self._densities[0] != shrinkage:
             self._densities = shrinkage, self._gaussians(shrinkage)
-        return self._densities[1].log_density(self._coordinates(self._mapped(features)))
+        rows = self.mapped(features)
+        inside = self._densities[1].log_density(self._coordinates(rows))
+        return inside if self.rank_ == self._dim else inside - self._beside(rows, shrinkage)
+
+    def _beside(self, rows: Tensor, shrinkage: Shrinkage) -> Tensor:
+        """What coordinates without a covariance take off the logarithms, (n, k).
+
+        They are not independent of the others, though how is not known: the more samples there
+        were to know the others by, the less these count.
+        """
+        basis, ridge = leading(self._dim, self.rank_, rows), self._ridge(shrinkage)
+        assert basis is not None
+        means = stack(self.means_).to(rows)
+        far = torch.cdist(rows - rows @ basis @ basis.T, means - means @ basis @ basis.T).square()
+        level = self.rest_ / (self._dim - self.rank_)
+        level += ridge * float(self.scatter_.trace()) / self.rank_
+        return min(1.0, ridge) * far * (self.count_ / (level or 1.0)) / 2
+
+    def _ridge(self, shrinkage: Shrinkage) -> float:
+        return shrinkage.ridge_for(self.rank_, self.count_)
 
     def _gaussians(self, shrinkage: Shrinkage) -> Gaussians:
-        ridge = shrinkage.ridge_for(self.rank_, self.count_)
-        whitener = Whitener.of(self.scatter_ / self.count_, ridge)
+        whitener = Whitener.of(self.scatter_ / self.count_, self._ridge(shrinkage))
         own = pad_sequence(list(self.factors_.values()), batch_first=True)
         means = self._coordinates(stack(self.means_).double())
         return Gaussians.of(whitener, means, own, shrinkage.own)
@@ -303,9 +309,6 @@ class FactorMemory:
     def _coordinates(self, rows: Tensor) -> Tensor:
         basis = leading(self._dim, self.rank_, rows)
         return rows if basis is None else rows @ basis
-
-    def _mapped(self, features: Tensor) -> Tensor:
-        return features.sign() * features.abs().sqrt() if self.rooted_ else features.clone()
 
     def _unmapped(self, rows: Tensor) -> Tensor:
         """Back from roots, and without the signs that no real feature had."""
