@@ -13,6 +13,7 @@ are not in the folder that FRUGALVAE_DATA names (default: ``data``) are left out
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import statistics
 from collections import defaultdict
@@ -43,6 +44,9 @@ Setting = tuple[float, float | None]  # own, and ridge
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     sets = {encoder: load(encoder, names) for encoder, names in TOGETHER.items()}
     for parts in sets.values():
         if len(parts) > 1:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ Array = NDArray[np.float32]
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     warnings.simplefilter("ignore")
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
     path = next(iter(in_data_folder("cifar100-efficientnet_lite0.npz")), None)

@@ -111,6 +111,19 @@ def test_other_blobs_are_strange_to_every_memory(name: str, tmp_path: Path) -> N
     assert np.array_equal(loaded.familiarity(x), classifier.familiarity(x))
 
 
+def test_few_activations_that_are_never_negative_are_enough_to_notice_noise() -> None:
+    rng = np.random.default_rng(0)
+    shapes = rng.uniform(0.05, 0.6, (8, 400))  # of pooled activations: many small, few large
+    x, test = (rng.gamma(np.repeat(shapes, count, axis=0)) for count in (12, 6))
+    classifier = FrugalClassifier()
+    for start in (0, 4):
+        rows = slice(12 * start, 12 * (start + 4))
+        classifier.partial_fit(x[rows], np.repeat(np.arange(start, start + 4), 12))
+    noise = np.abs(rng.normal(size=(50, 400)))
+    assert classifier.knows(noise).mean() < 0.1
+    assert classifier.knows(test).mean() > 0.8
+
+
 @pytest.mark.parametrize("memory", ["gaussian-shared", make_memory("vae-fo", **SMALL)])
 def test_on_digits_about_as_many_known_ones_are_refused_as_asked(memory: Any) -> None:
     x, y, known, _ = digits(range(7))
