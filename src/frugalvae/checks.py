@@ -155,7 +155,8 @@ def check_learned(*parts: Memory | Head) -> None:
             if not kept.isfinite().all():
                 raise InputError(
                     f"learning gave numbers that are NaN or infinite ({type(part).__name__}, "
-                    f"{name}); scale the features to about 1, or lower the learning rate"
+                    f"{name}); scale the features to about 1; if that does not help, lower the "
+                    "learning rate of what is trained"
                 )
 
 

@@ -293,10 +293,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def update(self, label: Any, X: ArrayLike) -> FrugalClassifier:
         """Learn more examples of a known class. If anything goes wrong, nothing changes.
 
-        The memory learns the class anew from the new examples and from as many replayed
+        Most memories learn the class anew from the new examples and from as many replayed
         ones as it had before. Gaussians, stored features, and the sums that nearest-mean, LDA
-        and RanPAC keep, come out exactly as if old and new examples had come together. Heads
-        that are fitted on replay are fitted anew.
+        and RanPAC keep, come out exactly as if old and new examples had come together; so do
+        means and the shared covariance of ``factors``, whose directions come from the old ones
+        and the new examples. Heads that are fitted on replay are fitted anew.
 
         What is kept of other classes does not change, with two exceptions: a covariance that
         all classes share takes in the new examples; and the incremental VAE learns the class
