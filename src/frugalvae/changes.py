@@ -88,8 +88,8 @@ def forget(classifier: FrugalClassifier, label: Any, scrub: bool) -> list[str]:
     position = position_of(label, classifier.classes_)
     if len(classifier.classes_) == 1:
         raise InputError(
-            f"class {classifier.classes_.tolist()[0]!r} is the only one that is known, and a classifier needs one; "
-            "teach another first, or call fit() to start over"
+            f"class {classifier.classes_.tolist()[0]!r} is the only one that is known, "
+            "and a classifier needs one; teach another first, or call fit() to start over"
         )
     label, count = (getattr(classifier, name)[position] for name in ("classes_", BY_CLASS[-1]))
     number = int(classifier.numbers_[position])
