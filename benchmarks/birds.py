@@ -16,6 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 from frugalvae.cli import main as frugalvae
 from frugalvae.data.catalogue import data_folder, in_data_folder
 
@@ -56,6 +59,10 @@ def teach(birds: Path) -> None:
     run("status", "birds.frugal")
     one = sorted((birds / "test" / classes[0]).iterdir())[0]
     run("predict", "birds.frugal", str(one), "--top", "3")
+    noise = np.random.default_rng(0).integers(0, 256, (240, 320, 3), dtype=np.uint8)
+    Image.fromarray(noise).save("noise.png")
+    Image.new("RGB", (320, 240), "white").save("blank.png")
+    run("predict", "birds.frugal", "noise.png", "blank.png", "--unknown")
 
 
 def accuracy(birds: Path) -> tuple[int, int]:
