@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae.data.features import held_out_rows
+from frugalvae.data.split import held_out_rows
 from frugalvae.equations import unit
 from frugalvae.errors import InputError, check_number
 from frugalvae.memories.base import MeanMemory

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.data.split import Split
 from frugalvae.errors import FeatureFileError
 from frugalvae.files import write_bytes
 
@@ -20,7 +21,7 @@ HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_t
 
 
 @dataclass(frozen=True)
-class Features:
+class Features(Split):
     """Training and test features of one data set.
 
     Attributes
@@ -36,50 +37,8 @@ class Features:
         digest of the weights.
     """
 
-    name: str
-    x_train: NDArray[np.float32]
-    y_train: NDArray[Any]
-    x_test: NDArray[np.float32]
-    y_test: NDArray[Any]
     text: dict[Any, NDArray[np.float32]] | None = None
     encoder: dict[str, Any] | None = None
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        """All labels of the training set, in ascending order."""
-        return np.unique(self.y_train)
-
-    def held_out(self, part: float, seed: int) -> Features:
-        """The same with a part of each class's training samples in place of the test set.
-
-        For choosing settings: the test set is never looked at.
-        """
-        out = held_out_rows(self.y_train, part, seed)
-        return replace(
-            self,
-            name=f"{self.name} (held out)",
-            x_train=self.x_train[~out],
-            y_train=self.y_train[~out],
-            x_test=self.x_train[out],
-            y_test=self.y_train[out],
-        )
-
-
-def held_out_rows(labels: NDArray[Any], part: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows to hold out: a random part of each class, but never all nor none of it.
-
-    Of a class of one row none is held out.
-
-    >>> held_out_rows(np.array([0, 0, 0, 0, 1]), 0.5, seed=0).tolist()
-    [True, False, True, False, False]
-    """
-    rng = np.random.default_rng(seed)
-    out = np.zeros(len(labels), bool)
-    for label in np.unique(labels):
-        rows = rng.permutation(np.flatnonzero(labels == label))
-        count = min(max(round(part * len(rows)), 1), len(rows) - 1)  # some on either side
-        out[rows[:count]] = True
-    return out
 
 
 def load_features(path: str | Path) -> Features:

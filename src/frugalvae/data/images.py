@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,15 @@ from PIL import Image
 
 from frugalvae.data.cifar import is_cifar, read_cifar
 from frugalvae.data.digits import split_digits
-from frugalvae.data.features import held_out_rows
 from frugalvae.data.listing import Listing, check_there, list_images
 from frugalvae.data.pixels import decode, reading_images
+from frugalvae.data.split import Split
 from frugalvae.errors import InputError, check_number
 from frugalvae.progress import track
 
 
 @dataclass(frozen=True)
-class Images:
+class Images(Split):
     """Training and test images of one data set.
 
     Attributes
@@ -32,32 +31,6 @@ class Images:
     y_train, y_test
         The label of each image: integers or names.
     """
-
-    name: str
-    x_train: NDArray[np.uint8]
-    y_train: NDArray[Any]
-    x_test: NDArray[np.uint8]
-    y_test: NDArray[Any]
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        """All labels of the training set, in ascending order."""
-        return np.unique(self.y_train)
-
-    def held_out(self, part: float, seed: int) -> Images:
-        """The same with a part of each class's training images in place of the test set.
-
-        For choosing settings: the test set is never looked at.
-        """
-        out = held_out_rows(self.y_train, part, seed)
-        return replace(
-            self,
-            name=f"{self.name} (held out)",
-            x_train=self.x_train[~out],
-            y_train=self.y_train[~out],
-            x_test=self.x_train[out],
-            y_test=self.y_train[out],
-        )
 
 
 def digit_images() -> Images:
