@@ -90,7 +90,7 @@ def test_densities_are_those_of_the_covariances_that_the_memory_says() -> None:
             memory.means_[label].double() @ turned, shared + 0.3 * factors.T @ factors
         )
         beside = (x - memory.means_[label]) @ rotation(12)[:, memory.rank_ :].double()
-        off = 0.05 * beside.square().sum(dim=1) / (rest + 0.05 * level) / 2
+        off = memory.rank_ / memory.count_ * beside.square().sum(dim=1) / (rest + 0.05 * level) / 2
         torch.testing.assert_close(found[:, label], twin.log_prob(x @ turned) - off)
 
 

@@ -289,13 +289,14 @@ class FactorMemory:
         They are not independent of the others, though how is not known: the more samples there
         were to know the others by, the less these count.
         """
-        basis, ridge = leading(self._dim, self.rank_, rows), self._ridge(shrinkage)
+        basis = leading(self._dim, self.rank_, rows)
         assert basis is not None
+        part = min(1.0, self.rank_ / self.count_)
         means = stack(self.means_).to(rows)
         far = torch.cdist(rows - rows @ basis @ basis.T, means - means @ basis @ basis.T).square()
         level = self.rest_ / (self._dim - self.rank_)
-        level += ridge * float(self.scatter_.trace()) / self.rank_
-        return min(1.0, ridge) * far * (self.count_ / (level or 1.0)) / 2
+        level += self._ridge(shrinkage) * float(self.scatter_.trace()) / self.rank_
+        return part * far * (self.count_ / (level or 1.0)) / 2
 
     def _ridge(self, shrinkage: Shrinkage) -> float:
         return shrinkage.ridge_for(self.rank_, self.count_)
