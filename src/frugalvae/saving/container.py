@@ -18,13 +18,28 @@ from frugalvae.errors import InputError, MemoryFileError
 if TYPE_CHECKING:
     from torch import Tensor
 
-FORMAT = 1
-
-#: For each older format, what makes its document one of the next. Tensors stay as they are.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+FORMAT = 2
 
 NO_FILE_OF_OURS = "it is no file that FrugalClassifier.save() wrote, or its beginning is damaged"
 GET_ANOTHER = "get another copy, or save the classifier again"
+
+
+def to_2(document: dict[str, Any]) -> dict[str, Any]:
+    """The head ``bayes`` divides its tempering by the root of the width: it was the width."""
+    try:
+        head, memory = document["head"], document["memory"]
+        if head["class"] != "BayesHead":
+            return document
+        width = memory["learned"].get("rank_", document["n_features"])
+        tempering = head["settings"]["tempering"] / math.sqrt(width)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise MemoryFileError(f"its head is none that this version knows; {GET_ANOTHER}") from error
+    settings = {**head["settings"], "tempering": tempering}
+    return {**document, "head": {**head, "settings": settings}}
+
+
+#: For each older format, what makes its document one of the next. Tensors stay as they are.
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: to_2}
 
 
 def to_bytes(document: dict[str, Any], tensors: dict[str, Tensor]) -> bytes:
