@@ -185,6 +185,15 @@ class ClasswiseNormaliser:
         }
 
 
+def signed_root(features: Tensor) -> Tensor:
+    """The square root of each feature, with its sign.
+
+    >>> signed_root(torch.tensor([4.0, -9.0]))
+    tensor([ 2., -3.])
+    """
+    return features.sign() * features.abs().sqrt()
+
+
 class Frame(NamedTuple):
     """Coordinates in which a ridged covariance is the identity.
 
@@ -294,7 +303,7 @@ class WhitenedNormaliser:
         self.count_ = count if self.count_ is None else self.count_ + count
 
     def _rooted(self, features: Tensor) -> Tensor:
-        return features.sign() * features.abs().sqrt() if self.root_ else features
+        return signed_root(features) if self.root_ else features
 
     def normalise(self, label: int, features: Tensor) -> Tensor:
         """Subtract the mean, and turn and divide so that the shared covariance is one."""

@@ -20,7 +20,7 @@ from frugalvae.errors import check_choice, check_number
 from frugalvae.memories.densities import SHRINKAGE, Gaussians, Shrinkage, Whitener
 from frugalvae.memories.mixing import leading
 from frugalvae.moments import merge
-from frugalvae.normalise import stack
+from frugalvae.normalise import signed_root, stack
 from frugalvae.symmetric import pack, square_root
 from frugalvae.tasks import Task
 
@@ -36,6 +36,7 @@ class FactorMemory:
     dropped. Where not even the shared covariance of all features fits, features are rotated,
     by the same rotation everywhere, and only the first coordinates have a covariance: fewer as
     more classes come. Dropping coordinates of a Gaussian leaves the exact Gaussian of the others.
+    The dropped ones count as independent and equally wide, the less the more samples there were.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ class FactorMemory:
 
     def mapped(self, features: Tensor) -> Tensor:
         """Features as the memory takes them: by their roots, or as they are."""
-        return features.sign() * features.abs().sqrt() if self.rooted_ else features.clone()
+        return signed_root(features) if self.rooted_ else features.clone()
 
     def mapped_means(self) -> Tensor:
         """Means of classes, (k, d), exactly those of all samples."""
