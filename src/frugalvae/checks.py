@@ -1,4 +1,4 @@
-"""What a classifier refuses to learn from, and why."""
+"""What a model refuses to learn from or to look at, and why."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
-from frugalvae.errors import InputError, KnownClassError
+from frugalvae.arrays import Array
+from frugalvae.errors import InputError, KnownClassError, UnknownClassError, suggestion
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.heads.base import Head
-    from frugalvae.learner import FrugalClassifier
     from frugalvae.memories.base import Memory
 
 
@@ -24,39 +23,32 @@ EXPECTED = (
 )
 
 
-def check_samples(
-    classifier: FrugalClassifier, X: ArrayLike, y: ArrayLike, first: bool
-) -> tuple[NDArray[np.float32], NDArray[Any]]:
-    """Features and labels that can be learned from; the ``first`` ones decide the width."""
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import column_or_1d, validate_data
-
+def check_features(X: ArrayLike, width: int | None = None) -> NDArray[np.float32]:
+    """Features (n, d) of finite float32, in rows one after the other; d is ``width`` if known."""
     try:
-        features, labels = validate_data(
-            classifier, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
+        features = np.ascontiguousarray(X, np.float32)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"X cannot be read as numbers ({error}). {EXPECTED}") from error
+    if features.ndim != 2 or not features.size or width not in (None, features.shape[1]):
+        d = "d" if width is None else width
+        raise InputError(
+            f"X has shape {np.shape(X)}; expected (n, {d}), n at least 1"
+            + ("" if width is None else ", of the encoder that made what was taught")
         )
-    except ValueError as error:
-        raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
-    try:
-        labels = column_or_1d(labels, warn=True)
-        check_classification_targets(labels)
-    except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
-        raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
-    return check_finite(features), labels
-
-
-def check_features(classifier: FrugalClassifier, X: ArrayLike) -> NDArray[np.float32]:
-    """Features as wide as those that were learned."""
-    from sklearn.utils.validation import validate_data
-
-    try:
-        features = validate_data(
-            classifier, X, dtype=np.float32, reset=False, ensure_all_finite=False
-        )
-    except ValueError as error:
-        told, width = str(error).rstrip("."), classifier.n_features_in_
-        raise InputError(f"{told}. Give X of shape (n, {width}), n at least 1") from error
     return check_finite(features)
+
+
+def check_labels(y: ArrayLike, count: int) -> NDArray[Any]:
+    """One label for each of so many rows: names or whole numbers, of one kind."""
+    labels = np.asarray(y)
+    if labels.shape != (count,):
+        raise InputError(f"y has shape {labels.shape} for {count} rows of X. {EXPECTED}")
+    whole = labels.dtype.kind != "f" or bool((labels == np.floor(labels)).all())
+    if labels.dtype.kind not in "biufUO" or not whole:
+        raise InputError(f"y has labels like {labels.tolist()[0]!r}. {EXPECTED}")
+    if labels.dtype.kind == "O" and {type(label) for label in labels} != {str}:
+        raise InputError(f"y has labels of several kinds. {EXPECTED}")
+    return labels
 
 
 def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -71,14 +63,11 @@ def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
     return features
 
 
-def check_new(
-    new: NDArray[Any], known: NDArray[Any], task_of_class: NDArray[np.int64] | None
-) -> None:
+def check_new(new: NDArray[Any], known: NDArray[Any], task_of_class: NDArray[np.int64]) -> None:
     """Refuse labels that are known already, or of another kind than those that are."""
     check_kind(new, known)
     for label in new.tolist():
         if label in known:
-            assert task_of_class is not None
             task = task_of_class[known == label][0] + 1
             raise KnownClassError(
                 f"class {label!r} is already known (learned in task {task}); leave its rows out, "
@@ -93,7 +82,7 @@ def check_kind(new: NDArray[Any], known: NDArray[Any]) -> None:
             f"labels like {new.tolist()[0]!r} were given, but labels like "
             f"{known.tolist()[0]!r} were learned; use labels of one kind throughout"
         )
-    if _kind(new) == "whole" and np.result_type(new, known).kind == "f":
+    if _kind(new) == "whole" and len(known) and np.result_type(new, known).kind == "f":
         raise InputError(
             f"labels of type {new.dtype} and {known.dtype} have no whole-number type in "
             "common; use labels below 2**63"
@@ -105,13 +94,25 @@ def _kind(labels: NDArray[Any]) -> str:
     return {"b": "truth", "i": "whole", "u": "whole", "f": "real"}.get(labels.dtype.kind, "name")
 
 
+def position_of(label: Any, classes: NDArray[Any], advice: str = "") -> int:
+    """Where a label stands among the known ones.
+
+    >>> position_of("emu", np.array(["cat", "emu"]))
+    1
+    """
+    same = classes == label if np.ndim(label) == 0 else np.zeros(0, bool)
+    position = np.flatnonzero(same)
+    if not len(position):
+        near = suggestion(label, classes.tolist())
+        raise UnknownClassError(
+            f"class {label!r} was never taught.{near} {listing(classes)}{advice}"
+        )
+    return int(position[0])
+
+
 def check_text(
-    text: Mapping[Any, ArrayLike] | None,
-    new: NDArray[Any],
-    offset: int,
-    dim: int,
-    device: torch.device,
-) -> dict[int, torch.Tensor]:
+    text: Mapping[Any, ArrayLike] | None, new: NDArray[Any], offset: int, dim: int
+) -> dict[int, Array]:
     """The text feature of each new class by its number; none if none was given."""
     if text is None:
         return {}
@@ -121,15 +122,15 @@ def check_text(
     for number, label in enumerate(new.tolist(), start=offset):
         if label not in text:
             raise InputError(f"text has no entry for class {label!r}; give one for every class")
-        vector = torch.as_tensor(np.asarray(text[label], np.float32))
+        vector = np.array(text[label], np.float32)
         if vector.shape != (dim,):
             raise InputError(
-                f"text feature of class {label!r} has shape {tuple(vector.shape)}; "
+                f"text feature of class {label!r} has shape {vector.shape}; "
                 f"expected ({dim},), as wide as the image features"
             )
-        if not vector.isfinite().all():
+        if not np.isfinite(vector).all():
             raise InputError(f"text feature of class {label!r} holds NaN or infinite values")
-        vectors[number] = vector.to(device)
+        vectors[number] = vector
     return vectors
 
 
@@ -151,8 +152,8 @@ def check_names(names: Mapping[Any, str] | None, new: NDArray[Any], offset: int)
 def check_learned(*parts: Memory | Head) -> None:
     """Refuse parts that hold anything but finite numbers."""
     for part in parts:
-        for name, kept in part.tensors().items():
-            if not kept.isfinite().all():
+        for name, kept in part.arrays().items():
+            if not np.isfinite(kept).all():
                 raise InputError(
                     f"learning gave numbers that are NaN or infinite ({type(part).__name__}, "
                     f"{name}); scale the features to about 1; if that does not help, lower the "

@@ -8,15 +8,14 @@ on samples that had no part in what they are measured against.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from frugalvae.arrays import Array, in_blocks, logsumexp, unit
 from frugalvae.data.split import held_out_rows
-from frugalvae.equations import unit
 from frugalvae.errors import InputError, check_number
 from frugalvae.memories.base import MeanMemory
 from frugalvae.tasks import Replay, Task
@@ -89,14 +88,14 @@ class Confidence:
         short = tuple(float(f"{value:.5g}") for value in merged)
         return Confidence(self.temperature, short, self.count + len(strangeness))
 
-    def rehearsed(self, memory: Memory, head: Head, task: Task, rng: torch.Generator) -> Confidence:
+    def rehearsed(
+        self, memory: Memory, head: Head, task: Task, rng: np.random.Generator
+    ) -> Confidence:
         """With the temperature that fits when the parts learn a task without a fifth of it.
 
         The parts learn, and are of no use afterwards: give copies.
         """
-        seed = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
-        out = torch.as_tensor(held_out_rows(task.labels.cpu().numpy(), HELD_OUT, seed))
-        out = out.to(task.features.device)
+        out = held_out_rows(task.labels, HELD_OUT, int(rng.integers(2**31 - 1)))
         if not out.any():
             return self
         rest = Task(task.features[~out], task.labels[~out], task.text, task.names)
@@ -105,8 +104,8 @@ class Confidence:
             memory.learn(rest, rng)
             head.learn(rest, Replay(memory, rng))
         column = {label: position for position, label in enumerate(head.classes)}
-        columns = torch.tensor([column[label] for label in task.labels[out].tolist()])
-        logits = head.logits(task.features[out].double()).cpu()
+        columns = np.array([column[label] for label in task.labels[out].tolist()])
+        logits = head.logits(task.features[out])
         return replace(self, temperature=fit_temperature(logits, columns, self.temperature))
 
     def familiarity(self, strangeness: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -123,37 +122,38 @@ class Reference:
     far replayed samples of that class are.
     """
 
-    def __init__(self, memory: Memory, rng: torch.Generator) -> None:
+    def __init__(self, memory: Memory, rng: np.random.Generator) -> None:
         self.classes = list(memory.classes)
         self._memory, shown, each = memory, self.classes, REPLAYED
         if isinstance(memory, MeanMemory):
             shown, each = shown[:: 1 + len(shown) // SHOWN], FEWER
         drawn = {label: self._mapped(memory.sample(label, each, rng)) for label in shown}
-        variances = torch.stack([x.var(dim=0, correction=0) for x in drawn.values()])
-        self.spread = _bounded(variances.mean(dim=0).sqrt())
+        variances = np.mean([x.var(axis=0) for x in drawn.values()], axis=0)  # (d,)
+        self.spread = _bounded(np.sqrt(variances))
         if isinstance(memory, MeanMemory):
-            self.means = memory.mapped_means().double()
+            self.means = memory.mapped_means().astype(np.float64)
         else:
-            self.means = torch.stack([x.mean(dim=0) for x in drawn.values()])  # (k, d)
+            self.means = np.stack([x.mean(axis=0) for x in drawn.values()])  # (k, d)
         alone = len(self.means) == 1  # around itself it would have no direction
-        self.centre = torch.zeros_like(self.means[0]) if alone else self.means.mean(dim=0)
+        self.centre = np.zeros(self.means.shape[1]) if alone else self.means.mean(axis=0)
         self.directions = self._direction(self.means)
         own = dict(zip(self.classes, self.directions, strict=True))
-        scale = {y: (1 - self._direction(x) @ own[y]).mean() for y, x in drawn.items()}
-        usual = torch.stack(list(scale.values())).mean()
-        self.scale = _bounded(torch.stack([scale.get(label, usual) for label in self.classes]))
+        scale = {y: float((1 - self._direction(x) @ own[y]).mean()) for y, x in drawn.items()}
+        usual = float(np.mean(list(scale.values())))
+        self.scale = _bounded(np.array([scale.get(label, usual) for label in self.classes]))
         self._drawn = list(drawn.values())
 
     @property
-    def of_replay(self) -> NDArray[np.float64]:
+    def of_replay(self) -> Array:
         """How strange the drawn samples look themselves."""
         return np.concatenate([self._strangeness(x) for x in self._drawn])
 
-    def strangeness(self, features: Tensor) -> NDArray[np.float64]:
+    def strangeness(self, features: Array) -> Array:
         """How strange each row looks, (n,)."""
-        return self._strangeness(self._mapped(features))
+        blocks = in_blocks(features)
+        return np.concatenate([self._strangeness(self._mapped(block)) for block in blocks])
 
-    def strangeness_of_taught(self, task: Task, counts: dict[int, int]) -> NDArray[np.float64]:
+    def strangeness_of_taught(self, task: Task, counts: dict[int, int]) -> Array:
         """The same for samples that were taught, each as if its class had been taught without it.
 
         ``counts`` says how many samples each class was taught. Classes of one are left out.
@@ -164,49 +164,68 @@ class Reference:
                 x, own = self._mapped(task.of(label)), self.classes.index(label)
                 far = 1 - self._direction(x) @ self.directions.T
                 without = self.means[own] + (self.means[own] - x) / (counts[label] - 1)
-                far[:, own] = 1 - (self._direction(x) * self._direction(without)).sum(dim=1)
+                far[:, own] = 1 - (self._direction(x) * self._direction(without)).sum(axis=1)
                 found.append(self._relative(far))
         return np.concatenate(found)
 
-    def _mapped(self, features: Tensor) -> Tensor:
+    def _mapped(self, features: Array) -> Array:
         """In the terms of the memory, if it has any of its own."""
-        features = features.double()
+        features = features.astype(np.float64)
         return self._memory.mapped(features) if isinstance(self._memory, MeanMemory) else features
 
-    def _strangeness(self, mapped: Tensor) -> NDArray[np.float64]:
+    def _strangeness(self, mapped: Array) -> Array:
         return self._relative(1 - self._direction(mapped) @ self.directions.T)
 
-    def _direction(self, mapped: Tensor) -> Tensor:
+    def _direction(self, mapped: Array) -> Array:
         return unit((mapped - self.centre) / self.spread)
 
-    def _relative(self, far: Tensor) -> NDArray[np.float64]:
-        nearest, column = far.min(dim=1)
-        nearest = torch.where(nearest > ROUNDING, nearest, 0.0)
-        return (nearest / self.scale[column]).clamp(0, 1e30).cpu().numpy()
+    def _relative(self, far: Array) -> Array:
+        column = far.argmin(axis=1)
+        nearest = far[np.arange(len(far)), column]
+        nearest = np.where(nearest > ROUNDING, nearest, 0.0)
+        return np.clip(nearest / self.scale[column], 0, 1e30)
 
 
-def _bounded(spread: Tensor) -> Tensor:
+def _bounded(spread: Array) -> Array:
     """Spreads, none of which is much smaller than their mean, nor zero."""
     level = float(spread.mean())
-    return spread.clamp(min=SMALLEST * level) if level > ROUNDING else torch.ones_like(spread)
+    return np.maximum(spread, SMALLEST * level) if level > ROUNDING else np.ones_like(spread)
 
 
-def fit_temperature(logits: Tensor, columns: Tensor, before: float = 1.0) -> float:
+def fit_temperature(logits: Array, columns: Array, before: float = 1.0) -> float:
     """What to divide logits by, so that they give the right columns the highest likelihood.
 
     A factor of e away from ``before`` counts as one standard deviation: a few samples that are
     all classified right must not make it vanish.
 
-    >>> logits = torch.tensor([[9.0, 0.0], [9.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
-    >>> round(fit_temperature(logits.repeat(50, 1), torch.tensor([0, 0, 1, 1]).repeat(50)), 1)
+    >>> logits = np.array([[9.0, 0.0], [9.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
+    >>> round(fit_temperature(np.tile(logits, (50, 1)), np.tile([0, 0, 1, 1], 50)), 1)
     7.9
     """
-    from scipy.optimize import minimize_scalar
+    right = logits[np.arange(len(logits)), columns]
 
     def loss(log_temperature: float) -> float:
-        scaled = logits / float(np.exp(log_temperature))
-        likelihood = -torch.nn.functional.cross_entropy(scaled, columns, reduction="sum")
-        return float(-likelihood + (log_temperature - np.log(before)) ** 2 / 2)
+        colder = np.exp(-log_temperature)
+        likelihood = float((right * colder - logsumexp(logits * colder)).sum())
+        return -likelihood + (log_temperature - float(np.log(before))) ** 2 / 2
 
-    found = minimize_scalar(loss, bounds=(-9.0, 9.0), method="bounded")
-    return float(f"{np.exp(found.x):.5g}")
+    return float(f"{np.exp(smallest(loss, -9.0, 9.0)):.5g}")
+
+
+def smallest(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function with one valley is smallest, to 1e-6, by golden sections.
+
+    >>> round(smallest(lambda x: (x - 0.3) ** 2, -9, 9), 5)
+    0.3
+    """
+    shorter = (5**0.5 - 1) / 2
+    inner = [high - shorter * (high - low), low + shorter * (high - low)]
+    values = [function(x) for x in inner]
+    while high - low > 1e-6:
+        if values[0] < values[1]:
+            high, inner = inner[1], [inner[1] - shorter * (inner[1] - low), inner[0]]
+            values = [function(inner[0]), values[0]]
+        else:
+            low, inner = inner[0], [inner[1], inner[0] + shorter * (high - inner[0])]
+            values = [values[1], function(inner[1])]
+    return (low + high) / 2

@@ -38,6 +38,10 @@ class MemoryFileError(InputError):
     """A saved classifier is missing, damaged, or from a version that cannot be read."""
 
 
+class MissingPackageError(InputError, ImportError):
+    """Something needs a package that is not installed."""
+
+
 class SaturationWarning(UserWarning):
     """A layer's null space is used up: learning more will disturb old classes."""
 

@@ -1,34 +1,23 @@
-"""The incremental classifier: Algorithm 1 of the paper behind scikit-learn's conventions."""
+"""The incremental classifier behind scikit-learn's conventions."""
 
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from frugalvae import changes
 from frugalvae.accounting import MemoryReport
-from frugalvae.checks import (
-    check_features,
-    check_learned,
-    check_names,
-    check_new,
-    check_samples,
-    check_text,
-    check_together,
-)
-from frugalvae.confidence import Confidence, Reference
-from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.heads import make_head
-from frugalvae.memories import make_memory, usual_head
-from frugalvae.saving.classifier import load, save
-from frugalvae.tasks import Replay, Task
+from frugalvae.checks import EXPECTED, check_finite, position_of
+from frugalvae.confidence import Confidence
+from frugalvae.errors import InputError, check_number
+from frugalvae.model import Model, Recipe
+from frugalvae.saving.model import load, save
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +26,6 @@ if TYPE_CHECKING:
 
     from frugalvae.heads.base import Head
     from frugalvae.memories.base import Memory
-
-logger = logging.getLogger(__name__)
 
 
 class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -63,10 +50,15 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Seed of everything random. The same seed on the same machine gives the
         same classifier.
     device
-        Where to compute; ``None`` takes a GPU if there is one.
+        Where parts that train networks compute; ``None`` takes a GPU if there is one. Closed
+        forms are NumPy's, and need none.
 
     Attributes
     ----------
+    model_
+        What was learned, as a :class:`frugalvae.model.Model`. It is replaced as a whole by
+        whatever changes the classifier: threads that ask while another teaches get answers of
+        the old model or of the new one.
     classes_
         Labels in the order in which they were learned, ascending within a call.
     numbers_
@@ -99,6 +91,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     (5, 2)
     """
 
+    model_: Model
+    memory_: Memory
+    head_: Head
     classes_: NDArray[Any]
     numbers_: NDArray[np.int64]
     task_of_class_: NDArray[np.int64]
@@ -107,7 +102,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_taught_: int
     head_due_: bool
     confidence_: Confidence
-    history_: list[dict[str, Any]]
+    history_: tuple[dict[str, Any], ...]
 
     def __init__(
         self,
@@ -132,11 +127,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names: Mapping[Any, str] | None = None,
     ) -> FrugalClassifier:
         """Forget everything, then learn the given classes as one task."""
-        fresh = copy.copy(self)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(fresh, name)
+        fresh = FrugalClassifier(**self.get_params(deep=False))
         fresh.partial_fit(X, y, text=text, names=names)
-        self.__dict__ = fresh.__dict__
+        fitted = {name: value for name, value in vars(fresh).items() if name.endswith("_")}
+        vars(self).pop("feature_names_in_", None)
+        vars(self).update(fitted)
         return self
 
     def partial_fit(
@@ -167,76 +162,32 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             where nothing is predicted between tasks. :meth:`fit_head` makes up for it, and
             so does the next call that does not defer: the outcome is the same.
         """
-        with changes.undone_on_error(self):
-            return self._learn(X, y, text, names, defer_head)
-
-    def _learn(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        text: Mapping[Any, ArrayLike] | None,
-        names: Mapping[Any, str] | None,
-        defer_head: bool,
-    ) -> FrugalClassifier:
-        first = not hasattr(self, "classes_")
-        features, labels = check_samples(self, X, y, first)
-        new, counts = np.unique(labels, return_counts=True)
-        known = np.empty(0, new.dtype) if first else self.classes_
-        check_new(new, known, getattr(self, "task_of_class_", None))
-        taught = 0 if first else self.n_taught_
-        task = Task(
-            torch.as_tensor(features, device=self._device()),
-            torch.as_tensor(np.searchsorted(new, labels) + taught, device=self._device()),
-            check_text(text, new, taught, features.shape[1], self._device()),
-            check_names(names, new, taught),
-        )
-
-        check_choice("calibrate", self.calibrate, (True, False))
-        memory, head = self._parts(first)
-        head.meet(task)
-        tasks = 0 if first else self.n_tasks_
-        confidence = Confidence() if first else self.confidence_
-        if self.calibrate and not defer_head:
-            spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", tasks)
-            confidence = confidence.rehearsed(*spare, task, rng)
-        memory.learn(task, self._generator("learn", tasks))  # Algorithm 1: Gaussians, training
-        due = defer_head and not head.needs_every_task
-        if not due:
-            head.learn(task, self._replay(memory, tasks))  # Algorithm 1: adapt the classifier
-        check_learned(memory, *([] if defer_head else [head]))
-
-        if first:
-            self.n_features_in_ = features.shape[1]
-            self.device_ = str(self._device())
-        self.memory_, self.head_, self.head_due_ = memory, head, due
-        changes.count_in(self, new, counts, tasks, taught)
-        self.confidence_ = confidence
-        self._measure_familiarity(task)
-        logger.info("task %d: %d new classes, %d in all", tasks, len(new), len(self.classes_))
+        before = vars(self).copy()
+        try:
+            features, labels = self._check_samples(X, y, first="model_" not in before)
+            model = self._model().learn(
+                features, labels, text=text, names=names, defer_head=defer_head
+            )
+        except BaseException:
+            self.__dict__ = before  # scikit-learn notes width and names of features at once
+            raise
+        given = getattr(self, "feature_names_in_", None)
+        named = None if given is None else tuple(given.tolist())
+        self.model_ = replace(model, feature_names=named)
         return self
 
     def fit_head(self) -> FrugalClassifier:
         """Fit the head that :meth:`partial_fit` deferred; nothing happens if none is due."""
-        check_is_fitted(self)
-        if self.head_due_:
-            head = copy.deepcopy(self.head_)
-            head.learn(
-                Task.empty(self.n_features_in_), self._replay(self.memory_, self.n_tasks_ - 1)
-            )
-            check_learned(head)
-            self.head_, self.head_due_ = head, False
+        self.model_ = self._fitted().fit_head()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
-        columns = self._logits(X).argmax(axis=1)
-        predicted: NDArray[Any] = self.classes_[columns]
-        return predicted
+        return self._fitted().predict(self._check_features(X))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class, columns in the order of ``classes_``."""
-        logits = torch.as_tensor(self._logits(X)) / self.confidence_.temperature
-        return logits.softmax(dim=1).numpy()
+        return self._fitted().predict_proba(self._check_features(X))
 
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
@@ -259,14 +210,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.knows([known, other]).tolist()
         [True, False]
         """
-        check_is_fitted(self)
-        features = torch.as_tensor(check_features(self, X), device=self._device())
-        reference, confidence = self._reference(), self.confidence_
-        if not confidence.quantiles:
-            confidence = confidence.with_samples(reference.of_replay)
-        blocks = [features[start : start + 8192] for start in range(0, len(features), 8192)]
-        strangeness = np.concatenate([reference.strangeness(block) for block in blocks])
-        return confidence.familiarity(strangeness)
+        return self._fitted().familiarity(self._check_features(X))
 
     def knows(self, X: ArrayLike, threshold: float = 0.05) -> NDArray[np.bool_]:
         """Whether each row is of a class that was taught, by its :meth:`familiarity`.
@@ -284,11 +228,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The same ``random_state`` gives the same samples; by default it is the
         classifier's own.
         """
-        check_is_fitted(self)
-        check_number("n_samples", n_samples, 1, whole=True)
-        number = int(self.numbers_[changes.position_of(label, self.classes_)])
-        rng = self._generator("sample", number, random_state)
-        return self.memory_.sample(number, n_samples, rng).cpu().numpy()
+        return self._fitted().sample(label, n_samples, random_state)
 
     def update(self, label: Any, X: ArrayLike) -> FrugalClassifier:
         """Learn more examples of a known class. If anything goes wrong, nothing changes.
@@ -318,12 +258,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.n_samples_of_class_.tolist()
         [4, 1]
         """
-        check_is_fitted(self)
-        advice = "; teach new classes with partial_fit()"
-        changes.position_of(label, self.classes_, advice)
-        features = check_features(self, X)
-        with changes.undone_on_error(self):
-            changes.update(self, label, features)
+        position_of(label, self._fitted().classes, "; teach new classes with partial_fit()")
+        self.model_ = self._model().update(label, self._check_features(X))
         return self
 
     def forget(self, label: Any, *, scrub: bool = False) -> list[str]:
@@ -360,10 +296,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.forget("a", scrub=True)
         []
         """
-        check_is_fitted(self)
-        check_choice("scrub", scrub, (True, False))
-        with changes.undone_on_error(self):
-            return changes.forget(self, label, scrub)
+        self._fitted()
+        self.model_, remains = self._model().forget(label, scrub=scrub)
+        return remains
 
     def rename(self, old: Any, new: Any) -> FrugalClassifier:
         """Give a class another label, of the same kind.
@@ -377,9 +312,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.rename("a", "aardvark").predict([[0.0, 1.0]]).tolist()
         ['aardvark']
         """
-        check_is_fitted(self)
-        with changes.undone_on_error(self):
-            changes.rename(self, old, new)
+        self.model_ = self._fitted().rename(old, new)
         return self
 
     def history(self) -> list[dict[str, Any]]:
@@ -396,15 +329,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> [(event["action"], event["classes"]) for event in clf.history()]
         [('learn', {'a': 1, 'b': 1})]
         """
-        check_is_fitted(self)
-        return copy.deepcopy(getattr(self, "history_", []))
+        return copy.deepcopy(list(self._fitted().history))
 
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
-        self._check_head()
-        name = getattr(self.memory_, "name", type(self.memory_).__name__)
-        parts = self.memory_.components() + self.head_.components()
-        return MemoryReport(name, len(self.classes_), self.n_tasks_, tuple(parts))
+        return self._fitted().memory_report()
 
     def save(self, path: str | Path, *, dtype: Literal["float32", "float16"] = "float32") -> None:
         """Write everything that was learned to one file; see ``docs/format.md``.
@@ -428,8 +357,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ...     FrugalClassifier.load(f"{folder}/two.frugal").predict([[0.9, 0.2]]).tolist()
         ['b']
         """
-        check_is_fitted(self)
-        save(self, path, dtype)
+        save(self._fitted(), path, dtype)
 
     @classmethod
     def load(cls, path: str | Path, *, device: str | None = None) -> FrugalClassifier:
@@ -442,79 +370,68 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device
             Where to compute from now on, wherever it learned; ``None`` takes a GPU if there is one.
         """
-        return load(cls, path, device)
+        model = load(path, device)
+        recipe, names = model.recipe, model.feature_names
+        classifier = cls(
+            recipe.memory,
+            recipe.head,
+            calibrate=recipe.calibrate,
+            random_state=recipe.random_state,
+            device=device,
+        )
+        classifier.model_, classifier.n_features_in_ = model, model.n_features
+        if names is not None:
+            classifier.feature_names_in_ = np.array(names, dtype=object)
+        return classifier
 
-    def _reference(self) -> Reference:
-        """What the classes look like now; the same whenever it is asked for."""
-        made_of, reference = getattr(self, "_looks", (None, None))
-        if reference is None or made_of is not self.memory_:
-            reference = Reference(self.memory_, self._generator("familiarity", 0))
-            self._looks = self.memory_, reference
-        return reference
+    def __getattr__(self, name: str) -> Any:
+        """What was learned, by the names that scikit-learn's users expect."""
+        if name in FrugalClassifier.__annotations__ and "model_" in vars(self):
+            return getattr(self.model_, name.removesuffix("_"))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _measure_familiarity(self, task: Task) -> None:
-        """Count samples that were just taught, if the memory has anything to compare with."""
-        if self.memory_.tensors():
-            reference = Reference(self.memory_, self._generator("familiarity", 0))
-            counts = dict(zip(self.numbers_.tolist(), self.n_samples_of_class_, strict=True))
-            strangeness = reference.strangeness_of_taught(task, counts)
-            self.confidence_ = self.confidence_.with_samples(strangeness)
+    @property
+    def encoder_(self) -> dict[str, Any] | None:
+        """What makes features of images, if that is known; plain values that JSON can hold."""
+        return self._fitted().encoder
 
-    def _logits(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Scores in float64: a row's result does not depend on the rows beside it."""
-        self._check_head()
-        features = check_features(self, X)
-        blocks = [features[start : start + 8192] for start in range(0, len(features), 8192)]
-        logits = [
-            self.head_.logits(torch.as_tensor(x, device=self._device()).double()) for x in blocks
-        ]
-        order = np.argsort(self.head_.classes)  # numbers_ ascend
-        return torch.cat(logits).cpu()[:, order].numpy()
+    @encoder_.setter
+    def encoder_(self, encoder: dict[str, Any] | None) -> None:
+        self.model_ = replace(self._fitted(), encoder=encoder)
 
-    def _check_head(self) -> None:
+    def _recipe(self) -> Recipe:
+        return Recipe(self.memory, self.head, self.calibrate, self.random_state, self.device)
+
+    def _model(self) -> Model:
+        """What was learned so far, with the settings as they are now."""
+        return replace(vars(self).get("model_") or Model(), recipe=self._recipe())
+
+    def _fitted(self) -> Model:
         check_is_fitted(self)
-        if self.head_due_:
-            raise InputError(
-                "the head was not fitted after the last task, which was taught with "
-                "defer_head=True; call fit_head() first"
-            )
+        return self.model_
 
-    def _parts(self, first: bool) -> tuple[Memory, Head]:
-        """Copies to learn on, so that a failure leaves the originals alone."""
-        if not first:
-            return copy.deepcopy((self.memory_, self.head_))
-        memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
-        asked = usual_head(memory) if self.head is None else self.head
-        head = make_head(asked) if isinstance(asked, str) else asked
-        for kind, part in (("memory", memory), ("head", head)):
-            if getattr(part, "classes", None) != []:
-                raise InputError(
-                    f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
-                    f"as make_{kind}(...) gives it"
-                )
-        check_together(memory, head)
-        return copy.deepcopy((memory, head))
-
-    def _device(self) -> torch.device:
-        """Where it learned; before that, what was asked for, or a GPU if there is one."""
-        if hasattr(self, "device_"):
-            return torch.device(self.device_)
-        name = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    def _check_samples(
+        self, X: ArrayLike, y: ArrayLike, first: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Features and labels as scikit-learn takes them; the first ones decide the width."""
         try:
-            return torch.empty(0, device=name).device
-        except (RuntimeError, AssertionError) as error:
-            raise InputError(
-                f"device is {name!r}, which cannot be used here ({error}); try device='cpu'"
-            ) from error
+            features, labels = validate_data(
+                self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
+            )
+            labels = column_or_1d(labels, warn=True)
+            check_classification_targets(labels)
+        except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
+            raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
+        return check_finite(features), labels
 
-    def _replay(self, memory: Memory, task: int) -> Replay:
-        """Replay with draws of its own: the same whether the head was deferred or not."""
-        return Replay(memory, self._generator("head", task))
-
-    def _generator(self, purpose: str, number: int, seed: int | None = None) -> torch.Generator:
-        """A stream of its own for each task and class: no draw depends on earlier calls."""
-        base = self.random_state if seed is None else seed
-        check_number("random_state", base, 0, whole=True)
-        entropy = [int(base), number, *purpose.encode()]
-        mixed = np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
-        return torch.Generator(self._device()).manual_seed(int(mixed >> np.uint64(1)))
+    def _check_features(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Features as wide as those that were learned."""
+        self._fitted()
+        try:
+            features = validate_data(
+                self, X, dtype=np.float32, reset=False, ensure_all_finite=False
+            )
+        except ValueError as error:
+            told, width = str(error).rstrip("."), self.n_features_in_
+            raise InputError(f"{told}. Give X of shape (n, {width}), n at least 1") from error
+        return check_finite(features)

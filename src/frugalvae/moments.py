@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from frugalvae.arrays import Array
 
 
-def merge(mean: Tensor, count: int, x: Tensor) -> tuple[Tensor, Tensor]:
+def merge(mean: Array, count: int, x: Array) -> tuple[Array, Array]:
     """Mean of old and new samples together, and rows whose outer products the new ones add.
 
     Parameters
@@ -27,11 +28,11 @@ def merge(mean: Tensor, count: int, x: Tensor) -> tuple[Tensor, Tensor]:
 
     Examples
     --------
-    >>> mean, rows = merge(torch.tensor([1.0]), 2, torch.tensor([[4.0]]))
-    >>> mean, rows.T @ rows  # of 1, 1, 4
-    (tensor([2.]), tensor([[6.0000]]))
+    >>> mean, rows = merge(np.array([1.0]), 2, np.array([[4.0]]))
+    >>> mean.tolist(), (rows.T @ rows).round(9).tolist()  # of 1, 1, 4
+    ([2.0], [[6.0]])
     """
-    new, total = x.mean(dim=0), count + len(x)
+    new, total = x.mean(axis=0), count + len(x)
     apart = new - mean
-    rows = torch.cat([x - new, (count * len(x) / total) ** 0.5 * apart[None]])
+    rows = np.concatenate([x - new, (count * len(x) / total) ** 0.5 * apart[None]])
     return mean + apart * (len(x) / total), rows

@@ -12,9 +12,10 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from frugalvae.arrays import Array
 from frugalvae.equations import spectrum
 from frugalvae.symmetric import pack
-from frugalvae.tasks import Task
+from frugalvae.tensors import TensorTask, to_array
 
 
 class Move(NamedTuple):
@@ -27,7 +28,7 @@ class Move(NamedTuple):
 class Normaliser(Protocol):
     """Maps features of a class to a common scale and back."""
 
-    def learn(self, task: Task) -> Move | None:
+    def learn(self, task: TensorTask) -> Move | None:
         """Take the statistics of new classes. How known classes' coordinates moved, if they did."""
         ...
 
@@ -59,7 +60,7 @@ class Normaliser(Protocol):
         """Drop the statistics of a class. A sentence for each trace of it that remains."""
         ...
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """What is stored."""
         ...
 
@@ -72,17 +73,19 @@ class GlobalNormaliser:
     task decides the map for good, since old data is gone when new classes arrive.
 
     >>> normaliser = GlobalNormaliser()
-    >>> normaliser.learn(Task(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 1])))
-    >>> normaliser.learn(Task(torch.tensor([[9.0]]), torch.tensor([2])))
+    >>> normaliser.learn(TensorTask(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 1])))
+    >>> normaliser.learn(TensorTask(torch.tensor([[9.0]]), torch.tensor([2])))
     >>> normaliser.normalise(2, torch.tensor([[9.0]]))
     tensor([[7.]])
     """
+
+    holds_tensors = True
 
     def __init__(self) -> None:
         self.mean_ = torch.empty(0)
         self.std_ = torch.empty(0)
 
-    def learn(self, task: Task) -> None:
+    def learn(self, task: TensorTask) -> None:
         """Take mean and standard deviation of the first task."""
         if not len(self.mean_):
             self.mean_, std = moments(task.features)
@@ -116,9 +119,9 @@ class GlobalNormaliser:
         """The first task decides for good, whether the class was in it or not."""
         return ["all classes are normalised by the first task's samples, which may include its own"]
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Two vectors."""
-        return {"normaliser.mean": self.mean_, "normaliser.std": self.std_}
+        return {"normaliser.mean": to_array(self.mean_), "normaliser.std": to_array(self.std_)}
 
 
 class ClasswiseNormaliser:
@@ -129,7 +132,7 @@ class ClasswiseNormaliser:
 
     >>> normaliser = ClasswiseNormaliser()
     >>> x = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
-    >>> normaliser.learn(Task(x, torch.tensor([7, 7])))
+    >>> normaliser.learn(TensorTask(x, torch.tensor([7, 7])))
     >>> normaliser.normalise(7, x)
     tensor([[-1.,  0.],
             [ 1.,  0.]])
@@ -137,11 +140,13 @@ class ClasswiseNormaliser:
     tensor([[2., 5.]])
     """
 
+    holds_tensors = True
+
     def __init__(self) -> None:
         self.mean_: dict[int, Tensor] = {}
         self.std_: dict[int, Tensor] = {}
 
-    def learn(self, task: Task) -> None:
+    def learn(self, task: TensorTask) -> None:
         """Take mean and standard deviation of each class."""
         for label in task.classes:
             self.mean_[label], self.std_[label] = moments(task.of(label))
@@ -177,11 +182,11 @@ class ClasswiseNormaliser:
         del self.mean_[label], self.std_[label]
         return []
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Two vectors a class."""
         return {
-            "normaliser.mean": stack(self.mean_),
-            "normaliser.std": stack(self.std_),
+            "normaliser.mean": to_array(stack(self.mean_)),
+            "normaliser.std": to_array(stack(self.std_)),
         }
 
 
@@ -253,7 +258,7 @@ class WhitenedNormaliser:
     --------
     >>> normaliser = WhitenedNormaliser(ridge=0.0)
     >>> x = torch.tensor([[1.0, -5.0], [3.0, -5.0], [1.0, -7.0], [3.0, -7.0]])
-    >>> normaliser.learn(Task(x, torch.tensor([7, 7, 7, 7])))
+    >>> normaliser.learn(TensorTask(x, torch.tensor([7, 7, 7, 7])))
     >>> normaliser.normalise(7, x).square()
     tensor([[1., 1.],
             [1., 1.],
@@ -262,6 +267,8 @@ class WhitenedNormaliser:
     >>> normaliser.restore(7, torch.zeros(1, 2))
     tensor([[ 2., -6.]])
     """
+
+    holds_tensors = True
 
     def __init__(self, ridge: float = 0.2) -> None:
         self.ridge = ridge
@@ -280,7 +287,7 @@ class WhitenedNormaliser:
             self._frame = whitening(self.pooled_ / self.count_, self.ridge)
         return self._frame
 
-    def learn(self, task: Task) -> Move | None:
+    def learn(self, task: TensorTask) -> Move | None:
         """Take the mean of each class, and add to the covariance that all share."""
         before = None if self.pooled_ is None else self.frame
         if before is None:
@@ -338,12 +345,13 @@ class WhitenedNormaliser:
         del self.mean_[label]
         return ["the covariance that all classes share still contains its samples' scatter"]
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """A vector a class, and a triangle."""
-        kept = {"normaliser.mean": stack(self.mean_)}
+        kept = {"normaliser.mean": to_array(stack(self.mean_))}
         if self.pooled_ is None or self.count_ is None:
             return kept
-        return kept | {"normaliser.pooled": pack(self.pooled_), "normaliser.count": self.count_}
+        pooled, count = pack(to_array(self.pooled_)), to_array(self.count_)
+        return kept | {"normaliser.pooled": pooled, "normaliser.count": count}
 
 
 def make_normaliser(classwise: bool, *, whitened: bool = False, ridge: float = 0.2) -> Normaliser:

@@ -77,6 +77,7 @@ class LayerInputs:
     (2, 0.0)
     """
 
+    holds_tensors = True
     products = ("products",)  # a file of half the bits may hold a square root of it
 
     def __init__(self, size: int, device: torch.device | str = "cpu") -> None:

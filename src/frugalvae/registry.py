@@ -1,4 +1,4 @@
-"""Parts by name, imported when they are first made: most need PyTorch."""
+"""Parts by name, imported when they are first made: some need PyTorch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from dataclasses import asdict, is_dataclass
 from importlib import import_module
 from typing import Any
 
-from frugalvae.errors import InputError, UnknownNameError, suggestion
+from frugalvae.errors import InputError, MissingPackageError, UnknownNameError, suggestion
+
+#: The extra of this package that installs another one.
+EXTRAS = {"torch": "vae", "transformers": "clip"}
 
 
 def settings_of(part: Any) -> dict[str, Any]:
@@ -72,11 +75,30 @@ class Registry(Mapping[str, Mapping[str, Any]]):
             made.name = name  # what reports call it
         return made
 
+    @property
+    def modules(self) -> dict[str, str]:
+        """The name of each part's class, and the module that defines it."""
+        places = [place.split(":") for place, _ in self._entries.values()]
+        return {attribute: module for module, attribute in places}
+
+    def part_of_class(self, name: str) -> Any:
+        """The part whose class has that name, imported now."""
+        ends = (entry for entry, (place, _) in self._entries.items() if place.endswith(f":{name}"))
+        return self.part(next(ends))
+
     def part(self, name: str) -> Any:
         """The class of that name, imported now."""
         _ = self[name]  # or say which there are
         module, attribute = self._entries[name][0].split(":")
-        return getattr(import_module(module), attribute)
+        try:
+            return getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if error.name not in EXTRAS:
+                raise
+            raise MissingPackageError(
+                f"{self.kind} {name!r} needs {error.name!r}, which is not installed; "
+                f"pip install 'frugalvae[{EXTRAS[error.name]}]'"
+            ) from error
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         """The settings that make the part of that name."""

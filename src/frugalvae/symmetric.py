@@ -1,61 +1,76 @@
-"""Symmetric matrices: packing, square roots and ridges."""
+"""Symmetric matrices: packing, square roots, ridges and triangular inverses."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from frugalvae.arrays import Array
+
+SMALL = 64  # side below which a triangle is inverted as any other matrix
 
 
-def pack(symmetric: Tensor) -> Tensor:
+def pack(symmetric: Array) -> Array:
     """The upper triangle of a symmetric matrix as a vector.
 
-    >>> pack(torch.tensor([[1.0, 2.0], [2.0, 3.0]]))
-    tensor([1., 2., 3.])
+    >>> pack(np.array([[1.0, 2.0], [2.0, 3.0]])).tolist()
+    [1.0, 2.0, 3.0]
     """
-    rows, columns = torch.triu_indices(*symmetric.shape, device=symmetric.device)
-    return symmetric[rows, columns]
+    return symmetric[np.triu(np.ones(symmetric.shape, bool))]
 
 
-def unpack(triangle: Tensor) -> Tensor:
+def unpack(triangle: Array) -> Array:
     """The symmetric matrix of a packed triangle.
 
-    >>> unpack(torch.tensor([1.0, 2.0, 3.0]))
-    tensor([[1., 2.],
-            [2., 3.]])
+    >>> unpack(np.array([1.0, 2.0, 3.0])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
     """
     size = int((2 * len(triangle)) ** 0.5)
-    rows, columns = torch.triu_indices(size, size, device=triangle.device)
-    symmetric = triangle.new_zeros(size, size)
-    symmetric[rows, columns] = triangle
-    symmetric[columns, rows] = triangle
-    return symmetric
+    upper = np.triu(np.ones((size, size), bool))
+    symmetric = np.zeros((size, size), triangle.dtype)
+    symmetric[upper] = triangle
+    return np.where(upper, symmetric, symmetric.T)
 
 
-def square_root(covariance: Tensor) -> Tensor:
+def square_root(covariance: Array) -> Array:
     """F, as narrow as the rank allows, with F F^T = covariance; float32.
 
-    >>> square_root(torch.tensor([[4.0, 0.0], [0.0, 0.0]])).abs()
-    tensor([[2.],
-            [0.]])
+    >>> np.abs(square_root(np.array([[4.0, 0.0], [0.0, 0.0]]))).tolist()
+    [[2.0], [0.0]]
     """
-    values, vectors = torch.linalg.eigh(covariance)
-    rounding = len(values) * torch.finfo(values.dtype).eps * values[-1]
+    values, vectors = np.linalg.eigh(covariance)
+    rounding = len(values) * np.finfo(values.dtype).eps * values[-1]
     kept = values > rounding
-    factor: Tensor = vectors[:, kept] * values[kept].sqrt()
-    return factor.float()
+    factor: Array = (vectors[:, kept] * np.sqrt(values[kept])).astype(np.float32)
+    return factor
 
 
-def add_ridge(matrix: Tensor, amount: float) -> Tensor:
+def add_ridge(matrix: Array, amount: float) -> Array:
     """The matrix plus ``amount`` times its mean diagonal entry on the diagonal.
 
     Relative to the matrix itself, so that the amount means the same at any scale.
     A matrix of zeros becomes ``amount`` times the identity.
 
-    >>> add_ridge(torch.tensor([[3.0, 0.0], [0.0, 1.0]]), 0.5)
-    tensor([[4., 0.],
-            [0., 2.]])
+    >>> add_ridge(np.array([[3.0, 0.0], [0.0, 1.0]]), 0.5).tolist()
+    [[4.0, 0.0], [0.0, 2.0]]
     """
-    level = matrix.diagonal().mean()
-    level = torch.where(level > 0, level, torch.ones_like(level))
-    ridge = amount * level * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
-    return matrix + ridge
+    level = float(matrix.diagonal().mean())
+    ridged: Array = matrix.copy()
+    ridged[np.diag_indices(len(matrix))] += amount * (level if level > 0 else 1.0)
+    return ridged
+
+
+def invert_triangle(lower: Array) -> Array:
+    """The inverse of a lower triangular matrix, by halves: most of the work is products.
+
+    >>> invert_triangle(np.array([[2.0, 0.0], [4.0, 1.0]])).tolist()
+    [[0.5, 0.0], [-2.0, 1.0]]
+    """
+    size = len(lower)
+    if size <= SMALL:
+        return np.tril(np.linalg.inv(lower))
+    half = size // 2
+    inverse = np.zeros_like(lower)
+    inverse[:half, :half] = invert_triangle(lower[:half, :half])
+    inverse[half:, half:] = invert_triangle(lower[half:, half:])
+    inverse[half:, :half] = -inverse[half:, half:] @ lower[half:, :half] @ inverse[:half, :half]
+    return inverse

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
+
+from frugalvae.arrays import Array
 
 if TYPE_CHECKING:
     from frugalvae.memories.base import Memory
@@ -22,7 +23,7 @@ class Task:
     features
         One row a sample, shape (n, d), float32.
     labels
-        The class of each row: a number that this class keeps for ever.
+        The class of each row, (n,): a number that this class keeps for ever.
     text
         Text features of class names, for heads that can start from them.
     names
@@ -30,29 +31,29 @@ class Task:
 
     Examples
     --------
-    >>> task = Task(torch.eye(3), torch.tensor([5, 2, 5]))
+    >>> task = Task(np.eye(3), np.array([5, 2, 5]))
     >>> task.classes
     [2, 5]
-    >>> task.of(2)
-    tensor([[0., 1., 0.]])
+    >>> task.of(2).tolist()
+    [[0.0, 1.0, 0.0]]
     """
 
-    features: Tensor
-    labels: Tensor
-    text: Mapping[int, Tensor] = field(default_factory=dict)
+    features: Array
+    labels: Array
+    text: Mapping[int, Array] = field(default_factory=dict)
     names: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, dim: int) -> Task:
         """A task without classes: nothing new."""
-        return cls(torch.empty(0, dim), torch.empty(0, dtype=torch.long))
+        return cls(np.empty((0, dim), np.float32), np.empty(0, np.int64))
 
     @property
     def classes(self) -> list[int]:
         """The classes of the task in ascending order."""
         return sorted(set(self.labels.tolist()))
 
-    def of(self, label: int) -> Tensor:
+    def of(self, label: int) -> Array:
         """The rows of one class."""
         return self.features[self.labels == label]
 
@@ -70,15 +71,14 @@ class Replay:
     """
 
     memory: Memory
-    rng: torch.Generator
+    rng: np.random.Generator
 
     @property
     def classes(self) -> list[int]:
         """All classes that can be drawn, in the order in which they were learned."""
         return self.memory.classes
 
-    def draw(self, per_class: int) -> tuple[Tensor, Tensor]:
+    def draw(self, per_class: int) -> tuple[Array, Array]:
         """Features (k * per_class, d), and for each the position of its class."""
         samples = [self.memory.sample(label, per_class, self.rng) for label in self.classes]
-        positions = torch.arange(len(samples), device=self.rng.device)
-        return torch.cat(samples), positions.repeat_interleave(per_class)
+        return np.concatenate(samples), np.arange(len(samples)).repeat(per_class)

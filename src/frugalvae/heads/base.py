@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from torch import Tensor
-
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array
 from frugalvae.tasks import Replay, Task
 
 
@@ -54,11 +53,11 @@ class Head(Protocol):
         """
         ...
 
-    def logits(self, features: Tensor) -> Tensor:
-        """Scores (n, k) whose softmax are class probabilities, in the features' precision."""
+    def logits(self, features: Array) -> Array:
+        """Scores (n, k) whose softmax are class probabilities, float64."""
         ...
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Every number that has to be kept to predict and to learn on."""
         ...
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, cast
 
-from torch import Tensor
-
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array
 from frugalvae.checks import check_together
 from frugalvae.errors import check_number
 from frugalvae.memories.densities import Shrinkage
@@ -35,15 +34,15 @@ class BayesHead:
 
     Examples
     --------
-    >>> import torch
+    >>> import numpy as np
     >>> from frugalvae.memories.gaussian import GaussianMemory
-    >>> memory, rng = GaussianMemory("diagonal"), torch.Generator()
-    >>> x = torch.tensor([[0.0], [1.0], [5.0], [9.0]])
-    >>> memory.learn(Task(x, torch.tensor([0, 0, 1, 1])), rng)
+    >>> memory, rng = GaussianMemory("diagonal"), np.random.default_rng(0)
+    >>> x = np.array([[0.0], [1.0], [5.0], [9.0]])
+    >>> memory.learn(Task(x, np.array([0, 0, 1, 1])), rng)
     >>> head = BayesHead(own=1.0)
     >>> head.learn(Task.empty(1), Replay(memory, rng))
-    >>> head.logits(torch.tensor([[-4.0]])).argmax()  # far from both, and the second is wider
-    tensor(1)
+    >>> int(head.logits(np.array([[-4.0]])).argmax())  # far from both, and the second is wider
+    1
     """
 
     needs_density = True
@@ -83,13 +82,13 @@ class BayesHead:
         """It keeps nothing of its own."""
         return []
 
-    def logits(self, features: Tensor) -> Tensor:
+    def logits(self, features: Array) -> Array:
         """Logarithms of tempered densities."""
         assert self.memory_ is not None
         power = min(1.0, self.tempering / math.sqrt(self.memory_.density_width))
         return power * self.memory_.log_density(features, self._shrinkage)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """None."""
         return {}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from frugalvae.accounting import Component, component, triangle
+from frugalvae.arrays import Array, one_hot, squared_distances, stack
 from frugalvae.errors import check_number
 from frugalvae.moments import merge
 from frugalvae.symmetric import add_ridge, pack
@@ -16,14 +16,13 @@ class NearestMeanHead:
     """The class whose mean is nearest. Takes means from the task itself: no replay.
 
     >>> head = NearestMeanHead()
-    >>> task = Task(torch.tensor([[0.0], [10.0]]), torch.tensor([0, 1]))
-    >>> head.learn(task, None)
-    >>> head.logits(torch.tensor([[7.0]])).argmax()
-    tensor(1)
+    >>> head.learn(Task(np.array([[0.0], [10.0]]), np.array([0, 1])), None)
+    >>> int(head.logits(np.array([[7.0]])).argmax())
+    1
     """
 
     def __init__(self) -> None:
-        self.means_: dict[int, Tensor] = {}
+        self.means_: dict[int, Array] = {}
 
     @property
     def classes(self) -> list[int]:
@@ -40,30 +39,31 @@ class NearestMeanHead:
 
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Keep the mean of each new class."""
-        self.means_ |= {label: task.of(label).mean(dim=0) for label in task.classes}
+        self.means_ |= {label: _mean(task.of(label)) for label in task.classes}
 
     def update(self, task: Task, count: int, replay: Replay | None) -> None:
         """Move the mean to that of all samples."""
         (label,) = task.classes
-        self.means_[label], _ = merge(self.means_[label], count, task.features)
+        mean, _ = merge(self.means_[label], count, task.features.astype(np.float64))
+        self.means_[label] = mean.astype(np.float32)
 
     def forget(self, label: int) -> list[str]:
         """Nothing remains."""
         del self.means_[label]
         return []
 
-    def logits(self, features: Tensor) -> Tensor:
+    def logits(self, features: Array) -> Array:
         """Minus half the squared distance."""
-        means = torch.stack(list(self.means_.values())).to(features)
-        return -0.5 * torch.cdist(features, means).square()
+        means = stack(self.means_).astype(np.float64)
+        return -0.5 * squared_distances(features.astype(np.float64), means)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """One vector a class."""
-        return {"means": torch.stack(list(self.means_.values()))}
+        return {"means": stack(self.means_)}
 
     def components(self) -> list[Component]:
         """One vector a class."""
-        return [component("head: means", self.tensors()["means"].numel())]
+        return [component("head: means", self.arrays()["means"].size)]
 
 
 class RidgeHead:
@@ -100,14 +100,13 @@ class RidgeHead:
         """Solve for all classes anew."""
         self.classes_ = list(replay.classes)
         x, y = replay.draw(self.samples)
-        targets = torch.nn.functional.one_hot(y, len(self.classes_)).double()
-        x = x.double()
-        centre, prior = x.mean(dim=0), targets.mean(dim=0)
+        targets, x = one_hot(y, len(self.classes_)), x.astype(np.float64)
+        centre, prior = x.mean(axis=0), targets.mean(axis=0)
         centred = x - centre
         gram = add_ridge(centred.T @ centred, self.penalty)
-        weights = torch.linalg.solve(gram, centred.T @ (targets - prior))
-        self.weights_ = weights.float().contiguous()
-        self.bias_ = (prior - centre @ weights).float()
+        weights = np.linalg.solve(gram, centred.T @ (targets - prior))  # (d, k)
+        self.weights_ = weights.astype(np.float32)
+        self.bias_ = (prior - centre @ weights).astype(np.float32)
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
         """Solve for all classes anew."""
@@ -118,23 +117,23 @@ class RidgeHead:
         if label not in self.classes_:
             return []
         keep = [column for column, known in enumerate(self.classes_) if known != label]
-        self.weights_, self.bias_ = self.weights_[:, keep].contiguous(), self.bias_[keep]
+        self.weights_, self.bias_ = self.weights_[:, keep].copy(), self.bias_[keep]
         self.classes_ = [known for known in self.classes_ if known != label]
         return ["the head's other weights were fitted on replay of it beside the others"]
 
-    def logits(self, features: Tensor) -> Tensor:
+    def logits(self, features: Array) -> Array:
         """The fitted targets, scaled."""
-        targets: Tensor = features @ self.weights_.to(features) + self.bias_.to(features)
+        targets: Array = features.astype(np.float64) @ self.weights_ + self.bias_
         return self.scale * targets
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Weights and biases."""
         return {"weights": self.weights_, "bias": self.bias_}
 
     def components(self) -> list[Component]:
         """The paper counts what is kept for replay, not the classifier."""
         return [
-            component(f"head: {name}", 0, kept.numel()) for name, kept in self.tensors().items()
+            component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()
         ]
 
 
@@ -157,10 +156,10 @@ class StreamingLDAHead:
     def __init__(self, *, shrinkage: float = 0.05) -> None:
         check_number("shrinkage", shrinkage, 0)
         self.shrinkage = shrinkage
-        self.means_: dict[int, Tensor] = {}
-        self.scatter_: Tensor | None = None
+        self.means_: dict[int, Array] = {}
+        self.scatter_: Array | None = None
         self.count_ = 0
-        self._rule: tuple[Tensor, Tensor] | None = None  # derived; never stored
+        self._rule: tuple[Array, Array] | None = None  # derived; never stored
 
     @property
     def classes(self) -> list[int]:
@@ -178,9 +177,9 @@ class StreamingLDAHead:
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Add the task's means and scatter."""
         for label in task.classes:
-            x = task.of(label).double()
-            mean = x.mean(dim=0)
-            self.means_[label] = mean.float()
+            x = task.of(label).astype(np.float64)
+            mean = x.mean(axis=0)
+            self.means_[label] = mean.astype(np.float32)
             centred = x - mean
             scatter = centred.T @ centred
             self.scatter_ = scatter if self.scatter_ is None else self.scatter_ + scatter
@@ -190,8 +189,8 @@ class StreamingLDAHead:
     def update(self, task: Task, count: int, replay: Replay | None) -> None:
         """Exactly what learning old and new samples together would have given."""
         (label,) = task.classes
-        mean, rows = merge(self.means_[label].double(), count, task.features.double())
-        self.means_[label] = mean.float()
+        mean, rows = merge(self.means_[label], count, task.features.astype(np.float64))
+        self.means_[label] = mean.astype(np.float32)
         assert self.scatter_ is not None
         self.scatter_ = self.scatter_ + rows.T @ rows
         self.count_ += len(task.features)
@@ -203,29 +202,30 @@ class StreamingLDAHead:
         self._rule = None
         return ["the head's shared covariance still contains its samples' scatter"]
 
-    def logits(self, features: Tensor) -> Tensor:
+    def logits(self, features: Array) -> Array:
         """Log densities up to what all classes share."""
-        if self._rule is None:
-            self._rule = self._derive_rule()
-        weights, bias = self._rule
-        return features @ weights.to(features) + bias.to(features)
+        rule = self._rule
+        if rule is None:
+            rule = self._rule = self._derive_rule()
+        weights, bias = rule
+        scores: Array = features.astype(np.float64) @ weights + bias
+        return scores
 
-    def _derive_rule(self) -> tuple[Tensor, Tensor]:
+    def _derive_rule(self) -> tuple[Array, Array]:
         assert self.scatter_ is not None
-        means = torch.stack(list(self.means_.values())).double()  # (k, d)
-        covariance = self.scatter_ / self.count_
-        shrunk = add_ridge(covariance, self.shrinkage)
-        weights = torch.linalg.solve(shrunk, means.T)  # (d, k)
-        bias = -0.5 * (means * weights.T).sum(dim=1)
+        means = stack(self.means_).astype(np.float64)  # (k, d)
+        shrunk = add_ridge(self.scatter_ / self.count_, self.shrinkage)
+        weights = np.linalg.solve(shrunk, means.T)  # (d, k)
+        bias = -0.5 * (means * weights.T).sum(axis=1)
         return weights, bias
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Means, scatter and how many samples it sums over."""
         assert self.scatter_ is not None
         return {
-            "means": torch.stack(list(self.means_.values())),
+            "means": stack(self.means_),
             "scatter": pack(self.scatter_),
-            "count": torch.tensor([self.count_], dtype=torch.float64),
+            "count": np.array([self.count_], np.float64),
         }
 
     def components(self) -> list[Component]:
@@ -235,3 +235,8 @@ class StreamingLDAHead:
             component("head: means", len(self.means_) * dim),
             component("head: scatter", dim**2, triangle(dim) + 1, width=8),
         ]
+
+
+def _mean(x: Array) -> Array:
+    """Of rows (n, d), summed in float64."""
+    return x.mean(axis=0, dtype=np.float64).astype(np.float32)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from frugalvae import arrays
 from frugalvae.accounting import Component, component
+from frugalvae.arrays import Array
+from frugalvae.devices import find_device
 from frugalvae.equations import cosine_logits, unit
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.heads.replaying import Samples, replayed
+from frugalvae.heads.replaying import Samples, draw, replayed
 from frugalvae.tasks import Replay, Task
+from frugalvae.tensors import to_array, to_tensor
 
 
 class CosineHead:
@@ -35,13 +40,13 @@ class CosineHead:
     Examples
     --------
     >>> from frugalvae.memories.store_all import StoreAllMemory
-    >>> task = Task(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
-    >>> memory, rng = StoreAllMemory(), torch.Generator().manual_seed(0)
+    >>> task = Task(np.eye(2), np.array([0, 1]))
+    >>> memory, rng = StoreAllMemory(), np.random.default_rng(0)
     >>> memory.learn(task, rng)
     >>> head = CosineHead(epochs=1)
     >>> head.learn(task, Replay(memory, rng))
-    >>> head.logits(torch.tensor([[2.0, 1.0]])).argmax()
-    tensor(0)
+    >>> int(head.logits(np.array([[2.0, 1.0]])).argmax())
+    0
     """
 
     def __init__(
@@ -70,7 +75,7 @@ class CosineHead:
         self.learning_rate = learning_rate
         self.temperature = temperature
         self.classes_: list[int] = []
-        self.text_: dict[int, Tensor] = {}
+        self.text_: dict[int, Array] = {}
 
     @property
     def classes(self) -> list[int]:
@@ -96,13 +101,21 @@ class CosineHead:
     def learn(self, task: Task, replay: Replay) -> None:
         """Fit all class vectors anew on replay of every class."""
         self.classes_ = list(replay.classes)
-        drawn = replay.draw(self.samples) if self.epochs or self.start == "means" else None
-        vectors = self._first_vectors(drawn).requires_grad_()
+        device, drawn = find_device(), None
+        if self.epochs or self.start == "means":
+            drawn = draw(replay, self.samples, device)
+        vectors = self._first_vectors(drawn, device).requires_grad_()
         log_scale = vectors.new_tensor(1 / self.temperature).log().requires_grad_()
         optimiser = torch.optim.Adam([vectors, log_scale], self.learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(self.epochs, 1))
         for epoch in replayed(
-            replay, self.epochs, self.samples, self.batch_size, first=drawn, resample=self.resample
+            replay,
+            self.epochs,
+            self.samples,
+            self.batch_size,
+            device,
+            first=drawn,
+            resample=self.resample,
         ):
             for features, labels in epoch:
                 logits = cosine_logits(features, vectors, (-log_scale).exp())
@@ -111,12 +124,13 @@ class CosineHead:
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
             schedule.step()
-        self.vectors_ = unit(vectors.detach())
-        self.temperature_ = (-log_scale.detach()).exp()
+        self.vectors_ = to_array(unit(vectors.detach()))
+        self.temperature_ = to_array((-log_scale.detach()).exp())
 
-    def _first_vectors(self, drawn: Samples | None) -> Tensor:
+    def _first_vectors(self, drawn: Samples | None, device: torch.device) -> Tensor:
         if self.start == "text":
-            return unit(torch.stack([self.text_[label] for label in self.classes_]))
+            text = np.stack([self.text_[label] for label in self.classes_])
+            return unit(to_tensor(text, device))
         assert drawn is not None
         return unit(drawn[0].view(len(self.classes_), self.samples, -1).mean(dim=1))
 
@@ -136,17 +150,19 @@ class CosineHead:
             return []
         return ["the head's other vectors were fitted on replay of it beside the others"]
 
-    def logits(self, features: Tensor) -> Tensor:
-        """Cosine similarities divided by the temperature."""
-        return cosine_logits(features, self.vectors_.to(features), self.temperature_.to(features))
+    def logits(self, features: Array) -> Array:
+        """Eq. 3: cosine similarities divided by the temperature."""
+        vectors = arrays.unit(self.vectors_.astype(np.float64))
+        similar: Array = arrays.unit(features.astype(np.float64)) @ vectors.T
+        return similar / float(self.temperature_)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Class vectors and temperature; text features if it starts from them."""
-        text = {"text": torch.stack(list(self.text_.values()))} if self.text_ else {}
-        return {"vectors": self.vectors_, "temperature": self.temperature_.view(1)} | text
+        text = {"text": arrays.stack(self.text_)} if self.text_ else {}
+        return {"vectors": self.vectors_, "temperature": self.temperature_.reshape(1)} | text
 
     def components(self) -> list[Component]:
         """The paper counts what is kept for replay, not the classifier."""
         return [
-            component(f"head: {name}", 0, kept.numel()) for name, kept in self.tensors().items()
+            component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()
         ]

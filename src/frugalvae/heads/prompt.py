@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal
 
@@ -11,12 +11,15 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from frugalvae.accounting import Component, component
+from frugalvae.arrays import Array
+from frugalvae.devices import find_device
 from frugalvae.equations import cosine_logits, unit
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
-from frugalvae.heads.replaying import replayed
+from frugalvae.heads.replaying import Samples, replayed
 from frugalvae.progress import track
 from frugalvae.tasks import Replay, Task
+from frugalvae.tensors import to_array, to_generator
 from frugalvae.text import Precision, TextTower, load_text_tower, spoken
 
 BETAS = (0.8, 0.9)  # of AdamW: with few steps of many samples, faster than (0.9, 0.999)
@@ -64,6 +67,8 @@ class PromptHead:
     Frascaroli et al., "CLIP with Generative Latent Replay: a Strong Baseline for
     Incremental Learning" (CGIL), 2024.
     """
+
+    holds_tensors = True
 
     def __init__(
         self,
@@ -146,17 +151,18 @@ class PromptHead:
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Give new classes a token each, and train on replay of every class."""
-        tower = self.tower.to(replay.rng.device)
+        device = self.vectors_.device if self.classes_ else find_device()
+        tower, rng = self.tower.to(device), to_generator(replay.rng, device)
         old = len(self.classes_)
         if old:
             self._keep([label for label in replay.classes if label in self.classes_])
         else:
-            self.network_ = context_network(tower, replay.rng)
-            self.tokens_ = torch.empty(0, tower.width, device=replay.rng.device)
-            self.vectors_ = torch.empty(0, tower.dim, device=replay.rng.device)
+            self.network_ = context_network(tower, rng)
+            self.tokens_ = torch.empty(0, tower.width, device=device)
+            self.vectors_ = torch.empty(0, tower.dim, device=device)
             self.scale_ = tower.scale
         self.classes_ = list(replay.classes)
-        new = first_tokens(len(self.classes_) - old, tower.width, replay.rng)
+        new = first_tokens(len(self.classes_) - old, tower.width, rng)
         fixed = old if self.only_new else 0
         tokens = torch.cat([self.tokens_, new])[fixed:].clone().requires_grad_()
         self.network_.requires_grad_(not fixed)
@@ -193,7 +199,7 @@ class PromptHead:
     def _fit(self, prompts: Prompts, fixed: Tensor, replay: Replay) -> None:
         """Cross-entropy of replay, by steps on the prompts."""
         optimiser, decay = self._optimiser(self._parameters(prompts))
-        for epoch in replayed(replay, self.epochs, self.samples, self._batch_size(replay)):
+        for epoch in self._epochs(replay):
             for x, y in epoch:
                 optimiser.step(_descent(optimiser, prompts, partial(self._loss, x, y, fixed)))
             decay()
@@ -203,7 +209,7 @@ class PromptHead:
         with torch.no_grad():
             vectors = unit(prompts.all_features())
         free = torch.optim.Adam([vectors.requires_grad_()], VECTOR_RATE)
-        for epoch in replayed(replay, self.epochs, self.samples, self._batch_size(replay)):
+        for epoch in self._epochs(replay):
             for x, y in epoch:
                 free.zero_grad(set_to_none=True)
                 self._loss(x, y, fixed, vectors).backward()  # type: ignore[no-untyped-call]
@@ -242,19 +248,26 @@ class PromptHead:
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, max(rounds, 1))
         return adam, schedule.step
 
+    def _epochs(self, replay: Replay) -> Iterator[Iterator[Samples]]:
+        size, device = self._batch_size(replay), self.vectors_.device
+        return replayed(replay, self.epochs, self.samples, size, device)
+
     def _batch_size(self, replay: Replay) -> int:
         """AdamW sees part of an epoch's samples at each pass, L-BFGS all of them."""
         count = len(replay.classes) * self.samples
         return count if self.optimiser == "lbfgs" else max(count // self.passes, 1)
 
-    def logits(self, features: Tensor) -> Tensor:
+    def logits(self, features: Array) -> Array:
         """Cosine similarities times CLIP's scale."""
-        return cosine_logits(features, self.vectors_.to(features), 1 / self.scale_)
+        vectors = self.vectors_.double()
+        x = torch.as_tensor(features, dtype=torch.float64, device=vectors.device)
+        return to_array(cosine_logits(x, vectors, 1 / self.scale_))
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """A token and a vector for each class, and the shared network."""
         shared = {f"network.{name}": kept for name, kept in self.network_.state_dict().items()}
-        return {"tokens": self.tokens_, "vectors": self.vectors_} | shared
+        kept = {"tokens": self.tokens_, "vectors": self.vectors_} | shared
+        return {name: to_array(tensor) for name, tensor in kept.items()}
 
     def components(self) -> list[Component]:
         """The paper counts what is kept for replay, not the classifier."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from frugalvae.accounting import Component, component, triangle
+from frugalvae.arrays import Array, one_hot
 from frugalvae.errors import InputError, check_number
+from frugalvae.heads.projection import normal_matrix
 from frugalvae.symmetric import pack
 from frugalvae.tasks import Replay, Task
+
+SETTLING = threading.Lock()  # several threads may ask at once
 
 
 class RanPACHead:
@@ -48,9 +52,9 @@ class RanPACHead:
         self.penalties = penalties
         self.scale = scale
         self.classes_: list[int] = []
-        self._projection: Tensor | None = None  # derived, like the weights; never stored
-        self._weights: Tensor | None = None
-        self._pending: tuple[Tensor, Tensor] | None = None  # until a penalty is chosen on them
+        self._projection: Array | None = None  # derived, like the weights; never stored
+        self._weights: Array | None = None
+        self._pending: tuple[Array, Array] | None = None  # until a penalty is chosen on them
 
     @property
     def classes(self) -> list[int]:
@@ -68,24 +72,23 @@ class RanPACHead:
     def learn(self, task: Task, replay: Replay) -> None:
         """Add the task to the sums, but for a fifth, on which a penalty can be chosen."""
         if not self.classes_:
-            rng = replay.rng
-            self.seed_ = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
-            self.gram_ = torch.zeros(self.width, self.width, device=rng.device)
-            self.targets_ = torch.zeros(self.width, 0, device=rng.device)
+            self.seed_ = int(replay.rng.integers(2**31 - 1))
+            self.gram_ = np.zeros((self.width, self.width), np.float32)
+            self.targets_ = np.zeros((self.width, 0), np.float32)
         self._add_pending()
         new = [label for label in task.classes if label not in self.classes_]
         self.classes_ = self.classes_ + new
-        grown = self.targets_.new_zeros(self.width, len(new))
-        self.targets_ = torch.cat([self.targets_, grown], dim=1)
+        grown = np.zeros((self.width, len(new)), np.float32)
+        self.targets_ = np.concatenate([self.targets_, grown], axis=1)
         column = {label: position for position, label in enumerate(self.classes_)}
-        positions = torch.tensor([column[int(label)] for label in task.labels])
+        positions = np.array([column[label] for label in task.labels.tolist()])
         hidden = self._hidden(task.features)
-        one_hot = torch.nn.functional.one_hot(positions, len(self.classes_)).to(hidden)
+        targets = one_hot(positions, len(self.classes_)).astype(np.float32)
 
-        order = torch.randperm(len(hidden), generator=replay.rng, device=replay.rng.device)
+        order = replay.rng.permutation(len(hidden))
         held_out, fitted = order[: len(order) // 5], order[len(order) // 5 :]
-        self._add(hidden[fitted], one_hot[fitted])
-        self._pending = hidden[held_out], one_hot[held_out]
+        self._add(hidden[fitted], targets[fitted])
+        self._pending = hidden[held_out], targets[held_out]
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
         """Add the samples to the sums, as those of a new class."""
@@ -95,14 +98,14 @@ class RanPACHead:
         """Drop the class's column."""
         self._settle()
         keep = [column for column, known in enumerate(self.classes_) if known != label]
-        self.targets_ = self.targets_[:, keep].contiguous()
+        self.targets_ = self.targets_[:, keep].copy()
         self.classes_ = [known for known in self.classes_ if known != label]
         self._weights = None
         return ["the head's Gram matrix still contains its samples"]
 
-    def _add(self, hidden: Tensor, one_hot: Tensor) -> None:
-        self.gram_ += hidden.T @ hidden
-        self.targets_ += hidden.T @ one_hot
+    def _add(self, hidden: Array, targets: Array) -> None:
+        self.gram_ = self.gram_ + hidden.T @ hidden
+        self.targets_ = self.targets_ + hidden.T @ targets
 
     def _add_pending(self) -> None:
         """Samples on which no penalty needs to be chosen any more."""
@@ -110,19 +113,20 @@ class RanPACHead:
             self._add(*self._pending)
             self._pending = None
 
-    def _settle(self) -> Tensor:
+    def _settle(self) -> Array:
         """Choose a penalty and solve, when that is first needed: it takes far the longest."""
-        if self._pending is not None:
-            self.penalty_ = self._best_penalty(*self._pending)
-            self._add_pending()
-            self._weights = None
-        while self._weights is None:
-            check_number("penalty", self.penalty_, 1e-12, 1e38)  # or no penalty would ever do
-            self._weights = self._solve(self.penalty_)
-            self.penalty_ *= 10 if self._weights is None else 1
-        return self._weights
+        with SETTLING:
+            if self._pending is not None:
+                self.penalty_ = self._best_penalty(*self._pending)
+                self._add_pending()
+                self._weights = None
+            while self._weights is None:
+                check_number("penalty", self.penalty_, 1e-12, 1e38)  # or no penalty would ever do
+                self._weights = self._solve(self.penalty_)
+                self.penalty_ *= 10 if self._weights is None else 1
+            return self._weights
 
-    def _best_penalty(self, hidden: Tensor, one_hot: Tensor) -> float:
+    def _best_penalty(self, hidden: Array, targets: Array) -> float:
         """The penalty with the smallest error on samples that are not in the sums."""
         if not len(hidden):
             return self.penalties[len(self.penalties) // 2]
@@ -130,37 +134,41 @@ class RanPACHead:
         for penalty in self.penalties:
             weights = self._solve(penalty)
             if weights is not None:
-                errors[penalty] = float((hidden @ weights - one_hot).square().mean())
+                errors[penalty] = float(((hidden @ weights - targets) ** 2).mean())
         return min(errors, key=errors.__getitem__, default=max(self.penalties))
 
-    def _solve(self, penalty: float) -> Tensor | None:
+    def _solve(self, penalty: float) -> Array | None:
         """Weights for a penalty; none if it drowns in the Gram matrix's rounding."""
-        identity = torch.eye(self.width, device=self.gram_.device)
-        factor, failed = torch.linalg.cholesky_ex(self.gram_ + penalty * identity)
-        return None if failed else torch.cholesky_solve(self.targets_, factor)
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-    def _hidden(self, features: Tensor) -> Tensor:
-        if self._projection is None:  # drawn on the CPU: the same wherever it is used
-            rng = torch.Generator().manual_seed(self.seed_)
-            drawn = torch.empty(features.shape[1], self.width).normal_(generator=rng)
-            self._projection = drawn.to(features.device)
-        return (features @ self._projection.to(features)).relu()
+        ridged = self.gram_.copy()
+        ridged[np.diag_indices(self.width)] += np.float32(penalty)
+        try:
+            return np.asarray(cho_solve(cho_factor(ridged, overwrite_a=True), self.targets_))
+        except LinAlgError:
+            return None
 
-    def logits(self, features: Tensor) -> Tensor:
+    def _hidden(self, features: Array) -> Array:
+        if self._projection is None:
+            self._projection = normal_matrix(self.seed_, (features.shape[1], self.width))
+        hidden: Array = np.maximum(features @ self._projection, 0)
+        return hidden
+
+    def logits(self, features: Array) -> Array:
         """The fitted targets, scaled."""
         weights = self._settle()
-        return self.scale * (self._hidden(features) @ weights.to(features))
+        return self.scale * (self._hidden(features.astype(np.float64)) @ weights)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """The two sums; the projection comes back from its seed, the weights from the sums."""
         self._settle()
-        again = torch.tensor([self.seed_, self.penalty_], dtype=torch.float64)
+        again = np.array([self.seed_, self.penalty_], np.float64)
         return {"gram": pack(self.gram_), "targets": self.targets_, "seed and penalty": again}
 
     def components(self) -> list[Component]:
         """A symmetric matrix of which half is kept, and one column a class."""
         return [
             component("head: gram", self.width**2, triangle(self.width)),
-            component("head: targets", self.targets_.numel()),
+            component("head: targets", self.targets_.size),
             component("head: seed and penalty", 0, 2, width=8),
         ]

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor
 
 from frugalvae.progress import track
 from frugalvae.tasks import Replay
+from frugalvae.tensors import to_generator, to_tensor
 from frugalvae.training import batches
 
 #: Features (n, d) and the position of each one's class.
 Samples = tuple[Tensor, Tensor]
+
+
+def draw(replay: Replay, samples: int, device: torch.device) -> Samples:
+    """So many samples of every class, on a device."""
+    x, y = replay.draw(samples)
+    return to_tensor(x, device), torch.from_numpy(y).to(device)
 
 
 def replayed(
@@ -19,6 +27,7 @@ def replayed(
     epochs: int,
     samples: int,
     batch_size: int,
+    device: torch.device,
     *,
     first: Samples | None = None,
     resample: bool = True,
@@ -32,8 +41,9 @@ def replayed(
     resample
         Draw new samples for every epoch; otherwise the first are used throughout.
     """
+    rng = to_generator(replay.rng, device)
     for epoch in track(range(epochs), "fitting the head"):
         if first is None or (epoch and resample):
-            first = replay.draw(samples)
+            first = draw(replay, samples, device)
         x, y = first
-        yield ((x[rows], y[rows]) for rows in batches(len(x), batch_size, replay.rng))
+        yield ((x[rows], y[rows]) for rows in batches(len(x), batch_size, rng))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
+import numpy as np
 
 from frugalvae.tasks import Task
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from frugalvae.memories.base import Memory
 
 
-def relearn(memory: Memory, task: Task, count: int, rng: torch.Generator) -> None:
+def relearn(memory: Memory, task: Task, count: int, rng: np.random.Generator) -> None:
     """Learn a known class anew: from as much replay as it had samples, and its new ones.
 
     Examples
     --------
     >>> from frugalvae.memories.mixture import MixtureMemory
-    >>> memory, rng = MixtureMemory(parts=2), torch.Generator().manual_seed(0)
-    >>> memory.learn(Task(torch.tensor([[1.0], [1.0]]), torch.tensor([5, 5])), rng)
-    >>> relearn(memory, Task(torch.tensor([[9.0], [9.0]]), torch.tensor([5, 5])), 2, rng)
-    >>> sorted(round(float(mean), 2) for mean in memory.mixtures_[5].means)
+    >>> memory, rng = MixtureMemory(parts=2), np.random.default_rng(0)
+    >>> memory.learn(Task(np.ones((2, 1)), np.array([5, 5])), rng)
+    >>> relearn(memory, Task(np.full((2, 1), 9.0), np.array([5, 5])), 2, rng)
+    >>> sorted(round(float(mean), 2) for mean in memory.mixtures_[5].means[:, 0])
     [1.0, 9.0]
     """
     (label,) = task.classes
-    both = torch.cat([memory.sample(label, count, rng), task.features])
+    both = np.concatenate([memory.sample(label, count, rng), task.features])
     memory.forget(label)
-    memory.learn(Task(both, task.labels.new_full((len(both),), label)), rng)
+    memory.learn(Task(both, np.full(len(both), label)), rng)

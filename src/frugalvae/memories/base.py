@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array
 from frugalvae.memories.densities import Shrinkage
 from frugalvae.tasks import Task
 
@@ -17,7 +17,8 @@ class Memory(Protocol):
 
     A memory is made with its settings alone and knows nothing beforehand: not
     how many classes or tasks will come, nor how wide features are. All
-    randomness comes from the generator that is passed in.
+    randomness comes from the generator that is passed in. What goes in and what
+    comes out are NumPy arrays, whatever it computes with.
     """
 
     @property
@@ -25,15 +26,15 @@ class Memory(Protocol):
         """The classes known so far, in the order in which they were learned."""
         ...
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Take in a task's classes, none of which is known yet."""
         ...
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Features of one class, shape (count, d), float32."""
         ...
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Take in more samples of one class, which is known and had ``count`` before."""
         ...
 
@@ -41,7 +42,7 @@ class Memory(Protocol):
         """Drop what is kept of a class. A sentence for each trace of it that remains."""
         ...
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Every number that has to be kept to replay and to learn on."""
         ...
 
@@ -58,7 +59,7 @@ class DensityMemory(Memory, Protocol):
         """How many coordinates of a feature the density is of."""
         ...
 
-    def log_density(self, features: Tensor, shrinkage: Shrinkage = ...) -> Tensor:
+    def log_density(self, features: Array, shrinkage: Shrinkage = ...) -> Array:
         """Logarithm of each class's density at each row, (n, k), classes in their order.
 
         Up to what is the same for all classes: differences between columns count.
@@ -70,10 +71,10 @@ class DensityMemory(Memory, Protocol):
 class MeanMemory(Memory, Protocol):
     """A memory that knows the mean of each class without drawing samples."""
 
-    def mapped(self, features: Tensor) -> Tensor:
+    def mapped(self, features: Array) -> Array:
         """Features in the terms in which it has means, such as their roots."""
         ...
 
-    def mapped_means(self) -> Tensor:
+    def mapped_means(self) -> Array:
         """The mean of each class's features in these terms, (k, d), classes in their order."""
         ...

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array
+from frugalvae.devices import find_device
 from frugalvae.errors import check_choice, check_number
 from frugalvae.memories.again import relearn
 from frugalvae.networks import MLP
 from frugalvae.normalise import make_normaliser, stack
 from frugalvae.progress import track
 from frugalvae.tasks import Task
+from frugalvae.tensors import TensorTask, to_array, to_generator
 from frugalvae.training import DRAWS, Batch, Training, missing_spread, train_vae
 
 
@@ -30,12 +34,14 @@ class ClassVAEMemory:
 
     Examples
     --------
-    >>> rng = torch.Generator().manual_seed(0)
+    >>> rng = np.random.default_rng(0)
     >>> memory = ClassVAEMemory(hidden=16, latent=4, epochs=5)
-    >>> memory.learn(Task(torch.randn(20, 8, generator=rng), torch.arange(20) % 2), rng)
+    >>> memory.learn(Task(rng.normal(size=(20, 8)), np.arange(20) % 2), rng)
     >>> memory.sample(1, 3, rng).shape
-    torch.Size([3, 8])
+    (3, 8)
     """
+
+    holds_tensors = True
 
     def __init__(
         self,
@@ -72,8 +78,11 @@ class ClassVAEMemory:
         """The classes known so far."""
         return list(self.decoders_)
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Train a VAE on each class, and let its encoder go."""
+        self._learn(TensorTask.of_arrays(task, self._device), to_generator(rng, self._device))
+
+    def _learn(self, task: TensorTask, rng: torch.Generator) -> None:
         self.normaliser_.learn(task)
         dim = task.features.shape[1]
         for label in track(task.classes, "training a VAE per class"):
@@ -87,11 +96,17 @@ class ClassVAEMemory:
             self.decoders_[label] = decoder
             self.noise_[label] = missing_spread(x, self._decode(label, DRAWS, rng), self.noise)
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    @property
+    def _device(self) -> torch.device:
+        """Where it has learned; before that, where it is to."""
+        return next(iter(self.noise_.values())).device if self.noise_ else find_device()
+
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Decode draws from N(0, I) with the class's own decoder."""
-        x = self._decode(label, count, rng)
-        noise = self.noise_[label] * torch.empty_like(x).normal_(generator=rng)
-        return self.normaliser_.restore(label, x + noise)
+        generator = to_generator(rng, self._device)
+        x = self._decode(label, count, generator)
+        noise = self.noise_[label] * torch.empty_like(x).normal_(generator=generator)
+        return to_array(self.normaliser_.restore(label, x + noise))
 
     @torch.no_grad()
     def _decode(self, label: int, count: int, rng: torch.Generator) -> Tensor:
@@ -99,7 +114,7 @@ class ClassVAEMemory:
         decoded: Tensor = self.decoders_[label](z)
         return decoded
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Train the class's VAE anew, on replay and new samples."""
         relearn(self, task, count, rng)
 
@@ -108,12 +123,12 @@ class ClassVAEMemory:
         del self.decoders_[label], self.noise_[label]
         return self.normaliser_.forget(label)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """All decoders, and what is kept of each class."""
-        kept = self.normaliser_.tensors() | {"noise": stack(self.noise_)}
+        kept = {"noise": stack(self.noise_)}
         for label, decoder in self.decoders_.items():
             kept |= {f"decoder.{label}.{key}": v for key, v in decoder.state_dict().items()}
-        return kept
+        return self.normaliser_.arrays() | {name: to_array(kept[name]) for name in kept}
 
     def components(self) -> list[Component]:
         """All decoders, and what is kept of each class."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from frugalvae.arrays import Array, squared_distances
 from frugalvae.errors import check_number
-from frugalvae.symmetric import add_ridge
+from frugalvae.symmetric import add_ridge, invert_triangle
 
 LEAST_RIDGE, PLAIN_RIDGE = 0.03, 0.1
 
@@ -52,12 +53,13 @@ class Shrinkage:
         """For variances alone."""
         return PLAIN_RIDGE if self.ridge is None else self.ridge
 
-    def variances(self, own: Tensor) -> Tensor:
+    def variances(self, own: Array) -> Array:
         """Variances of classes (k, d), drawn towards their mean."""
-        shared = own.mean(dim=0)
-        level = shared.mean()
-        level = torch.where(level > 0, level, torch.ones_like(level))
-        return self.own * own + (1 - self.own) * shared + self.plain_ridge * level
+        own = own.astype(np.float64)
+        shared = own.mean(axis=0)
+        level = float(shared.mean()) or 1.0
+        drawn: Array = self.own * own + (1 - self.own) * shared + self.plain_ridge * level
+        return drawn
 
 
 SHRINKAGE = Shrinkage()
@@ -75,22 +77,20 @@ class Whitener:
         Logarithm of the covariance's determinant.
     """
 
-    matrix: Tensor
-    back: Tensor
+    matrix: Array
+    back: Array
     log_det: float
 
     @classmethod
-    def of(cls, covariance: Tensor, ridge: float) -> Whitener:
+    def of(cls, covariance: Array, ridge: float) -> Whitener:
         """Of a covariance (d, d), with ``ridge`` times its mean variance on the diagonal.
 
-        >>> whitener = Whitener.of(torch.tensor([[6.0, 0.0], [0.0, 2.0]]), ridge=0.5)
-        >>> torch.tensor([[2.0, 4.0]]) @ whitener.matrix
-        tensor([[0.7071, 2.0000]])
+        >>> whitener = Whitener.of(np.array([[6.0, 0.0], [0.0, 2.0]]), ridge=0.5)
+        >>> (np.array([[2.0, 4.0]]) @ whitener.matrix).round(4).tolist()
+        [[0.7071, 2.0]]
         """
-        root = torch.linalg.cholesky(add_ridge(covariance, ridge))
-        identity = torch.eye(len(root)).to(root)
-        inverse = torch.linalg.solve_triangular(root, identity, upper=False).T
-        return cls(inverse, root.T, 2 * float(root.diagonal().log().sum()))
+        root = np.linalg.cholesky(add_ridge(covariance, ridge))
+        return cls(invert_triangle(root).T, root.T, 2 * float(np.log(root.diagonal()).sum()))
 
 
 @dataclass(frozen=True)
@@ -100,66 +100,105 @@ class Gaussians:
     Attributes
     ----------
     whiten
-        (d, d): turns the shared covariance into the identity.
+        (d, r): turns the shared covariance into the identity.
     means
-        In those coordinates, (k, d).
+        In those coordinates, (k, r).
     directions
-        (k, m, d), orthogonal within a class; each as long as the root of what it takes off
+        (k, m, r), orthogonal within a class; each as long as the root of what it takes off
         the squared distance of a point at distance one along it.
     constants
         What is subtracted from minus half the squared distance, (k,).
     """
 
-    whiten: Tensor
-    means: Tensor
-    directions: Tensor
-    constants: Tensor
+    whiten: Array
+    means: Array
+    directions: Array
+    constants: Array
 
     @classmethod
-    def of(cls, whitener: Whitener, means: Tensor, factors: Tensor, own: float = 1.0) -> Gaussians:
+    def of(
+        cls,
+        whitener: Whitener,
+        means: Array,
+        factors: Array,
+        own: float = 1.0,
+        basis: Array | None = None,
+    ) -> Gaussians:
         """Of covariances W + ``own`` F F^T, by Woodbury's identity: no d x d matrix a class.
 
         Parameters
         ----------
         whitener
-            Of W.
+            Of W, (r, r).
         means
-            (k, d).
+            (k, r).
         factors
-            F^T of each class, (k, m, d); rows may be zero.
+            F^T of each class, (k, m, r); rows may be zero.
+        basis
+            (d, r): what turns rows into the coordinates of W, if they are others.
         """
-        means = means.double() @ whitener.matrix
-        white = factors.double() @ whitener.matrix
-        values, vectors = torch.linalg.eigh(white @ white.mT)  # m x m a class
-        values = own * values.clamp(min=0)  # variances that the class adds
-        lengths = (own / (1 + values)).sqrt()
-        log_det = whitener.log_det + (1 + values).log().sum(dim=1)
+        means = means.astype(np.float64) @ whitener.matrix
+        white = factors.astype(np.float64) @ whitener.matrix
+        values, vectors = np.linalg.eigh(white @ white.swapaxes(1, 2))  # m x m a class
+        values = own * np.maximum(values, 0)  # variances that the class adds
+        lengths = np.sqrt(own / (1 + values))
+        log_det = whitener.log_det + np.log1p(values).sum(axis=1)
         constants = (log_det + means.shape[1] * math.log(2 * math.pi)) / 2
-        directions = lengths[..., None] * (vectors.mT @ white)
-        return cls(whitener.matrix, means, directions, constants)
+        directions = lengths[..., None] * (vectors.swapaxes(1, 2) @ white)
+        whiten = whitener.matrix if basis is None else basis @ whitener.matrix
+        return cls(whiten, means, directions, constants)
 
-    def log_density(self, rows: Tensor) -> Tensor:
+    def log_density(self, rows: Array) -> Array:
         """Of each class at each row (n, d): (n, k)."""
-        white = rows @ self.whiten.to(rows)
-        means, directions = self.means.to(rows), self.directions.to(rows)
-        distances = torch.cdist(white, means).square()
-        classes, most, dim = directions.shape
-        along = white @ directions.reshape(classes * most, dim).T
-        along = along.view(len(rows), classes, most) - (directions @ means[..., None])[..., 0]
-        return (along.square().sum(dim=2) - distances) / 2 - self.constants.to(rows)
+        white = rows.astype(np.float64) @ self.whiten
+        return self._own(white @ self._flat.T) - squared_distances(white, self.means) / 2
+
+    def scores(self, rows: Array) -> Array:
+        """The same up to what all classes have in common, (n, k): fewer products."""
+        rows, classes = rows.astype(np.float64), len(self.means)
+        if len(rows) > len(self.whiten) > len(self._compared):
+            along = rows @ self._folded
+        else:
+            along = rows @ self.whiten @ self._compared.T
+        near = along[:, :classes] - (self.means**2).sum(axis=1) / 2
+        return near + self._own(along[:, classes:])
+
+    def _own(self, along: Array) -> Array:
+        """What a class's own covariance adds to half the squared distance, (n, k)."""
+        classes, most, _ = self.directions.shape
+        at_mean = (self.directions @ self.means[..., None])[..., 0]  # (k, m)
+        beyond = along.reshape(len(along), classes, most) - at_mean
+        added: Array = np.einsum("nkm,nkm->nk", beyond, beyond) / 2 - self.constants
+        return added
+
+    @property
+    def _flat(self) -> Array:
+        return self.directions.reshape(-1, self.directions.shape[2])
+
+    @cached_property
+    def _compared(self) -> Array:
+        """Means and directions, (k + k m, r)."""
+        return np.concatenate([self.means, self._flat])
+
+    @cached_property
+    def _folded(self) -> Array:
+        """The same as what rows themselves are multiplied by, (d, k + k m)."""
+        folded: Array = self.whiten @ self._compared.T
+        return folded
 
 
-def diagonal_log_density(rows: Tensor, means: Tensor, variances: Tensor) -> Tensor:
+def diagonal_log_density(rows: Array, means: Array, variances: Array) -> Array:
     """Of Gaussians with variances (k, d) at each row (n, d): (n, k).
 
-    >>> zeros, ones = torch.zeros(1, 2), torch.ones(1, 2)
-    >>> diagonal_log_density(zeros, zeros, ones).exp() * torch.pi
-    tensor([[0.5000]])
+    >>> zeros, ones = np.zeros((1, 2)), np.ones((1, 2))
+    >>> (np.exp(diagonal_log_density(zeros, zeros, ones)) * np.pi).round(9).tolist()
+    [[0.5]]
     """
-    means, precisions = means.to(rows), 1 / variances.to(rows)
-    centre = means.mean(dim=0)  # smaller numbers lose fewer digits
+    rows, means, precisions = rows.astype(np.float64), means.astype(np.float64), 1 / variances
+    centre = means.mean(axis=0)  # smaller numbers lose fewer digits
     rows, means = rows - centre, means - centre
-    distances = rows.square() @ precisions.T - 2 * rows @ (means * precisions).T
-    distances = distances + (means.square() * precisions).sum(dim=1)
-    log_det = -precisions.log().sum(dim=1)
-    return -(distances + log_det + rows.shape[1] * math.log(2 * math.pi)) / 2
+    distances = rows**2 @ precisions.T - 2 * rows @ (means * precisions).T
+    distances = distances + (means**2 * precisions).sum(axis=1)
+    log_det = -np.log(precisions).sum(axis=1)
+    density: Array = -(distances + log_det + rows.shape[1] * math.log(2 * math.pi)) / 2
+    return density

@@ -10,19 +10,20 @@ from __future__ import annotations
 import copy
 import warnings
 
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+import numpy as np
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array, signed_root, stack
 from frugalvae.errors import check_choice, check_number
 from frugalvae.memories.densities import SHRINKAGE, Gaussians, Shrinkage, Whitener
 from frugalvae.memories.mixing import leading
 from frugalvae.moments import merge
-from frugalvae.normalise import signed_root, stack
 from frugalvae.symmetric import pack, square_root
 from frugalvae.tasks import Task
+
+#: Densities of classes, by the shrinkage that they were made with; see ``_beside`` for the last.
+Densities = tuple[Shrinkage, Gaussians, tuple[Array, Array]]
 
 RIDGE = 0.1  # as a part of the mean variance, where directions of classes are looked for
 
@@ -67,15 +68,15 @@ class FactorMemory:
 
     Examples
     --------
-    >>> rng = torch.Generator().manual_seed(0)
-    >>> x = torch.randn(200, 4, generator=rng)
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 4))
     >>> x[:100, 2] *= 5
     >>> memory = FactorMemory(directions=1)
-    >>> memory.learn(Task(x, torch.arange(200) // 100), rng)
-    >>> memory.factors_[0].abs().argmax()
-    tensor(2)
-    >>> memory.log_density(torch.tensor([[0.0, 0.0, 9.0, 0.0]])).argmax()
-    tensor(0)
+    >>> memory.learn(Task(x, np.arange(200) // 100), rng)
+    >>> int(np.abs(memory.factors_[0]).argmax())
+    2
+    >>> int(memory.log_density(np.array([[0.0, 0.0, 9.0, 0.0]])).argmax())
+    0
     """
 
     usual_head = "bayes"
@@ -95,18 +96,18 @@ class FactorMemory:
         self.directions = directions
         self.root = root
         self.rooted_ = False
-        self.means_: dict[int, Tensor] = {}
+        self.means_: dict[int, Array] = {}
         self.rank_ = 0
-        self.scatter_ = torch.empty(0, 0, dtype=torch.float64)
+        self.scatter_: Array = np.empty((0, 0))
         self.rest_ = 0.0
         self.count_ = 0
-        self.factors_: dict[int, Tensor] = {}
-        self.spread_: dict[int, Tensor] = {}
-        self._densities: tuple[Shrinkage, Gaussians] | None = None  # derived, as is the next
-        self._root: Tensor | None = None
+        self.factors_: dict[int, Array] = {}
+        self.spread_: dict[int, Array] = {}
+        self._densities: Densities | None = None  # derived, as is the next
+        self._root: Array | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> FactorMemory:
-        """A copy to learn on. Tensors are replaced and never changed: they may be shared."""
+        """A copy to learn on. Arrays are replaced and never changed: they may be shared."""
         twin = copy.copy(self)
         for name in ("means_", "factors_", "spread_"):
             setattr(twin, name, dict(getattr(self, name)))
@@ -117,33 +118,35 @@ class FactorMemory:
         """The classes known so far."""
         return list(self.means_)
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Means, the shared covariance, and then the directions of each new class."""
         if not self.means_:
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
             self.rank_ = task.features.shape[1]
-            self.scatter_ = task.features.new_zeros(self.rank_, self.rank_, dtype=torch.float64)
-        rows = self.mapped(task.features)
+            self.scatter_ = np.zeros((self.rank_, self.rank_))
+        rows = self.mapped(task.features).astype(np.float64)
         for label in task.classes:
             own = task.labels == label
-            self.means_[label] = rows[own].mean(dim=0)
-            rows[own] -= self.means_[label]
+            mean = rows[own].mean(axis=0)
+            self.means_[label] = mean.astype(np.float32)
+            rows[own] -= mean
         coordinates = self._pool(rows, len(rows))
         whitener = Whitener.of(self.scatter_ / self.count_, RIDGE)
         for label in task.classes:
             own = task.labels == label
             values, vectors = _spectrum(coordinates[own] @ whitener.matrix)
-            self.spread_[label] = rows[own].square().sum() / max(int(own.sum()) - 1, 1)
+            self.spread_[label] = _float32((rows[own] ** 2).sum() / max(int(own.sum()) - 1, 1))
             self._keep_directions(label, values, vectors, whitener)
         self._keep_within_budget()
 
-    def _pool(self, rows: Tensor, count: int) -> Tensor:
+    def _pool(self, rows: Array, count: int) -> Array:
         """Add rows to the shared scatter; their coordinates, as many as there is room for."""
         most = accounting.factor_rank(self._limit, self._dim, len(self.means_))
         self._lower_rank(min(most, self.rank_))
-        coordinates = self._coordinates(rows.double())
+        coordinates = self._coordinates(rows)
         self.scatter_ = self.scatter_ + coordinates.T @ coordinates
-        self.rest_ += max(0.0, float(rows.double().square().sum() - coordinates.square().sum()))
+        if self.rank_ < self._dim:
+            self.rest_ += max(0.0, float((rows**2).sum() - (coordinates**2).sum()))
         self.count_ += count
         self._densities = self._root = None
         return coordinates
@@ -153,31 +156,32 @@ class FactorMemory:
         if rank == self.rank_:
             return
         if self.rank_ == self._dim:  # so far they were the features themselves
-            turn = leading(self._dim, rank, self.scatter_)
+            turn = leading(self._dim, rank)
+            lower = turn.T @ self.scatter_ @ turn
+            shorter = {label: factors @ turn for label, factors in self.factors_.items()}
         else:
-            turn = torch.eye(self.rank_, rank).to(self.scatter_)
-        assert turn is not None
-        lower = turn.T @ self.scatter_ @ turn
+            lower = self.scatter_[:rank, :rank]
+            shorter = {label: factors[:, :rank] for label, factors in self.factors_.items()}
         self.rest_ += float(self.scatter_.trace() - lower.trace())
         self.scatter_, self.rank_ = (lower + lower.T) / 2, rank
-        for label, factors in self.factors_.items():
-            self._replace(label, factors @ turn.to(factors))
+        for label, factors in shorter.items():
+            self._replace(label, np.ascontiguousarray(factors, np.float32))
 
-    def _replace(self, label: int, factors: Tensor) -> None:
+    def _replace(self, label: int, factors: Array) -> None:
         """Keep other directions of a class; what variance they lack, it has beside them."""
-        lost = self.factors_[label].square().sum() - factors.square().sum()
-        self.spread_[label] = (self.spread_[label] + lost).clamp(min=0)
+        lost = float((self.factors_[label] ** 2).sum() - (factors**2).sum())
+        self.spread_[label] = _float32(max(0.0, float(self.spread_[label]) + lost))
         self.factors_[label] = factors
 
     def _keep_directions(
-        self, label: int, values: Tensor, vectors: Tensor, whitener: Whitener
+        self, label: int, values: Array, vectors: Array, whitener: Whitener
     ) -> None:
         """Of all directions in the order of their variances the leading ones above one."""
         most = min(self.directions, int((values > 1).sum()))
         values, vectors = values[:most], vectors[:, :most]
-        factors = (vectors * (values - 1).sqrt()).T @ whitener.back
-        self.factors_[label] = factors[:0].float()
-        self._replace(label, factors.float().contiguous())
+        factors = ((vectors * np.sqrt(values - 1)).T @ whitener.back).astype(np.float32)
+        self.factors_[label] = factors[:0]
+        self._replace(label, factors)
 
     def _keep_within_budget(self) -> None:
         """Drop last directions; warn where means alone are too many."""
@@ -194,16 +198,20 @@ class FactorMemory:
 
     def _drop_directions(self, room: int) -> None:
         """Keep so many: the first ones of each class, and the longest of those that come next."""
-        sizes = torch.tensor([len(factors) for factors in self.factors_.values()])
-        each = torch.arange(1, int(sizes.max()) + 1)
-        taken = sizes.clamp(max=each[:, None]).sum(dim=1)  # if each class has at most so many
+        sizes = np.array([len(factors) for factors in self.factors_.values()])
+        each = np.arange(1, int(sizes.max()) + 1)
+        taken = np.minimum(sizes, each[:, None]).sum(axis=1)  # if each class has at most so many
         first = int((taken <= room).sum())
-        left = room - int(sizes.clamp(max=first).sum())
-        last = {y: float(f[first].norm()) for y, f in self.factors_.items() if len(f) > first}
+        left = room - int(np.minimum(sizes, first).sum())
+        last = {
+            label: float(np.linalg.norm(factors[first]))
+            for label, factors in self.factors_.items()
+            if len(factors) > first
+        }
         more = set(sorted(last, key=lambda label: -last[label])[:left])
         for label, factors in self.factors_.items():
             if len(factors) > first:
-                self._replace(label, factors[: first + (label in more)].clone())
+                self._replace(label, factors[: first + (label in more)].copy())
 
     @property
     def _limit(self) -> int:
@@ -215,25 +223,26 @@ class FactorMemory:
     def _dim(self) -> int:
         return len(next(iter(self.means_.values())))
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Mean and shared covariance come out exactly; directions from old ones and samples."""
         (label,) = task.classes
-        features = self.mapped(task.features)
-        self.means_[label], rows = merge(self.means_[label], count, features)
+        features = self.mapped(task.features).astype(np.float64)
+        mean, rows = merge(self.means_[label], count, features)
+        self.means_[label] = mean.astype(np.float32)
         new = self._pool(rows, len(features))
         whitener, total = Whitener.of(self.scatter_ / self.count_, RIDGE), count + len(features)
-        old, new = self.factors_[label].double() @ whitener.matrix, new @ whitener.matrix
-        spread = self._scale(label).double() * torch.eye(self.rank_).to(old) + old.T @ old
-        values, vectors = torch.linalg.eigh((count * spread + new.T @ new) / total)
-        variance = self.spread_[label] + self.factors_[label].square().sum()
-        self.spread_[label] = (count * variance + rows.square().sum()) / total
-        self._keep_directions(label, values.flip(0), vectors.flip(1), whitener)
+        old, new = self.factors_[label] @ whitener.matrix, new @ whitener.matrix
+        spread = self._scale(label) * np.eye(self.rank_) + old.T @ old
+        values, vectors = np.linalg.eigh((count * spread + new.T @ new) / total)
+        variance = float(self.spread_[label]) + float((self.factors_[label] ** 2).sum())
+        self.spread_[label] = _float32((count * variance + (rows**2).sum()) / total)
+        self._keep_directions(label, values[::-1], vectors[:, ::-1], whitener)
         self._keep_within_budget()
 
-    def _scale(self, label: int) -> Tensor:
+    def _scale(self, label: int) -> float:
         """The variance of a class beside its directions, as a part of the shared one."""
         shared = (float(self.scatter_.trace()) + self.rest_) / self.count_
-        return self.spread_[label] / (shared or 1.0)
+        return float(self.spread_[label]) / (shared or 1.0)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's mean and directions."""
@@ -241,29 +250,29 @@ class FactorMemory:
         self._densities = None
         return ["the covariance that all classes share still contains its samples' scatter"]
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Draw from the class's Gaussian; beside its coordinates all variances are alike."""
-        if self._root is None:
-            self._root = square_root(self.scatter_ / self.count_)
-        mean, factors, scale = self.means_[label], self.factors_[label], self._scale(label).sqrt()
+        root = self._root
+        if root is None:
+            root = self._root = square_root(self.scatter_ / self.count_)
+        mean, factors, scale = self.means_[label], self.factors_[label], self._scale(label) ** 0.5
 
-        def noise(width: int) -> Tensor:
-            return torch.empty(count, width, device=mean.device).normal_(generator=rng)
+        def noise(width: int) -> Array:
+            return rng.standard_normal((count, width), np.float32)
 
-        inside = scale * noise(self._root.shape[1]) @ self._root.T + noise(len(factors)) @ factors
-        basis = leading(self._dim, self.rank_, mean)
-        if basis is None:
-            return self._unmapped(mean + inside)
-        beside = (
-            scale * noise(len(mean)) * (self.rest_ / self.count_ / (len(mean) - self.rank_)) ** 0.5
-        )
-        return self._unmapped(mean + beside + (inside - beside @ basis) @ basis.T)
+        drawn = np.float32(scale) * noise(root.shape[1]) @ root.T + noise(len(factors)) @ factors
+        if self.rank_ < self._dim:
+            basis = leading(self._dim, self.rank_)
+            level = scale * (self.rest_ / self.count_ / (self._dim - self.rank_)) ** 0.5
+            beside = level * noise(self._dim)
+            drawn = beside + (drawn - beside @ basis) @ basis.T
+        return self._unmapped((mean + drawn).astype(np.float32))
 
-    def mapped(self, features: Tensor) -> Tensor:
+    def mapped(self, features: Array) -> Array:
         """Features as the memory takes them: by their roots, or as they are."""
-        return signed_root(features) if self.rooted_ else features.clone()
+        return signed_root(features) if self.rooted_ else features
 
-    def mapped_means(self) -> Tensor:
+    def mapped_means(self) -> Array:
         """Means of classes, (k, d), exactly those of all samples."""
         return stack(self.means_)
 
@@ -272,62 +281,69 @@ class FactorMemory:
         """The coordinates that have a covariance."""
         return self.rank_
 
-    def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
+    def log_density(self, features: Array, shrinkage: Shrinkage = SHRINKAGE) -> Array:
         """Logarithm of each class's density at each row, (n, k), up to what all have in common.
 
         A class's covariance is taken as W + ``own`` F F^T: directions that were found in few
         samples stretch further than they should.
         """
-        if self._densities is None or self._densities[0] != shrinkage:
-            self._densities = shrinkage, self._gaussians(shrinkage)
+        kept = self._densities  # another thread may ask, too
+        if kept is None or kept[0] != shrinkage:
+            kept = shrinkage, self._gaussians(shrinkage), self._beside(shrinkage)
+            self._densities = kept
+        _, gaussians, (slopes, constants) = kept
         rows = self.mapped(features)
-        inside = self._densities[1].log_density(self._coordinates(rows))
-        return inside if self.rank_ == self._dim else inside - self._beside(rows, shrinkage)
+        scores = gaussians.scores(rows)
+        return scores if self.rank_ == self._dim else scores + rows @ slopes.T - constants
 
-    def _beside(self, rows: Tensor, shrinkage: Shrinkage) -> Tensor:
-        """What coordinates without a covariance take off the logarithms, (n, k).
+    def _beside(self, shrinkage: Shrinkage) -> tuple[Array, Array]:
+        """What coordinates without a covariance add to the logarithms: slopes and constants.
 
         They are not independent of the others, though how is not known: the more samples there
         were to know the others by, the less these count.
         """
-        basis = leading(self._dim, self.rank_, rows)
-        assert basis is not None
-        part = min(1.0, self.rank_ / self.count_)
-        means = stack(self.means_).to(rows)
-        far = torch.cdist(rows - rows @ basis @ basis.T, means - means @ basis @ basis.T).square()
+        means = stack(self.means_).astype(np.float64)
+        if self.rank_ == self._dim:
+            return means[:, :0], means[:, :0].sum(axis=1)
+        basis = leading(self._dim, self.rank_)
         level = self.rest_ / (self._dim - self.rank_)
         level += self._ridge(shrinkage) * float(self.scatter_.trace()) / self.rank_
-        return part * far * (self.count_ / (level or 1.0)) / 2
+        weight = min(1.0, self.rank_ / self.count_) * self.count_ / (level or 1.0)
+        slopes = means - means @ basis @ basis.T  # (k, d)
+        return weight * slopes, weight * (slopes**2).sum(axis=1) / 2
 
     def _ridge(self, shrinkage: Shrinkage) -> float:
         return shrinkage.ridge_for(self.rank_, self.count_)
 
     def _gaussians(self, shrinkage: Shrinkage) -> Gaussians:
         whitener = Whitener.of(self.scatter_ / self.count_, self._ridge(shrinkage))
-        own = pad_sequence(list(self.factors_.values()), batch_first=True)
-        means = self._coordinates(stack(self.means_).double())
-        return Gaussians.of(whitener, means, own, shrinkage.own)
+        most = max(map(len, self.factors_.values()))
+        own = np.zeros((len(self.factors_), most, self.rank_), np.float32)
+        for row, factors in zip(own, self.factors_.values(), strict=True):
+            row[: len(factors)] = factors
+        basis = None if self.rank_ == self._dim else leading(self._dim, self.rank_)
+        means = self._coordinates(stack(self.means_))
+        return Gaussians.of(whitener, means, own, shrinkage.own, basis)
 
-    def _coordinates(self, rows: Tensor) -> Tensor:
-        basis = leading(self._dim, self.rank_, rows)
-        return rows if basis is None else rows @ basis
+    def _coordinates(self, rows: Array) -> Array:
+        return rows if self.rank_ == self._dim else rows @ leading(self._dim, self.rank_)
 
-    def _unmapped(self, rows: Tensor) -> Tensor:
+    def _unmapped(self, rows: Array) -> Array:
         """Back from roots, and without the signs that no real feature had."""
         if not self.rooted_:
             return rows
-        return rows.clamp(min=0).square() if self.root is None else rows * rows.abs()
+        return np.maximum(rows, 0) ** 2 if self.root is None else rows * np.abs(rows)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Means, spreads, directions, and the shared scatter."""
         if not self.means_:
             return {}
         return {
             "means": stack(self.means_),
             "spread": stack(self.spread_),
-            "factors": torch.cat(list(self.factors_.values())),
+            "factors": np.concatenate(list(self.factors_.values())),
             "scatter": pack(self.scatter_),
-            "rest": torch.tensor([self.rest_, self.count_], dtype=torch.float64),
+            "rest": np.array([self.rest_, self.count_]),
         }
 
     def components(self) -> list[Component]:
@@ -338,11 +354,16 @@ class FactorMemory:
         return accounting.factors(self._dim, len(self.means_), self.rank_, directions)
 
 
-def _spectrum(rows: Tensor) -> tuple[Tensor, Tensor]:
+def _float32(value: float) -> Array:
+    """A number as a file holds it."""
+    return np.array(value, np.float32)
+
+
+def _spectrum(rows: Array) -> tuple[Array, Array]:
     """Variances of rows (n, d) around zero, the largest first, and their directions, (d, .)."""
     if len(rows) > rows.shape[1]:
-        values, vectors = torch.linalg.eigh(rows.T @ rows / len(rows))
-        return values.flip(0), vectors.flip(1)
-    values, vectors = torch.linalg.eigh(rows @ rows.T / len(rows))
-    lengths = (values * len(rows)).clamp(min=1e-12).sqrt()
-    return values.flip(0), (rows.T @ vectors / lengths).flip(1)
+        values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+        return values[::-1], vectors[:, ::-1]
+    values, vectors = np.linalg.eigh(rows @ rows.T / len(rows))
+    lengths = np.sqrt(np.maximum(values * len(rows), 1e-12))
+    return values[::-1], (rows.T @ vectors / lengths)[:, ::-1]

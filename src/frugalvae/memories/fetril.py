@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
-from frugalvae.equations import unit
+from frugalvae.arrays import Array, stack, unit
 from frugalvae.moments import merge
-from frugalvae.normalise import stack
 from frugalvae.tasks import Task
 
 
@@ -31,20 +29,19 @@ class FeTrILMemory:
 
     Examples
     --------
-    >>> rng = torch.Generator().manual_seed(0)
+    >>> rng = np.random.default_rng(0)
     >>> memory = FeTrILMemory()
-    >>> memory.learn(Task(torch.tensor([[5.0, 5.0]]), torch.tensor([0])), rng)
-    >>> memory.learn(Task(torch.tensor([[1.0, 0.0], [1.0, 2.0]]), torch.tensor([1, 1])), rng)
-    >>> memory.means_[1]
-    tensor([1., 1.])
-    >>> memory.sample(0, 50, rng).unique(dim=0)
-    tensor([[5., 4.],
-            [5., 6.]])
+    >>> memory.learn(Task(np.array([[5.0, 5.0]]), np.array([0])), rng)
+    >>> memory.learn(Task(np.array([[1.0, 0.0], [1.0, 2.0]]), np.array([1, 1])), rng)
+    >>> memory.means_[1].tolist()
+    [1.0, 1.0]
+    >>> np.unique(memory.sample(0, 50, rng), axis=0).tolist()
+    [[5.0, 4.0], [5.0, 6.0]]
     """
 
     def __init__(self) -> None:
-        self.means_: dict[int, Tensor] = {}
-        self.features_: dict[int, Tensor] = {}  # of the last task's classes
+        self.means_: dict[int, Array] = {}
+        self.features_: dict[int, Array] = {}  # of the last task's classes
         self._sources: dict[int, int] = {}  # whose features a class replays; derived, never stored
 
     @property
@@ -52,19 +49,19 @@ class FeTrILMemory:
         """The classes known so far."""
         return list(self.means_)
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Take the mean of each new class, and its features in place of the last task's."""
         self.features_ = {label: task.of(label) for label in task.classes}
-        self.means_ = self.means_ | {label: x.mean(dim=0) for label, x in self.features_.items()}
+        self.means_ = self.means_ | {label: x.mean(axis=0) for label, x in self.features_.items()}
         self._sources = {}
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Draw from the features of the last task, moved to the class if it is an older one."""
         if not self._sources:
             self._sources = self._find_sources()
         source = self._sources[label]
         features = self.features_[source]
-        drawn = torch.randint(len(features), (count,), generator=rng, device=rng.device)
+        drawn = rng.integers(len(features), size=count)
         if source == label:
             return features[drawn]
         return features[drawn] - self.means_[source] + self.means_[label]
@@ -78,12 +75,12 @@ class FeTrILMemory:
             sources |= {label: list(new)[row] for label, row in zip(old, nearest, strict=True)}
         return sources
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Move the mean; keep the features too if the class is one of the last task's."""
         (label,) = task.classes
         self.means_[label], _ = merge(self.means_[label], count, task.features)
         if label in self.features_:
-            self.features_[label] = torch.cat([self.features_[label], task.features])
+            self.features_[label] = np.concatenate([self.features_[label], task.features])
         self._sources = {}
 
     def forget(self, label: int) -> list[str]:
@@ -96,7 +93,7 @@ class FeTrILMemory:
         self._sources = {}
         return []
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Means of all classes, and features of the last task's."""
         features = {f"features.{label}": kept for label, kept in self.features_.items()}
         return {"means": stack(self.means_)} | features
@@ -110,10 +107,11 @@ class FeTrILMemory:
         return accounting.fetril(dim, len(self.means_), kept)
 
 
-def nearest_by_cosine(points: Tensor, candidates: Tensor) -> Tensor:
+def nearest_by_cosine(points: Array, candidates: Array) -> Array:
     """For each point (n, d) the row of the candidate (k, d) in the most similar direction.
 
-    >>> nearest_by_cosine(torch.tensor([[9.0, 1.0]]), torch.tensor([[9.0, 9.0], [1.0, 0.0]]))
-    tensor([1])
+    >>> nearest_by_cosine(np.array([[9.0, 1.0]]), np.array([[9.0, 9.0], [1.0, 0.0]])).tolist()
+    [1]
     """
-    return (unit(points) @ unit(candidates).T).argmax(dim=1)
+    nearest: Array = (unit(points) @ unit(candidates).T).argmax(axis=1)
+    return nearest

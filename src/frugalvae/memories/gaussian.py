@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array, stack
 from frugalvae.errors import check_choice
 from frugalvae.memories.densities import (
     SHRINKAGE,
@@ -18,7 +18,6 @@ from frugalvae.memories.densities import (
     diagonal_log_density,
 )
 from frugalvae.moments import merge
-from frugalvae.normalise import stack
 from frugalvae.symmetric import pack, square_root, unpack
 from frugalvae.tasks import Task
 
@@ -34,13 +33,13 @@ class GaussianMemory:
 
     Examples
     --------
-    >>> rng = torch.Generator().manual_seed(0)
+    >>> rng = np.random.default_rng(0)
     >>> memory = GaussianMemory("diagonal")
-    >>> memory.learn(Task(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([0, 0])), rng)
-    >>> memory.means_[0]
-    tensor([1., 1.])
-    >>> memory.sample(0, 2, rng)[:, 1]
-    tensor([1., 1.])
+    >>> memory.learn(Task(np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([0, 0])), rng)
+    >>> memory.means_[0].tolist()
+    [1.0, 1.0]
+    >>> memory.sample(0, 2, rng)[:, 1].tolist()
+    [1.0, 1.0]
     """
 
     exact = ("covariances_",)  # a full one that is rounded to float16 may not be one any more
@@ -48,49 +47,50 @@ class GaussianMemory:
     def __init__(self, covariance: Covariance = "diagonal") -> None:
         check_choice("covariance", covariance, get_args(Covariance))
         self.covariance = covariance
-        self.means_: dict[int, Tensor] = {}
-        self.covariances_: dict[int, Tensor] = {}  # a vector, or the packed triangle
-        self.pooled_: Tensor | None = None  # sum of outer products around class means
+        self.means_: dict[int, Array] = {}
+        self.covariances_: dict[int, Array] = {}  # a vector, or the packed triangle
+        self.pooled_: Array | None = None  # sum of outer products around class means
         self.count_ = 0
-        self._factors: dict[int | None, Tensor] = {}  # derived; never stored
+        self._factors: dict[int | None, Array] = {}  # derived; never stored
 
     @property
     def classes(self) -> list[int]:
         """The classes known so far."""
         return list(self.means_)
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Take mean and covariance of each new class."""
         for label in task.classes:
-            x = task.of(label)
-            self.means_[label] = x.mean(dim=0)
-            centred = x - self.means_[label]
-            if self.covariance == "diagonal":
-                self.covariances_[label] = centred.square().mean(dim=0)
-            elif self.covariance == "full":
-                self.covariances_[label] = pack(centred.T @ centred / len(x))
+            x = task.of(label).astype(np.float64)
+            mean = x.mean(axis=0)
+            self.means_[label] = mean.astype(np.float32)
+            centred = x - mean
+            if self.covariance == "shared":
+                self._add_scatter(centred.T @ centred, len(centred))
             else:
-                self._pool(centred.double())
+                self.covariances_[label] = (self._scatter(centred) / len(x)).astype(np.float32)
 
-    def _pool(self, centred: Tensor) -> None:
-        self._add_scatter(centred.T @ centred, len(centred))
+    def _scatter(self, rows: Array) -> Array:
+        """Sum of outer products as the class's own covariance keeps it."""
+        return (rows**2).sum(axis=0) if self.covariance == "diagonal" else pack(rows.T @ rows)
 
-    def _add_scatter(self, scatter: Tensor, count: int) -> None:
+    def _add_scatter(self, scatter: Array, count: int) -> None:
         self.pooled_ = scatter if self.pooled_ is None else self.pooled_ + scatter
         self.count_ += count
         self._factors.clear()
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Exactly what learning old and new samples together would have given."""
         (label,) = task.classes
-        self.means_[label], rows = merge(self.means_[label], count, task.features)
+        mean, rows = merge(self.means_[label], count, task.features.astype(np.float64))
+        self.means_[label] = mean.astype(np.float32)
         total = count + len(task.features)
         if self.covariance == "shared":
-            self._add_scatter(rows.double().T @ rows.double(), len(task.features))
+            self._add_scatter(rows.T @ rows, len(task.features))
             return
-        full = self.covariance == "full"
-        added = pack(rows.T @ rows) if full else rows.square().sum(dim=0)
-        self.covariances_[label] = (count * self.covariances_[label] + added) / total
+        added = self._scatter(rows)
+        both = (count * self.covariances_[label].astype(np.float64) + added) / total
+        self.covariances_[label] = both.astype(np.float32)
         self._factors.pop(label, None)
 
     def forget(self, label: int) -> list[str]:
@@ -102,17 +102,16 @@ class GaussianMemory:
             return ["the covariance that all classes share still contains its samples' scatter"]
         return []
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Draw from the class's Gaussian."""
         mean = self.means_[label]
         if self.covariance == "diagonal":
-            noise = torch.empty(count, len(mean), device=mean.device).normal_(generator=rng)
-            return mean + noise * self.covariances_[label].sqrt()
+            noise = rng.standard_normal((count, len(mean)), np.float32)
+            return mean + noise * np.sqrt(self.covariances_[label])
         factor = self._factor(label if self.covariance == "full" else None)
-        noise = torch.empty(count, factor.shape[1], device=mean.device).normal_(generator=rng)
-        return mean + noise @ factor.T
+        return mean + rng.standard_normal((count, factor.shape[1]), np.float32) @ factor.T
 
-    def _factor(self, label: int | None) -> Tensor:
+    def _factor(self, label: int | None) -> Array:
         """F with F F^T the covariance of the class, or the shared one; kept for the next call."""
         if label not in self._factors:
             if label is not None:
@@ -128,7 +127,7 @@ class GaussianMemory:
         """All features."""
         return len(next(iter(self.means_.values())))
 
-    def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
+    def log_density(self, features: Array, shrinkage: Shrinkage = SHRINKAGE) -> Array:
         """Logarithm of each class's density at each row, (n, k)."""
         means = stack(self.means_)
         if self.covariance == "diagonal":
@@ -138,31 +137,31 @@ class GaussianMemory:
             assert self.pooled_ is not None
             ridge = shrinkage.ridge_for(self.density_width, self.count_)
             whitener = Whitener.of(self.pooled_ / self.count_, ridge)
-            return Gaussians.of(whitener, means, means[:, None] * 0).log_density(features)
+            return Gaussians.of(whitener, means, _no_factors(means)).scores(features)
         return self._full_log_density(features, shrinkage)
 
-    def _full_log_density(self, features: Tensor, shrinkage: Shrinkage) -> Tensor:
+    def _full_log_density(self, features: Array, shrinkage: Shrinkage) -> Array:
         """One covariance after the other: all of them at once would take too much room."""
-        shared = torch.zeros_like(next(iter(self.covariances_.values())), dtype=torch.float64)
+        shared = np.zeros_like(next(iter(self.covariances_.values())), np.float64)
         for triangle in self.covariances_.values():
             shared += triangle / len(self.covariances_)
         ridge = shrinkage.plain_ridge * (float(unpack(shared).diagonal().mean()) or 1.0)
         columns = []
         for label, mean in self.means_.items():
-            own = shrinkage.own * self.covariances_[label].double()
+            own = shrinkage.own * self.covariances_[label].astype(np.float64)
             mixed = unpack(own + (1 - shrinkage.own) * shared)
-            mixed = mixed + ridge * torch.eye(len(mixed)).to(mixed)
-            one = Gaussians.of(Whitener.of(mixed, 0.0), mean[None], mean[None, None] * 0)
+            mixed[np.diag_indices(len(mixed))] += ridge
+            one = Gaussians.of(Whitener.of(mixed, 0.0), mean[None], _no_factors(mean[None]))
             columns.append(one.log_density(features))
-        return torch.cat(columns, dim=1)
+        return np.concatenate(columns, axis=1)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Means, and covariances as triangles."""
         kept = {"means": stack(self.means_)}
         if self.covariance == "shared" and self.pooled_ is not None:
             return kept | {
                 "pooled": pack(self.pooled_),
-                "count": torch.tensor([self.count_], dtype=torch.float64),
+                "count": np.array([self.count_], np.float64),
             }
         return kept | {"covariances": stack(self.covariances_)}
 
@@ -171,3 +170,8 @@ class GaussianMemory:
         if not self.means_:
             return []
         return accounting.gaussian(self.covariance, self.density_width, len(self.means_))
+
+
+def _no_factors(means: Array) -> Array:
+    """No directions of their own for classes of these means (k, d): (k, 0, d)."""
+    return np.empty((len(means), 0, means.shape[1]))

@@ -10,33 +10,30 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-import torch
-from torch import Tensor
+
+from frugalvae.arrays import Array
 
 
 @functools.lru_cache(maxsize=4)
-def rotation(dim: int) -> Tensor:
+def rotation(dim: int) -> Array:
     """An orthogonal matrix (dim, dim), float64: features are multiplied by it from the right.
 
     >>> mixed = rotation(5)
-    >>> torch.allclose(mixed @ mixed.T, torch.eye(5, dtype=torch.float64))
+    >>> np.allclose(mixed @ mixed.T, np.eye(5))
     True
     """
     raw = np.random.PCG64(0).random_raw(2 * dim)  # a stream that no version changes
-    signs = torch.from_numpy(1.0 - 2.0 * (raw[:dim] >> np.uint64(63)))
-    order = torch.from_numpy(np.argsort(raw[dim:], kind="stable"))
-    steps = torch.arange(dim, dtype=torch.float64)
-    cosines = torch.cos(torch.pi / dim * (steps[:, None] + 0.5) * steps)
+    signs = 1.0 - 2.0 * (raw[:dim] >> np.uint64(63))
+    order = np.argsort(raw[dim:], kind="stable")
+    steps = np.arange(dim, dtype=np.float64)
+    cosines = np.cos(np.pi / dim * (steps[:, None] + 0.5) * steps)
     cosines *= (2 / dim) ** 0.5
     cosines[:, 0] *= 0.5**0.5
-    return signs[:, None] * cosines[:, order]
-
-
-def leading(dim: int, rank: int, like: Tensor) -> Tensor | None:
-    """The first ``rank`` columns of the rotation; None if features stay as they are."""
-    return None if rank == dim else _leading(dim, rank, like.dtype, like.device)
+    mixed: Array = signs[:, None] * cosines[:, order]
+    return mixed
 
 
 @functools.lru_cache(maxsize=4)
-def _leading(dim: int, rank: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return rotation(dim)[:, :rank].to(device, dtype).contiguous()
+def leading(dim: int, rank: int) -> Array:
+    """The first ``rank`` columns of the rotation, (dim, rank), float64."""
+    return np.ascontiguousarray(rotation(dim)[:, :rank])

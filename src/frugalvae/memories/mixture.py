@@ -6,11 +6,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array, logsumexp
 from frugalvae.errors import check_number
 from frugalvae.memories.again import relearn
 from frugalvae.memories.densities import SHRINKAGE, Shrinkage, diagonal_log_density
@@ -22,9 +21,14 @@ from frugalvae.tasks import Task
 class Mixture:
     """Weights (p,), means (p, d) and variances (p, d) of one class."""
 
-    weights: Tensor
-    means: Tensor
-    variances: Tensor
+    weights: Array
+    means: Array
+    variances: Array
+
+    @classmethod
+    def of(cls, *values: Array) -> Mixture:
+        """The same in float32."""
+        return cls(*(np.asarray(value, np.float32) for value in values))
 
 
 class MixtureMemory:
@@ -34,11 +38,11 @@ class MixtureMemory:
 
     Examples
     --------
-    >>> rng = torch.Generator().manual_seed(0)
+    >>> rng = np.random.default_rng(0)
     >>> memory = MixtureMemory(parts=2)
-    >>> x = torch.tensor([[0.0], [0.1], [9.0], [9.1]])
-    >>> memory.learn(Task(x, torch.zeros(4, dtype=torch.long)), rng)
-    >>> sorted(round(float(mean), 2) for mean in memory.mixtures_[0].means)
+    >>> x = np.array([[0.0], [0.1], [9.0], [9.1]])
+    >>> memory.learn(Task(x, np.zeros(4, int)), rng)
+    >>> sorted(round(float(mean), 2) for mean in memory.mixtures_[0].means[:, 0])
     [0.05, 9.05]
     """
 
@@ -54,40 +58,35 @@ class MixtureMemory:
         """The classes known so far."""
         return list(self.mixtures_)
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Fit the mixture of each new class."""
         for label in track(task.classes, "fitting mixtures"):
-            seed = int(torch.randint(2**31 - 1, (), generator=rng, device=rng.device))
-            self.mixtures_[label] = self._fit(task.of(label), seed)
+            self.mixtures_[label] = self._fit(task.of(label), int(rng.integers(2**31 - 1)))
 
-    def _fit(self, x: Tensor, seed: int) -> Mixture:
+    def _fit(self, x: Array, seed: int) -> Mixture:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture
 
-        parts = min(self.parts, len(np.unique(x.cpu().numpy(), axis=0)))
+        parts = min(self.parts, len(np.unique(x, axis=0)))
         if parts == 1:
-            variances = x.var(dim=0, correction=0)
-            return Mixture(x.new_ones(1), x.mean(dim=0)[None], variances[None])
+            return Mixture.of(np.ones(1), x.mean(axis=0)[None], x.var(axis=0)[None])
         model = GaussianMixture(
             parts, covariance_type="diag", reg_covar=self.regularisation, random_state=seed
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(x.double().cpu().numpy())
+            model.fit(x.astype(np.float64))
+        return Mixture.of(model.weights_, model.means_, model.covariances_)
 
-        def tensor(array: np.ndarray) -> Tensor:
-            return torch.as_tensor(array, dtype=x.dtype, device=x.device)
-
-        return Mixture(tensor(model.weights_), tensor(model.means_), tensor(model.covariances_))
-
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Choose a part for each sample, then draw from it."""
         mixture = self.mixtures_[label]
-        chosen = torch.multinomial(mixture.weights, count, replacement=True, generator=rng)
-        means, deviations = mixture.means[chosen], mixture.variances[chosen].sqrt()
-        return means + deviations * torch.empty_like(means).normal_(generator=rng)
+        weights = mixture.weights.astype(np.float64)
+        chosen = rng.choice(len(weights), count, p=weights / weights.sum())
+        means, deviations = mixture.means[chosen], np.sqrt(mixture.variances[chosen])
+        return means + deviations * rng.standard_normal(means.shape, np.float32)
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Fit the class's mixture anew, on replay and new samples."""
         relearn(self, task, count, rng)
 
@@ -101,24 +100,24 @@ class MixtureMemory:
         """All features."""
         return next(iter(self.mixtures_.values())).means.shape[1]
 
-    def log_density(self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE) -> Tensor:
+    def log_density(self, features: Array, shrinkage: Shrinkage = SHRINKAGE) -> Array:
         """Logarithm of each class's density at each row, (n, k)."""
-        kept, sizes = self.tensors(), [len(mixture.weights) for mixture in self.mixtures_.values()]
+        kept, sizes = self.arrays(), [len(mixture.weights) for mixture in self.mixtures_.values()]
         variances = shrinkage.variances(kept["variances"])
         parts = diagonal_log_density(features, kept["means"], variances)
-        weighted = parts + kept["weights"].to(parts).log()
-        of_class = torch.split(weighted, sizes, dim=1)
-        return torch.stack([part.logsumexp(dim=1) for part in of_class], dim=1)
+        weighted = parts + np.log(kept["weights"].astype(np.float64))
+        of_class = np.split(weighted, np.cumsum(sizes)[:-1], axis=1)
+        return np.stack([logsumexp(part) for part in of_class], axis=1)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Weights, means and variances of all parts."""
         mixtures = list(self.mixtures_.values())
         if not mixtures:
             return {}
         return {
-            "weights": torch.cat([mixture.weights for mixture in mixtures]),
-            "means": torch.cat([mixture.means for mixture in mixtures]),
-            "variances": torch.cat([mixture.variances for mixture in mixtures]),
+            "weights": np.concatenate([mixture.weights for mixture in mixtures]),
+            "means": np.concatenate([mixture.means for mixture in mixtures]),
+            "variances": np.concatenate([mixture.variances for mixture in mixtures]),
         }
 
     def components(self) -> list[Component]:

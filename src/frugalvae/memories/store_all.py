@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array
 from frugalvae.errors import InputError
 from frugalvae.tasks import Task
 
@@ -18,43 +18,41 @@ class StoreAllMemory:
 
     Examples
     --------
-    >>> rng = torch.Generator().manual_seed(0)
+    >>> rng = np.random.default_rng(0)
     >>> memory = StoreAllMemory()
-    >>> memory.learn(Task(torch.tensor([[3.0]]), torch.tensor([0])), rng)
-    >>> memory.sample(0, 2, rng)
-    tensor([[3.],
-            [3.]])
+    >>> memory.learn(Task(np.array([[3.0]]), np.array([0])), rng)
+    >>> memory.sample(0, 2, rng).tolist()
+    [[3.0], [3.0]]
     """
 
     def __init__(self) -> None:
-        self.features_: dict[int, Tensor] = {}
+        self.features_: dict[int, Array] = {}
 
     @property
     def classes(self) -> list[int]:
         """The classes known so far."""
         return list(self.features_)
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Keep the features of each new class."""
         self.features_ |= {label: task.of(label) for label in task.classes}
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Draw from what was kept."""
         features = self.features_[label]
-        drawn = torch.randint(len(features), (count,), generator=rng, device=rng.device)
-        return features[drawn]
+        return features[rng.integers(len(features), size=count)]
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Keep the new features too."""
         (label,) = task.classes
-        self.features_[label] = torch.cat([self.features_[label], task.features])
+        self.features_[label] = np.concatenate([self.features_[label], task.features])
 
     def forget(self, label: int) -> list[str]:
         """Nothing remains."""
         del self.features_[label]
         return []
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """All features."""
         return {f"features.{label}": kept for label, kept in self.features_.items()}
 
@@ -68,7 +66,7 @@ class StoreAllMemory:
 class NoMemory:
     """Keeps nothing: for heads that take what they need from the task itself.
 
-    >>> NoMemory().tensors()
+    >>> NoMemory().arrays()
     {}
     """
 
@@ -80,18 +78,18 @@ class NoMemory:
         """The classes that went by."""
         return self.classes_
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Note the names and let everything go."""
         self.classes_ = self.classes_ + task.classes
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> NoReturn:
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> NoReturn:
         """There is nothing to draw from."""
         raise InputError(
             "memory 'none' keeps nothing that could be sampled; choose a memory that does, "
             "such as memory='vae-fo', or a head that needs no replay, such as head='lda'"
         )
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Let everything go."""
 
     def forget(self, label: int) -> list[str]:
@@ -99,7 +97,7 @@ class NoMemory:
         self.classes_ = [known for known in self.classes_ if known != label]
         return []
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Nothing."""
         return {}
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from frugalvae import accounting
 from frugalvae.accounting import Component
+from frugalvae.arrays import Array
+from frugalvae.devices import find_device
 from frugalvae.equations import reparametrise
 from frugalvae.memories.again import relearn
 from frugalvae.memories.class_factors import alike, class_factors
@@ -28,6 +31,7 @@ from frugalvae.nullspace import NullSpace
 from frugalvae.priors import SinglePrior, make_prior
 from frugalvae.symmetric import pack
 from frugalvae.tasks import Task
+from frugalvae.tensors import TensorTask, to_array, to_generator, to_tensor
 from frugalvae.training import DRAWS, Batch, encode, missing_spread, teach_directions, train_vae
 
 LEAST_NOISE = 1e-3  # of a density: without any, most samples would be impossible
@@ -52,14 +56,15 @@ class VAEMemory:
 
     Examples
     --------
-    >>> rng = torch.Generator().manual_seed(0)
+    >>> rng = np.random.default_rng(0)
     >>> memory = VAEMemory(hidden=16, latent=4, epochs=5)
-    >>> memory.learn(Task(torch.randn(20, 8, generator=rng), torch.arange(20) % 2), rng)
-    >>> memory.learn(Task(torch.randn(10, 8, generator=rng), torch.full((10,), 2)), rng)
+    >>> memory.learn(Task(rng.normal(size=(20, 8)), np.arange(20) % 2), rng)
+    >>> memory.learn(Task(rng.normal(size=(10, 8)), np.full(10, 2)), rng)
     >>> memory.sample(2, 3, rng).shape
-    torch.Size([3, 8])
+    (3, 8)
     """
 
+    holds_tensors = True
     __signature__ = inspect.signature(VAESettings)
     settings_type = VAESettings
 
@@ -83,8 +88,11 @@ class VAEMemory:
         """The classes known so far."""
         return list(self.means_)
 
-    def learn(self, task: Task, rng: torch.Generator) -> None:
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Algorithm 1: place the Gaussians, train, update the null spaces."""
+        self._learn(TensorTask.of_arrays(task, self._device), to_generator(rng, self._device))
+
+    def _learn(self, task: TensorTask, rng: torch.Generator) -> None:
         move = self.normaliser_.learn(task)
         if move is not None:
             self._follow(move)
@@ -105,8 +113,16 @@ class VAEMemory:
         self._drop_unused_decoders()
         self._record(decoder)
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    @property
+    def _device(self) -> torch.device:
+        """Where it has learned; before that, where it is to."""
+        return next(iter(self.means_.values())).device if self.means_ else find_device()
+
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Decode draws from the class's Gaussian, and add what they lack of its spread."""
+        return to_array(self._sample(label, count, to_generator(rng, self._device)))
+
+    def _sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
         x = self._decode(label, count, rng)
         noise = self.noise_[label] * torch.empty_like(x).normal_(generator=rng)
         if self.settings.whitened:
@@ -124,8 +140,8 @@ class VAEMemory:
 
     @torch.no_grad()
     def log_density(
-        self, features: Tensor, shrinkage: Shrinkage = SHRINKAGE, *, draws: int = 8
-    ) -> Tensor:
+        self, features: Array, shrinkage: Shrinkage = SHRINKAGE, *, draws: int = 8
+    ) -> Array:
         """Logarithm of each class's density of samples, (n, k), as :attr:`classes` are ordered.
 
         An importance-weighted bound of so many draws, which are always the same ones. With
@@ -133,14 +149,14 @@ class VAEMemory:
         a Gaussian, many times as fast. How much of a class's own counts is a setting, ``share``:
         ``shrinkage`` is not used.
         """
-        features = features.float()
+        x = to_tensor(features, self._device)
         rng = torch.Generator().manual_seed(0)
-        z = torch.empty(draws, self.settings.latent).normal_(generator=rng).to(features)
-        columns, prepared = [], self.normaliser_.prepare(features)
+        z = torch.empty(draws, self.settings.latent).normal_(generator=rng).to(x)
+        columns, prepared = [], self.normaliser_.prepare(x)
         for label in self.means_:
             density = self._class_log_density(label, self.normaliser_.place(label, prepared), z)
-            columns.append(density + self.normaliser_.log_volume(label, features))
-        return torch.stack(columns, dim=1).double()
+            columns.append(density + self.normaliser_.log_volume(label, x))
+        return to_array(torch.stack(columns, dim=1).double())
 
     def _class_log_density(self, label: int, x: Tensor, draws: Tensor) -> Tensor:
         """Of normalised samples, with only a share of what is the class's own."""
@@ -191,7 +207,7 @@ class VAEMemory:
     def _with_own_last_layer(self) -> list[Decoder]:
         return list({id(d.network.linears[-1].weight): d for d in self.decoders_}.values())
 
-    def update(self, task: Task, count: int, rng: torch.Generator) -> None:
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Learn the class anew as a task of its own, on replay and new samples.
 
         It takes up room in the null space as a new class does, and leaves other classes
@@ -220,13 +236,13 @@ class VAEMemory:
         self.decoders_ = [self.decoders_[number] for number in used]
         self.route_ = {label: used.index(number) for label, number in self.route_.items()}
 
-    def _normalised(self, task: Task) -> Tensor:
+    def _normalised(self, task: TensorTask) -> Tensor:
         x = torch.empty_like(task.features)
         for label in task.classes:
             x[task.labels == label] = self.normaliser_.normalise(label, task.of(label))
         return x
 
-    def _encoder_for(self, task: Task, rng: torch.Generator) -> MLP:
+    def _encoder_for(self, task: TensorTask, rng: torch.Generator) -> MLP:
         """The encoder goes on from where it is, with embeddings for the new classes."""
         if self.encoder_ is None:
             hidden, latent = self.settings.hidden, self.settings.latent
@@ -235,7 +251,7 @@ class VAEMemory:
         self.encoder_.add_classes(len(task.classes), rng)
         return self.encoder_
 
-    def _decoder_for(self, task: Task, rng: torch.Generator) -> Decoder:
+    def _decoder_for(self, task: TensorTask, rng: torch.Generator) -> Decoder:
         """The decoder to train: the last one, a fork of it, or a fresh one."""
         hidden, dynamic = self.settings.hidden, self.settings.dynamic
         fresh = not self.decoders_ or (
@@ -256,7 +272,7 @@ class VAEMemory:
         return decoder
 
     @torch.no_grad()
-    def _place_priors(self, task: Task, x: Tensor, rng: torch.Generator) -> None:
+    def _place_priors(self, task: TensorTask, x: Tensor, rng: torch.Generator) -> None:
         """Algorithm 1: class means, then the fixed-point iteration over them."""
         old = list(self.means_.values())
         self.means_ |= dict.fromkeys(task.classes, x.new_zeros(self.settings.latent))
@@ -279,7 +295,7 @@ class VAEMemory:
         hooks = freedom.after_backward, freedom.after_step
         train_vae(encoder, decoder.network, data, groups, self.settings.training, rng, *hooks)
 
-    def _teach(self, decoder: Decoder, task: Task, x: Tensor, rng: torch.Generator) -> None:
+    def _teach(self, decoder: Decoder, task: TensorTask, x: Tensor, rng: torch.Generator) -> None:
         """Teach directions of the classes, the decoder only where it may change."""
         freedom, rate = self._freedom(decoder)
         if not freedom.parameters:
@@ -306,7 +322,7 @@ class VAEMemory:
     def _null_spaces(self, decoder: Decoder) -> list[NullSpace]:
         return decoder.null_spaces(self.settings.ratio, self.settings.max_proportion)
 
-    def _batch(self, task: Task, x: Tensor) -> Batch:
+    def _batch(self, task: TensorTask, x: Tensor) -> Batch:
         labels = task.labels.tolist()
         prior_means = torch.stack([self.means_[label] for label in labels])
         return Batch(x, prior_means, self._rows(labels))
@@ -326,7 +342,7 @@ class VAEMemory:
         return mu if mean else reparametrise(mu, sigma, torch.empty_like(mu).normal_(generator=rng))
 
     def _latents_to_protect(
-        self, task: Task, data: Batch, rng: torch.Generator
+        self, task: TensorTask, data: Batch, rng: torch.Generator
     ) -> tuple[Tensor, Tensor | None, int]:
         """Latents, their embedding rows, and how many inputs to average over."""
         source = self.settings.inputs
@@ -357,9 +373,9 @@ class VAEMemory:
         now = [state for state in self.layers_ if state.task == len(self.priors_)]
         return [state for state in now if state.is_used_up(*limits)]
 
-    def tensors(self) -> dict[str, Tensor]:
+    def arrays(self) -> dict[str, Array]:
         """Networks, covariances, and what is kept of each class."""
-        kept = self.normaliser_.tensors() | {"noise": stack(self.noise_)}
+        kept = {"noise": stack(self.noise_)}
         if self.settings.factors:
             kept["factors"] = stack(self.factors_)
         if not isinstance(self.prior, SinglePrior):
@@ -367,15 +383,17 @@ class VAEMemory:
         if self.encoder_ is not None:
             kept |= {f"encoder.{key}": value for key, value in self.encoder_.state_dict().items()}
         seen: set[int] = set()  # decoders share what they have in common
+        covariances = {}
         for number, decoder in enumerate(self.decoders_):
             for key, value in decoder.network.named_parameters(f"decoder.{number}"):
                 if id(value) not in seen:
-                    kept[key] = value.detach()
+                    kept[key] = value
             for layer, inputs in enumerate(decoder.inputs):
                 if id(inputs) not in seen:
-                    kept[f"inputs.{number}.{layer}"] = pack(inputs.sum_)
+                    covariances[f"inputs.{number}.{layer}"] = pack(to_array(inputs.sum_))
             seen |= {id(part) for part in (*decoder.network.parameters(), *decoder.inputs)}
-        return kept
+        found = {name: to_array(tensor) for name, tensor in kept.items()}
+        return self.normaliser_.arrays() | found | covariances
 
     def components(self) -> list[Component]:
         """Networks, covariances, and what is kept of each class."""
@@ -409,12 +427,12 @@ class FactorVAEMemory(VAEMemory):
 
     Examples
     --------
-    >>> rng = torch.Generator().manual_seed(0)
+    >>> rng = np.random.default_rng(0)
     >>> memory = FactorVAEMemory(hidden=16, latent=4, epochs=5)
-    >>> x = torch.randn(20, 8, generator=rng) + 9 * (torch.arange(20)[:, None] % 2)
-    >>> memory.learn(Task(x, torch.arange(20) % 2), rng)
-    >>> memory.log_density(x[:4]).argmax(dim=1)
-    tensor([0, 1, 0, 1])
+    >>> x = rng.normal(size=(20, 8)) + 9 * (np.arange(20)[:, None] % 2)
+    >>> memory.learn(Task(x, np.arange(20) % 2), rng)
+    >>> memory.log_density(x[:4]).argmax(axis=1).tolist()
+    [0, 1, 0, 1]
     """
 
     __signature__ = inspect.signature(FactorSettings)

@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-import functools
+from importlib import import_module
 
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from frugalvae.memories.decoder import Decoder
-from frugalvae.memories.history import LayerState, PriorState
-from frugalvae.memories.mixture import Mixture
-from frugalvae.networks import MLP
-from frugalvae.normalise import ClasswiseNormaliser, GlobalNormaliser, WhitenedNormaliser
-from frugalvae.nullspace import LayerInputs
-from frugalvae.priors import FixedPointPrior, NormalPrior, SinglePrior, UniformPrior
-from frugalvae.registry import Registry
 
-#: What memories and heads are made of. A new one has to be added here.
-HELPERS = (
-    Decoder,
-    LayerState,
-    PriorState,
-    Mixture,
-    MLP,
-    ClasswiseNormaliser,
-    GlobalNormaliser,
-    WhitenedNormaliser,
-    LayerInputs,
-    FixedPointPrior,
-    NormalPrior,
-    SinglePrior,
-    UniformPrior,
-)
-
-
-def parts_of(registry: Registry) -> tuple[type, ...]:
-    """All classes that have a name in a registry."""
-    return tuple(registry.part(name) for name in registry)
-
-
-@functools.cache
-def known_classes() -> dict[str, type]:
-    """Every class that may be in a file, by name.
-
-    >>> known_classes()["VAEMemory"]
-    <class 'frugalvae.memories.vae.VAEMemory'>
-    """
-    every = (*parts_of(MEMORIES), *parts_of(HEADS), *HELPERS)
-    return {kind.__name__: kind for kind in every}
+#: What memories and heads are made of, and where it is defined. A new one has to be added here.
+HELPERS = {
+    "Decoder": "frugalvae.memories.decoder",
+    "LayerState": "frugalvae.memories.history",
+    "PriorState": "frugalvae.memories.history",
+    "Mixture": "frugalvae.memories.mixture",
+    "MLP": "frugalvae.networks",
+    "ClasswiseNormaliser": "frugalvae.normalise",
+    "GlobalNormaliser": "frugalvae.normalise",
+    "WhitenedNormaliser": "frugalvae.normalise",
+    "LayerInputs": "frugalvae.nullspace",
+    "FixedPointPrior": "frugalvae.priors",
+    "NormalPrior": "frugalvae.priors",
+    "SinglePrior": "frugalvae.priors",
+    "UniformPrior": "frugalvae.priors",
+}
 
 
 def name_of(kind: type) -> str:
     """What a class is called in a file."""
-    if known_classes().get(kind.__name__) is not kind:
+    places = {**HELPERS, **MEMORIES.modules, **HEADS.modules}
+    if places.get(kind.__name__) != kind.__module__:
         raise InputError(
             f"{kind.__module__}.{kind.__qualname__} cannot be saved: a file holds only numbers, "
             "names and the package's own memories, heads and priors; use one of those, "
@@ -62,13 +39,21 @@ def name_of(kind: type) -> str:
 
 
 def class_named(name: str) -> type:
-    """The class of that name."""
-    if name not in known_classes():
+    """The class of that name, imported now: some need PyTorch.
+
+    >>> class_named("FactorMemory")
+    <class 'frugalvae.memories.factors.FactorMemory'>
+    """
+    for registry in (MEMORIES, HEADS):
+        if name in registry.modules:
+            return registry.part_of_class(name)
+    if name not in HELPERS:
         raise MemoryFileError(
             f"it holds a {name!r}, which this version does not know; "
             "load it with the version that wrote it, or a newer one"
         )
-    return known_classes()[name]
+    kind: type = getattr(import_module(HELPERS[name]), name)
+    return kind
 
 
 def is_learned(attribute: str) -> bool:

@@ -1,8 +1,8 @@
-"""A JSON document and tensors as the bytes of one safetensors file, and back.
+"""A JSON document and arrays as the bytes of one safetensors file, and back.
 
 The document is the value of ``frugalvae`` in the file's metadata. Its first field is the
 SHA-256 of the whole file with the 64 digits of that very field replaced by zeros: no byte
-can change unnoticed. Documents are read without PyTorch, which takes a second to import.
+can change unnoticed.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from frugalvae.arrays import Array
 from frugalvae.errors import InputError, MemoryFileError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 FORMAT = 2
 
@@ -38,13 +36,13 @@ def to_2(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "head": {**head, "settings": settings}}
 
 
-#: For each older format, what makes its document one of the next. Tensors stay as they are.
+#: For each older format, what makes its document one of the next. Arrays stay as they are.
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: to_2}
 
 
-def to_bytes(document: dict[str, Any], tensors: dict[str, Tensor]) -> bytes:
+def to_bytes(document: dict[str, Any], arrays: dict[str, Array]) -> bytes:
     """A file with this content."""
-    import safetensors.torch
+    import safetensors.numpy
 
     whole = {"sha256": "0" * 64, "format": FORMAT, **document}
     try:
@@ -54,16 +52,16 @@ def to_bytes(document: dict[str, Any], tensors: dict[str, Tensor]) -> bytes:
             f"encoder_ or history_ cannot be written as JSON ({error}); "
             "put only names, finite numbers, lists and dictionaries there"
         ) from error
-    content = safetensors.torch.save(tensors, {"frugalvae": text})
+    content = safetensors.numpy.save(arrays, {"frugalvae": text})
     digest = hashlib.sha256(content).hexdigest()
     return content.replace(_mark("0" * 64), _mark(digest), 1)
 
 
-def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     """The content of a file: of this format, or brought to it."""
-    import safetensors.torch
+    import safetensors.numpy
 
-    return read_document(content), safetensors.torch.load(content)
+    return read_document(content), safetensors.numpy.load(content)
 
 
 def read_document(content: bytes) -> dict[str, Any]:

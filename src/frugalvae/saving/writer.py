@@ -1,6 +1,6 @@
-"""Objects as JSON and named tensors.
+"""Objects as JSON and named arrays.
 
-Only data is written, and nothing but data is read: numbers, names, lists, tensors, and
+Only data is written, and nothing but data is read: numbers, names, lists, arrays, and
 objects of the classes that :mod:`~frugalvae.saving.classes` lists. An object is written as
 what it is made of, by one of three rules:
 
@@ -11,8 +11,9 @@ what it is made of, by one of three rules:
   with ``_`` is derived from those: it is never written. The constructor sets it to nothing,
   and it is made when it is first needed. A frozen model that a head uses belongs there.
 
-An object or tensor that is met again is written as a reference to the first: what was shared
-is shared after reading. Every tensor is named by the path that leads to it.
+An object or array that is met again is written as a reference to the first: what was shared
+is shared after reading. Every array is named by the path that leads to it. Tensors of PyTorch
+are written as arrays; a class that needs them back says ``holds_tensors``.
 """
 
 from __future__ import annotations
@@ -22,9 +23,8 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
+from frugalvae.arrays import Array
 from frugalvae.errors import InputError
 from frugalvae.registry import arguments_of
 from frugalvae.saving.classes import is_learned, name_of
@@ -32,7 +32,7 @@ from frugalvae.symmetric import pack, square_root
 
 
 class Writer:
-    """Turns objects into JSON, and gathers their tensors by name.
+    """Turns objects into JSON, and gathers their arrays by name.
 
     Parameters
     ----------
@@ -43,19 +43,19 @@ class Writer:
     Examples
     --------
     >>> writer = Writer()
-    >>> writer.write({7: torch.zeros(2), 8: torch.ones(2)}, "means")
+    >>> writer.write({7: np.zeros(2), 8: np.ones(2)}, "means")
     {'rows': [7, 8], 'tensor': 'means'}
-    >>> writer.tensors
-    {'means': tensor([[0., 0.], [1., 1.]])}
+    >>> writer.arrays["means"].tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
     """
 
     def __init__(self, *, half: bool = False) -> None:
-        self.tensors: dict[str, Tensor] = {}
+        self.arrays: dict[str, Array] = {}
         self._half = half
         self._seen: dict[int, tuple[str, object]] = {}  # holds the objects: ids stay theirs
 
     def write(self, value: Any, path: str, exact: bool = False) -> Any:
-        """JSON for a value; its tensors are kept under names that begin with ``path``."""
+        """JSON for a value; its arrays are kept under names that begin with ``path``."""
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, (bool, int, str)):
@@ -70,43 +70,45 @@ class Writer:
             return self._dict(value, path, exact)
         if id(value) in self._seen:
             return {"same": self._seen[id(value)][0]}
-        is_tensor = isinstance(value, Tensor)
-        written = self._tensor(value, path, exact) if is_tensor else self._object(value, path)
+        numeric = isinstance(value, np.ndarray) or is_tensor(value)
+        written = self._array(value, path, exact) if numeric else self._object(value, path)
         self._seen[id(value)] = path, value
         return written
 
     def _dict(self, value: dict[Any, Any], path: str, exact: bool) -> dict[str, Any]:
-        """Vectors of classes become the rows of one tensor."""
+        """Vectors of classes become the rows of one array."""
         if not all(type(key) is int for key in value):
             raise InputError(f"{path} has keys that are no whole numbers; a file cannot hold them")
         items = list(value.values())
-        if items and all(type(item) is Tensor for item in items):
-            alike = {(item.shape, item.dtype) for item in items}
-            if len(alike) == 1:
-                self._keep(torch.stack(items), path, exact)
+        if items and all(type(item) is np.ndarray or is_tensor(item) for item in items):
+            rows = [as_array(item) for item in items]
+            if len({(row.shape, row.dtype) for row in rows}) == 1:
+                self._keep(np.stack(rows), path, exact)
                 return {"rows": list(value), "tensor": path}
         return {"dict": [[k, self.write(item, f"{path}.{k}", exact)] for k, item in value.items()]}
 
-    def _tensor(self, value: Tensor, path: str, exact: bool) -> dict[str, str]:
-        if isinstance(value, nn.Parameter):
-            self._keep(value, path, exact)
+    def _array(self, value: Any, path: str, exact: bool) -> dict[str, str]:
+        array = as_array(value)
+        if type(value).__name__ == "Parameter":
+            self._keep(array, path, exact)
             return {"parameter": path}
-        if value.ndim == 2 and torch.equal(value, value.T):
-            self._keep(pack(value), path, exact=True)
+        if array.ndim == 2 and np.array_equal(array, array.T):
+            self._keep(pack(array), path, exact=True)
             return {"symmetric": path}
-        self._keep(value, path, exact)
+        self._keep(array, path, exact)
         return {"tensor": path}
 
-    def _keep(self, value: Tensor, path: str, exact: bool) -> None:
-        kept = value.detach().to("cpu", copy=True).contiguous()
-        if self._half and kept.dtype == torch.float32 and not exact:
-            largest, kept = kept, kept.half()
-            if not kept.isfinite().all():
+    def _keep(self, array: Array, path: str, exact: bool) -> None:
+        kept = np.array(array, order="C")
+        if self._half and kept.dtype == np.float32 and not exact:
+            with np.errstate(over="ignore"):
+                kept = kept.astype(np.float16)
+            if not np.isfinite(kept).all():
                 raise InputError(
-                    f"{path} holds {float(largest.abs().max()):g}, and float16 ends at 65504; "
+                    f"{path} holds {float(np.abs(array).max()):g}, and float16 ends at 65504; "
                     "save with dtype='float32', or scale the features to about 1"
                 )
-        self.tensors[path] = kept
+        self.arrays[path] = kept
 
     def _object(self, value: Any, path: str) -> dict[str, Any]:
         kind = type(value)
@@ -128,14 +130,15 @@ class Writer:
             for name, kept in value.stored().items()
         }
 
-    def _product(self, value: Tensor, path: str) -> Any:
+    def _product(self, value: Any, path: str) -> Any:
         """A sum of x x^T by its square root, in float32, where that is smaller.
 
         Of fewer x than dimensions it is, and the directions that no x has stay exactly empty:
         rounding the sum itself would fill them.
         """
-        factor = square_root(value)
-        if factor.nbytes >= pack(value).nbytes:
+        array = as_array(value)
+        factor = square_root(array)
+        if factor.nbytes >= pack(array).nbytes:
             return self.write(value, path)
         self._keep(factor, path, exact=True)
         return {"factor": path}
@@ -147,3 +150,14 @@ class Writer:
             name: self.write(value, f"{path}.{name}", name in exact)
             for name, value in values.items()
         }
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch, which need not be installed to ask."""
+    return type(value).__module__.startswith("torch") and hasattr(value, "detach")
+
+
+def as_array(value: Any) -> Array:
+    """An array, or a tensor as one."""
+    array: Array = value.detach().cpu().numpy() if is_tensor(value) else value
+    return array

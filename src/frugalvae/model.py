@@ -1,0 +1,376 @@
+"""A model: labels, a memory, a head, and how far to trust it.
+
+It learns, updates, forgets, renames and answers, on NumPy arrays. A model never changes: each
+verb gives another one, and shares with it what stayed the same. So whoever holds a model may go
+on asking it while another thread teaches, and whatever goes wrong leaves it as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frugalvae.accounting import MemoryReport
+from frugalvae.arrays import Array, in_blocks, softmax
+from frugalvae.checks import (
+    check_features,
+    check_kind,
+    check_labels,
+    check_learned,
+    check_names,
+    check_new,
+    check_text,
+    check_together,
+    position_of,
+)
+from frugalvae.confidence import Confidence, Reference
+from frugalvae.devices import computing_on
+from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
+from frugalvae.heads import make_head
+from frugalvae.memories import make_memory, usual_head
+from frugalvae.tasks import Replay, Task
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from frugalvae.heads.base import Head
+    from frugalvae.memories.base import Memory
+
+logger = logging.getLogger(__name__)
+
+DRAWS = 256  # samples of a class that stand for it where others are learned anew
+
+#: Attributes with one entry for each class, in the order of ``classes``.
+BY_CLASS = ("classes", "numbers", "task_of_class", "n_samples_of_class")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a model is made of before it has learned anything.
+
+    The parameters are those of :class:`frugalvae.FrugalClassifier`.
+    """
+
+    memory: str | Memory = "factors"
+    head: str | Head | None = None
+    calibrate: bool = False
+    random_state: int = 0
+    device: str | None = None
+
+    def parts(self) -> tuple[Memory, Head]:
+        """A memory and a head that know nothing yet."""
+        memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
+        asked = usual_head(memory) if self.head is None else self.head
+        head = make_head(asked) if isinstance(asked, str) else asked
+        for kind, part in (("memory", memory), ("head", head)):
+            if getattr(part, "classes", None) != []:
+                raise InputError(
+                    f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
+                    f"as make_{kind}(...) gives it"
+                )
+        check_together(memory, head)
+        return copy.deepcopy((memory, head))
+
+    def generator(self, purpose: str, number: int, seed: int | None = None) -> np.random.Generator:
+        """A stream of its own for each task and class: no draw depends on earlier calls."""
+        base = self.random_state if seed is None else seed
+        check_number("random_state", base, 0, whole=True)
+        return np.random.default_rng([int(base), number, *purpose.encode()])
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What was learned, and what it was learned with.
+
+    Attributes
+    ----------
+    recipe
+        The settings.
+    memory, head
+        What was learned; ``None`` before the first task.
+    classes, numbers, task_of_class, n_samples_of_class
+        Of each class: its label; the number by which memory and head know it, never given to
+        another; the task that taught it, from 0; and how many samples, 0 if that is not known.
+    n_features, n_tasks, n_taught
+        Width of a feature; tasks so far; and how many classes they taught, forgotten ones too.
+    head_due
+        Whether the head was deferred and has to be fitted before it can answer.
+    confidence
+        The temperature of probabilities, and what familiarity is compared with.
+    encoder
+        What makes features of images, if that is known, as plain JSON.
+    history
+        Every change so far, as plain JSON.
+    feature_names
+        Names of the columns, if features came with names.
+
+    Examples
+    --------
+    >>> model = Model().learn([[0.0, 1.0], [0.1, 1.0]], ["cat", "cat"])
+    >>> more = model.learn([[1.0, 0.0], [1.0, 0.1]], ["emu", "emu"])
+    >>> more.predict([[0.9, 0.0]]).tolist(), model.classes.tolist()
+    (['emu'], ['cat'])
+    """
+
+    recipe: Recipe = field(default_factory=Recipe)
+    memory: Memory | None = None
+    head: Head | None = None
+    classes: NDArray[Any] = field(default_factory=lambda: np.empty(0, "U1"))
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    task_of_class: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    n_samples_of_class: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    n_features: int = 0
+    n_tasks: int = 0
+    n_taught: int = 0
+    head_due: bool = False
+    confidence: Confidence = field(default_factory=Confidence)
+    encoder: dict[str, Any] | None = None
+    history: tuple[dict[str, Any], ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def learn(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        text: Mapping[Any, ArrayLike] | None = None,
+        names: Mapping[Any, str] | None = None,
+        defer_head: bool = False,
+    ) -> Model:
+        """With new classes; see :meth:`frugalvae.FrugalClassifier.partial_fit`."""
+        features = check_features(X, self.n_features or None)
+        labels = check_labels(y, len(features))
+        new, counts = np.unique(labels, return_counts=True)
+        check_new(new, self.classes, self.task_of_class)
+        check_choice("calibrate", self.recipe.calibrate, (True, False))
+        task = Task(
+            features,
+            np.searchsorted(new, labels) + self.n_taught,
+            check_text(text, new, self.n_taught, features.shape[1]),
+            check_names(names, new, self.n_taught),
+        )
+        with computing_on(self.recipe.device):
+            model = self._learned(task, defer_head)._counted(new, counts)
+            model = replace(model, n_features=features.shape[1])._familiar(task)
+        logger.info("task %d: %d new classes, %d in all", self.n_tasks, len(new), len(model.classes))
+        return model
+
+    def _learned(self, task: Task, defer_head: bool) -> Model:
+        """With a task's classes in memory and head: Algorithm 1 of the paper."""
+        memory, head = self._parts()
+        head.meet(task)
+        confidence = self.confidence
+        if self.recipe.calibrate and not defer_head:
+            spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
+            confidence = confidence.rehearsed(*spare, task, rng)
+        memory.learn(task, self._generator("learn", self.n_tasks))  # Gaussians, training
+        due = defer_head and not head.needs_every_task
+        if not due:
+            head.learn(task, self._replay(memory, self.n_tasks))  # adapt the classifier
+        check_learned(memory, *([] if defer_head else [head]))
+        return replace(self, memory=memory, head=head, head_due=due, confidence=confidence)
+
+    def _counted(self, new: NDArray[Any], counts: NDArray[np.int64]) -> Model:
+        """With new classes of so many samples each on the list."""
+        numbers = np.arange(self.n_taught, self.n_taught + len(new))
+        of_class = new, numbers, np.full(len(new), self.n_tasks), counts
+        old = [getattr(self, name) for name in BY_CLASS] if len(self.classes) else of_class
+        empty = 0 if len(self.classes) else len(new)
+        joined = {
+            name: np.concatenate([before[empty:], added])
+            for name, before, added in zip(BY_CLASS, old, of_class, strict=True)
+        }
+        grown = replace(self, **joined, n_tasks=self.n_tasks + 1, n_taught=self.n_taught + len(new))
+        taught = dict(zip(new.tolist(), counts.tolist(), strict=True))
+        return grown._recorded("learn", taught, task=self.n_tasks)
+
+    def _familiar(self, task: Task) -> Model:
+        """With samples that were just taught counted, if the memory can compare with any."""
+        assert self.memory is not None
+        if not self.memory.arrays():
+            return self
+        counts = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
+        strangeness = self.reference.strangeness_of_taught(task, counts)
+        return replace(self, confidence=self.confidence.with_samples(strangeness))
+
+    def fit_head(self) -> Model:
+        """With the head fitted that :meth:`learn` deferred; itself if none is due."""
+        if not self.head_due:
+            return self
+        memory, head = self._parts()
+        with computing_on(self.recipe.device):
+            head.learn(Task.empty(self.n_features), self._replay(memory, self.n_tasks - 1))
+        check_learned(head)
+        return replace(self, memory=memory, head=head, head_due=False)
+
+    def update(self, label: Any, X: ArrayLike) -> Model:
+        """With more samples of a known class; see :meth:`frugalvae.FrugalClassifier.update`."""
+        position = position_of(label, self.classes, "; teach new classes with partial_fit()")
+        x = check_features(X, self.n_features)
+        task = Task(x, np.full(len(x), self.numbers[position]))
+        before = int(self.n_samples_of_class[position]) or len(x)  # an old file does not say
+        memory, head = self._parts()
+        with computing_on(self.recipe.device):
+            memory.update(task, before, self._generator("update", len(self.history)))
+            if not self.head_due:
+                head.update(task, before, self._replay(memory, self.n_tasks - 1))
+        check_learned(memory, *([] if self.head_due else [head]))
+        counts = self.n_samples_of_class.copy()
+        counts[position] = before + len(x)
+        grown = replace(self, memory=memory, head=head, n_samples_of_class=counts)
+        return grown._familiar(task)._recorded("update", {self.classes[position]: len(x)})
+
+    def forget(self, label: Any, *, scrub: bool = False) -> tuple[Model, list[str]]:
+        """Without a class, and what remains; see :meth:`frugalvae.FrugalClassifier.forget`."""
+        check_choice("scrub", scrub, (True, False))
+        position = position_of(label, self.classes)
+        if len(self.classes) == 1:
+            raise InputError(
+                f"class {self.classes.tolist()[0]!r} is the only one that is known, "
+                "and a classifier needs one; teach another first, or call fit() to start over"
+            )
+        number, (memory, head) = int(self.numbers[position]), self._parts()
+        in_memory, in_head = memory.forget(number), head.forget(number)
+        if scrub:
+            with computing_on(self.recipe.device):
+                memory, head = self._scrubbed(memory, head, in_memory, in_head)
+            in_memory, in_head = [], []
+        check_learned(memory, *([] if self.head_due else [head]))
+        left = {name: np.delete(getattr(self, name), position) for name in BY_CLASS}
+        forgotten = {self.classes[position]: self.n_samples_of_class[position]}
+        remains = in_memory + in_head
+        model = replace(self, memory=memory, head=head, **left)
+        return model._recorded("forget", forgotten, scrub=scrub, remains=remains), remains
+
+    def _scrubbed(
+        self, memory: Memory, head: Head, in_memory: list[str], in_head: list[str]
+    ) -> tuple[Memory, Head]:
+        """Fresh parts, in place of those in which traces remain, taught by replay of the others."""
+        if not in_memory and not in_head:
+            return memory, head
+        if not memory.arrays():
+            raise InputError(
+                "scrub=True relearns from replay, and memory 'none' keeps nothing to replay; "
+                "forget without scrub, or call fit() on samples of the other classes"
+            )
+        fresh_memory, fresh_head = self.recipe.parts()
+        rng = self._generator("scrub", len(self.history))
+        features, positions = Replay(memory, rng).draw(DRAWS)
+        told = [getattr(head, name, {}) for name in ("text_", "names_")]
+        task = Task(features, np.array(memory.classes)[positions], *told)
+        if in_memory:
+            fresh_memory.learn(task, rng)
+            memory = fresh_memory
+        if in_head or getattr(head, "needs_density", False):
+            fresh_head.meet(task)
+            if not self.head_due:
+                fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
+            head = fresh_head
+        return memory, head
+
+    def rename(self, old: Any, new: Any) -> Model:
+        """With another label for a class, and in its prompt if that was the label."""
+        position = position_of(old, self.classes)
+        if np.ndim(new):
+            raise InputError(f"the new label is {new!r}; expected one label, such as 'emu' or 7")
+        if isinstance(new, str) and not new.strip():
+            raise InputError(f"the new label is {new!r}; expected a name that can be read")
+        label = np.array([new])
+        check_kind(label, self.classes)
+        if label[0] in self.classes:
+            raise KnownClassError(f"class {new!r} is already known; choose another label")
+        before, after = self.classes[position], label[0]
+        parts = [self.classes[:position], label, self.classes[position + 1 :]]
+        memory, head = self._parts()
+        names, number = getattr(head, "names_", {}), int(self.numbers[position])
+        if names.get(number) == before:
+            names[number] = str(after)
+        model = replace(self, memory=memory, head=head, classes=np.concatenate(parts))
+        told = {"from": _plain(before), "to": _plain(after)}
+        return model._recorded("rename", {after: self.n_samples_of_class[position]}, **told)
+
+    def logits(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores (n, k), columns in the order of ``classes``."""
+        head, features = self._answering_head(), check_features(X, self.n_features)
+        scores = np.concatenate([head.logits(block) for block in in_blocks(features)])
+        return scores[:, np.argsort(head.classes)]  # numbers ascend
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of each row."""
+        predicted: NDArray[Any] = self.classes[self.logits(X).argmax(axis=1)]
+        return predicted
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each class, (n, k), columns in the order of ``classes``."""
+        return softmax(self.logits(X) / self.confidence.temperature)
+
+    def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
+        """See :meth:`frugalvae.FrugalClassifier.familiarity`."""
+        features, confidence = check_features(X, self.n_features), self.confidence
+        if not confidence.quantiles:
+            confidence = confidence.with_samples(self.reference.of_replay)
+        return confidence.familiarity(self.reference.strangeness(features))
+
+    @cached_property
+    def reference(self) -> Reference:
+        """What the classes look like; the same whenever it is asked for."""
+        assert self.memory is not None
+        return Reference(self.memory, self._generator("familiarity", 0))
+
+    def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
+        """Features (n_samples, d) of a class as the memory recalls them."""
+        check_number("n_samples", n_samples, 1, whole=True)
+        number = int(self.numbers[position_of(label, self.classes)])
+        assert self.memory is not None
+        return self.memory.sample(number, n_samples, self._generator("sample", number, seed))
+
+    def memory_report(self) -> MemoryReport:
+        """What is kept, by component: as the paper counts, as stored, and in bytes."""
+        head, memory = self._answering_head(), self.memory
+        assert memory is not None
+        name = getattr(memory, "name", type(memory).__name__)
+        parts = memory.components() + head.components()
+        return MemoryReport(name, len(self.classes), self.n_tasks, tuple(parts))
+
+    def _answering_head(self) -> Head:
+        if self.head_due or self.head is None:
+            raise InputError(
+                "the head was not fitted after the last task, which was taught with "
+                "defer_head=True; call fit_head() first"
+            )
+        return self.head
+
+    def _parts(self) -> tuple[Memory, Head]:
+        """Copies to learn on."""
+        if self.memory is None or self.head is None:
+            return self.recipe.parts()
+        return copy.deepcopy((self.memory, self.head))
+
+    def _replay(self, memory: Memory, task: int) -> Replay:
+        """Replay with draws of its own: the same whether the head was deferred or not."""
+        return Replay(memory, self._generator("head", task))
+
+    def _generator(self, purpose: str, number: int, seed: int | None = None) -> np.random.Generator:
+        return self.recipe.generator(purpose, number, seed)
+
+    def _recorded(self, action: str, counts: Mapping[Any, int], **more: Any) -> Model:
+        """With an event in the history: what was done when, to how many samples of which."""
+        event = {
+            "action": action,
+            "when": datetime.now(UTC).isoformat(timespec="seconds"),
+            "classes": {str(label): int(count) for label, count in counts.items()},
+            **more,
+        }
+        return replace(self, history=(*self.history, event))
+
+
+def _plain(label: Any) -> Any:
+    """A label as JSON knows it."""
+    return label.item() if isinstance(label, np.generic) else label
