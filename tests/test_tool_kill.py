@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
+from frugalvae.cli import main
 from frugalvae.tool import store as storing
 from frugalvae.tool.store import Store
 from tests.killing import full
@@ -82,12 +83,16 @@ class Scene:
         self.after, self.size = self.answers(), self.file.stat().st_size
         assert len(self.after) == 3
 
-    def learn(self, **when: Any) -> dict[str, Any]:
-        """Learn the third class, from the beginning."""
+    def restart(self) -> None:
+        """Put the beginning back."""
         for path in self.folder.glob("*birds.frugal*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         for path in self.beginning.iterdir():
             shutil.copy(path, self.folder)
+
+    def learn(self, **when: Any) -> dict[str, Any]:
+        """Learn the third class, from the beginning."""
+        self.restart()
         return self.again(**when)
 
     def again(self, **when: Any) -> dict[str, Any]:
@@ -95,6 +100,21 @@ class Scene:
         return self.killer(
             "learn", self.file, self.images, "--batch-size", 4, "--wait", 30, "--quiet", **when
         )
+
+    def scrub(self, **when: Any) -> dict[str, Any]:
+        """Forget the first class, and all that could bring it back."""
+        return self.killer("forget", self.file, "cat", "--scrub", "--quiet", **when)
+
+    @property
+    def classes(self) -> list[str]:
+        """What the file knows."""
+        known: list[str] = FrugalClassifier.load(self.file).classes_.tolist()
+        return known
+
+    @property
+    def beside(self) -> list[str]:
+        """All files that belong to the classifier, hidden ones too."""
+        return sorted(path.name for path in self.folder.glob("*birds.frugal*"))
 
     def answers(self) -> list[list[float]]:
         """All that the classifier can say of three colours."""
@@ -111,9 +131,7 @@ class Scene:
         assert self.answers() == self.after
         old = (self.beginning / "birds.frugal").read_bytes()
         assert (self.folder / "birds.frugal.undo").read_bytes() == old
-        left = sorted(path.name for path in self.folder.glob("*birds.frugal*"))
-        hidden = sorted(path.name for path in self.folder.glob(".birds.frugal*"))
-        assert (left + hidden) == ["birds.frugal", "birds.frugal.undo"]
+        assert self.beside == ["birds.frugal", "birds.frugal.undo"]
         return "old" if now == self.before else "new"
 
 
@@ -151,6 +169,47 @@ def test_killed_before_each_operation_on_files_nothing_is_lost(scene: Scene) -> 
         assert ended == -signal.SIGKILL
     assert nth > 20
     assert found == {"old", "new"}
+
+
+@needs_fork
+def test_scrubbing_killed_before_each_operation_on_files_leaves_no_way_back(scene: Scene) -> None:
+    found = set()
+    for nth in range(1000):
+        scene.restart()
+        ended = scene.scrub(nth=nth)["code"]
+        found.add(tuple(scene.classes))
+        if "cat" not in scene.classes:
+            assert set(scene.beside) <= {"birds.frugal", ".birds.frugal.lock"}
+        else:
+            assert scene.scrub()["code"] == 0
+            assert scene.beside == ["birds.frugal"]
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+    assert found == {("cat", "dax"), ("dax",)}
+
+
+@needs_fork
+def test_scrubbing_removes_what_a_killed_command_left_a_moment_ago(scene: Scene) -> None:
+    left: set[str] = set()
+    for nth in range(1000):
+        if scene.learn(nth=nth)["code"] == 0:
+            break
+        left |= set(scene.beside)
+        if len(scene.beside) > 3 and "emu" not in scene.classes:
+            assert main(["forget", str(scene.file), "cat", "--scrub", "--quiet"]) == 0
+            assert scene.beside == ["birds.frugal"]
+    assert "birds.frugal.parts" in left
+    assert len([name for name in left if name.startswith(".")]) > 2  # the lock, and unfinished ones
+
+
+def test_scrubbing_leaves_the_folder_of_someone_else_alone(tool: Tool) -> None:
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    diary = tool.folder / "birds.frugal.parts" / "diary.txt"
+    diary.parent.mkdir()
+    diary.write_text("mine")
+    tool("forget", "cat", "--scrub")
+    assert diary.read_text() == "mine"
 
 
 def test_a_process_of_its_own_is_killed_while_it_learns(tmp_path: Path) -> None:

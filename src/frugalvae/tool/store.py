@@ -89,17 +89,17 @@ class Store:
     def save(self, classifier: FrugalClassifier, *, undoable: bool = True) -> None:
         """Replace the file; the old one is kept for ``undo``.
 
-        Where it must not be kept, nothing older is kept either.
+        Where it must not be kept, nothing older is kept either, and that goes first: a kill
+        leaves the old file, and the same command can be given again.
         """
+        if not undoable:
+            self._remove_traces()
         try:
             if undoable and self.exists:
                 _second_name(self.path, self._before)
             classifier.save(self.path, dtype="float16" if self._stays_half() else "float32")
         finally:
             self._settle()
-        if not undoable:
-            self.undo.unlink(missing_ok=True)
-            sync_folder(self.path.parent)
 
     def _stays_half(self) -> bool:
         """Whether numbers are stored in half the bits: a file stays as it was made."""
@@ -133,11 +133,24 @@ class Store:
             os.replace(self._before, self.undo)
         sync_folder(self.path.parent)
 
-    def _sweep(self) -> None:
+    def _remove_traces(self) -> None:
+        """Remove all beside the file that may hold what was learned."""
+        from frugalvae.encoding.parts import Parts
+
+        self.undo.unlink(missing_ok=True)
+        self._sweep(any_age=True)
+        parts = Parts(self.path, {})
+        if parts.there():
+            parts.remove()
+        sync_folder(self.path.parent)
+
+    def _sweep(self, any_age: bool = False) -> None:
         """Remove what killed commands had half written."""
         unfinished = re.compile(rf"\.{re.escape(self.path.name)}(\.before)?\.\w{{8}}")
         for path in self.path.parent.iterdir():
-            if unfinished.fullmatch(path.name) and time.time() - path.stat().st_mtime > STALE:
+            if not unfinished.fullmatch(path.name):
+                continue
+            if any_age or time.time() - path.stat().st_mtime > STALE:
                 path.unlink(missing_ok=True)
 
 
