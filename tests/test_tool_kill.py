@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.cli import main
+from frugalvae.errors import InputError
 from frugalvae.tool import store as storing
+from frugalvae.tool.lock import locked
 from frugalvae.tool.store import Store
 from tests.killing import full
 from tests.tool import QUICK, Encoders, Tool, paint
@@ -320,6 +322,61 @@ def test_the_second_process_waits_for_the_first(tool: Tool, encoders: Encoders) 
     assert ".birds.frugal.lock" in tool.beside
     tool.learn(more, "--wait", 0)
     assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
+
+
+def test_the_lock_of_a_dead_process_is_taken_over_and_never_written_into(tmp_path: Path) -> None:
+    file, lock = tmp_path / "birds.frugal", tmp_path / ".birds.frugal.lock"
+    precious = tmp_path / "precious"
+    precious.write_text("all that I have")
+    os.link(precious, lock)  # a file that is more than a lock
+    with locked(file, "frugalvae learn", 0):
+        assert json.loads(lock.read_text())["process"] == os.getpid()
+        with pytest.raises(InputError, match="is being changed by process"), locked(file, "", 0):
+            pass
+    assert precious.read_text() == "all that I have"
+    assert not lock.exists()
+
+
+def link(lock: Path) -> None:
+    lock.symlink_to("precious")
+
+
+def link_to_nothing(lock: Path) -> None:
+    lock.symlink_to("absent")
+
+
+@pytest.mark.parametrize("make", [link, link_to_nothing, Path.mkdir, os.mkfifo])
+def test_what_is_no_lock_is_not_followed_nor_touched(
+    tool: Tool, make: Callable[[Path], None]
+) -> None:
+    tool.learn(paint(tool.folder / "one", "cat"))
+    (tool.folder / "precious").write_text("all that I have")
+    lock = tool.folder / ".birds.frugal.lock"
+    make(lock)
+    before = lock.lstat(), tool.file.read_bytes()
+    error = tool.learn(paint(tool.folder / "two", "dax"), code=2)
+    assert f"{lock} is in the way: it is no plain file" in error
+    assert (lock.lstat(), tool.file.read_bytes()) == before
+    assert (tool.folder / "precious").read_text() == "all that I have"
+    assert not (tool.folder / "absent").exists()
+
+
+def test_many_that_wait_hold_the_lock_one_at_a_time(tmp_path: Path) -> None:
+    """Each reads a number and writes the next; a lock that was left is in the way at first."""
+    (tmp_path / ".counter.lock").touch()
+    (tmp_path / "counter").write_text("0")
+    counting = (
+        "import sys; from pathlib import Path; from frugalvae.tool.lock import locked\n"
+        "file = Path(sys.argv[1])\n"
+        "for _ in range(25):\n"
+        "    with locked(file, 'counting', 600):\n"
+        "        file.write_text(str(int(file.read_text()) + 1))"
+    )
+    command = [sys.executable, "-c", counting, str(tmp_path / "counter")]
+    running = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait() for process in running] == [0] * 4
+    assert (tmp_path / "counter").read_text() == "100"
+    assert [path.name for path in tmp_path.iterdir()] == ["counter"]
 
 
 def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
