@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.cli import main
 from frugalvae.errors import InputError
+from frugalvae.files import write_bytes
 from frugalvae.tool import store as storing
 from frugalvae.tool.lock import locked
 from frugalvae.tool.store import Store
@@ -296,6 +298,63 @@ def test_a_link_to_a_file_stays_a_link(tool: Tool) -> None:
     assert tool.file.is_symlink()
     assert tool.classes == ["cat", "dax"]
     assert real.with_name("real.frugal.undo").exists()
+
+
+# --------------------------------------------------------------------------- who may read it
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("linked", [True, False])
+def test_who_may_read_a_file_stays_as_it_was(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    if not linked:  # the old file is copied
+        monkeypatch.setattr(os, "link", full)
+    tool.learn(paint(tool.folder / "one", "cat"))
+    assert mode(tool.file) == 0o644
+    tool.file.chmod(0o600)
+    tool.learn(paint(tool.folder / "two", "dax"))
+    undo = Store(tool.file).undo
+    assert (mode(tool.file), mode(undo)) == (0o600, 0o600)
+    undo.chmod(0o644)
+    tool("undo")
+    assert mode(tool.file) == 0o600
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("kept", [0o600, 0o640, 0o666, 0o444])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path, kept: int) -> None:
+    for path in (tmp_path / "new", tmp_path / "old"):
+        write_bytes(path, b"one")
+        assert mode(path) == 0o644
+    path.chmod(kept)
+    write_bytes(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert mode(path) == kept
+
+
+def test_hidden_files_of_others_are_not_swept_away(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storing, "STALE", 0)
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    mine = [".birds.frugal.20261116", ".birds.frugal.before.original", ".birds.frugal.my_notes"]
+    for name in mine:
+        (tool.folder / name).write_text("mine")
+    tool.learn(paint(tool.folder / "two", "emu"))
+    tool("forget", "cat", "--scrub")
+    assert tool.beside == sorted(["birds.frugal", *mine])
 
 
 # --------------------------------------------------------------------------- several processes

@@ -5,7 +5,8 @@ Beside ``birds.frugal`` there may be
 - ``birds.frugal.undo``: what it was before the last change;
 - ``.birds.frugal.before``: what it was before a change that is under way, or was killed;
 - ``.birds.frugal.lock``: held by the process that is changing it;
-- ``birds.frugal.parts``: features of images that a killed ``learn`` has encoded.
+- ``birds.frugal.parts``: features of images that a killed ``learn`` has encoded;
+- ``.frugalvae-unfinished-birds.frugal.*``: what a killed command was writing.
 
 A change first gives the old file a second name, ``before``, then replaces it by the new one,
 then renames ``before`` to ``undo``. Each step happens or does not. Where a kill leaves
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frugalvae.errors import FrugalError, InputError, MemoryFileError
-from frugalvae.files import check_place, sync_folder, write_bytes
+from frugalvae.files import check_place, sync_folder, unfinished, write_bytes
 from frugalvae.tool.lock import locked
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class Store:
     def go_back(self) -> None:
         """Put back what there was before the last change."""
         self.check_undo()
+        shutil.copymode(self.path, self.undo)
         os.replace(self.undo, self.path)
         sync_folder(self.path.parent)
 
@@ -146,10 +148,7 @@ class Store:
 
     def _sweep(self, any_age: bool = False) -> None:
         """Remove what killed commands had half written."""
-        unfinished = re.compile(rf"\.{re.escape(self.path.name)}(\.before)?\.\w{{8}}")
-        for path in self.path.parent.iterdir():
-            if not unfinished.fullmatch(path.name):
-                continue
+        for path in [*unfinished(self.path), *unfinished(self._before)]:
             if any_age or time.time() - path.stat().st_mtime > STALE:
                 path.unlink(missing_ok=True)
 
@@ -159,7 +158,7 @@ def _second_name(path: Path, name: Path) -> None:
     try:
         os.link(path, name)
     except OSError:
-        write_bytes(name, path.read_bytes())
+        write_bytes(name, path.read_bytes(), like=path)
 
 
 def _same(one: Path, other: Path) -> bool:
