@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -20,13 +19,13 @@ class Colours:
         self.identity = {"encoder": "colours", "weights": weights}
         self.text, self.pause, self.batches = text, pause, list[int]()
 
-    def prepare(self, image: Image.Image) -> torch.Tensor:
-        return torch.tensor(np.asarray(image.resize((4, 4)))).permute(2, 0, 1).float()
+    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
+        return np.asarray(image.resize((4, 4)), np.float32).transpose(2, 0, 1)
 
-    def encode(self, batch: torch.Tensor) -> torch.Tensor:
+    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         time.sleep(self.pause)
         self.batches.append(len(batch))
-        return batch.mean(dim=(2, 3))
+        return batch.mean(axis=(2, 3))
 
     def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
         return np.eye(3, dtype=np.float32)[: len(names)] if self.text else None

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from frugalvae.cli import main
@@ -238,7 +237,7 @@ class Interrupted(Colours):
         super().__init__(**how)
         self.after = after
 
-    def encode(self, batch: torch.Tensor) -> torch.Tensor:
+    def encode(self, batch: np.ndarray) -> np.ndarray:
         if len(self.batches) == self.after:
             raise KeyboardInterrupt
         return super().encode(batch)
@@ -340,7 +339,7 @@ def test_the_command_says_what_it_did(
         (["--encoder", "resnet18"], "'resnet18' is not pretrained"),
         (["--encoder", "clap"], "Did you mean 'clip'"),
         (["--encoder", "clip"], "such as openai/clip-vit-large-patch14"),
-        (["--encoder", "efficientnet", "--model", "b7"], "--model b7: efficientnet is one model"),
+        (["--encoder", "efficientnet", "--model", "b7"], "model is 'b7'. Choices: 'lite0'"),
         (["--encoder", "clip", "--model", "./nowhere"], "./nowhere: there is no such folder"),
     ],
 )

@@ -474,7 +474,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
     changed = tmp_path / "changed.frugal"
     for made_by, message in (
         ({"encoder": "colours", "weights": "2"}, "is not the encoder of .*: weights differ"),
-        ({"encoder": "clip", "model": "mine"}, "its encoder is CLIP, but which. Give --model"),
+        ({"encoder": "clip", "model": "mine"}, "which clip is its encoder. Give --model"),
     ):
         classifier.encoder_ = made_by
         classifier.save(changed)
@@ -498,12 +498,16 @@ def test_an_identity_leads_back_to_its_encoder(
 ) -> None:
     monkeypatch.setattr(encoder, "make_frozen", make_frozen)
     file = Path("birds.frugal")
-    for made_with in ({"name": "efficientnet", "size": 64}, {"name": "clip", "model": clip_folder}):
+    for made_with in (
+        {"name": "efficientnet", "size": 64},
+        {"name": "efficientnet", "model": "lite2"},
+        {"name": "clip", "model": clip_folder},
+    ):
         told = json.loads(json.dumps(make_frozen(**made_with).identity))  # as files keep it
         model = str(clip_folder) if made_with["name"] == "clip" else None
         made, _ = encoder.load_encoder(told, Choice(model=model), file)
         assert made.identity == told
         with pytest.raises(InputError, match="is not the encoder of birds.frugal: weights differ"):
             encoder.load_encoder(told | {"weights": "0"}, Choice(model=model), file)
-    with pytest.raises(InputError, match="--model here: efficientnet is one model"):
+    with pytest.raises(InputError, match="model is 'here'. Choices: 'lite0'"):
         encoder.load_encoder({"encoder": "efficientnet"}, Choice(model="here"), file)

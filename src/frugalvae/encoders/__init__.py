@@ -22,7 +22,13 @@ FROZEN = Registry(
     },
 )
 
-__all__ = ["ENCODERS", "FROZEN", "check_frozen", "make_encoder", "make_frozen"]
+#: What ``--model`` may be, of encoders that cannot do without it.
+NEEDED = {
+    "clip": "a folder in the format of transformers, or a name on the Hugging Face hub such as "
+    "openai/clip-vit-large-patch14",
+}
+
+__all__ = ["ENCODERS", "FROZEN", "NEEDED", "check_frozen", "make_encoder", "make_frozen"]
 
 
 def make_encoder(name: str, **settings: Any) -> Any:

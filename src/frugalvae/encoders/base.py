@@ -1,20 +1,18 @@
-"""What a frozen encoder is: an image becomes a tensor, a batch of tensors becomes features."""
+"""What a frozen encoder is: an image becomes an array, a batch of arrays becomes features."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor, nn
 
 
 class Encoder(Protocol):
-    """A pretrained encoder that learns nothing more."""
+    """A pretrained encoder that learns nothing more; it can go to another process."""
 
     @property
     def dim(self) -> int:
@@ -29,15 +27,15 @@ class Encoder(Protocol):
         """
         ...
 
-    def prepare(self, image: Image.Image) -> Tensor:
+    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
         """An image in red, green and blue as the network takes it, (3, height, width).
 
         May be called from several threads at once.
         """
         ...
 
-    def encode(self, batch: Tensor) -> Tensor:
-        """Features (n, dim) of prepared images (n, 3, height, width), without gradients."""
+    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features (n, dim) of prepared images (n, 3, height, width)."""
         ...
 
     def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
@@ -49,23 +47,16 @@ class Encoder(Protocol):
         ...
 
 
-def find_device(device: str | None) -> torch.device:
-    """The device of that name; without one a GPU if there is one.
-
-    >>> find_device("cpu")
-    device(type='cpu')
-    """
-    return torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-
-
-def weights_digest(network: nn.Module) -> str:
+def weights_digest(weights: Mapping[str, NDArray[Any]]) -> str:
     """A short name of all weights together: other weights, another name.
 
-    >>> weights_digest(nn.Identity())
+    Types are called as PyTorch calls them, as in the first files that say it.
+
+    >>> weights_digest({})
     'e3b0c44298fc1c14'
     """
     digest = hashlib.sha256()
-    for name, weight in sorted(network.state_dict().items()):
-        digest.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
-        digest.update(weight.detach().cpu().contiguous().numpy().data)
+    for name, weight in sorted(weights.items()):
+        digest.update(f"{name} {weight.shape} torch.{weight.dtype}".encode())
+        digest.update(np.ascontiguousarray(weight).data)
     return digest.hexdigest()[:16]

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
 from torch.nn.functional import normalize
 
-from frugalvae.encoders.base import find_device, weights_digest
+from frugalvae.encoders.base import weights_digest
 from frugalvae.encoders.preprocess import Preprocessing, from_config
 from frugalvae.errors import InputError
 from frugalvae.hub import pretrained
@@ -66,7 +65,8 @@ class ClipEncoder:
                 f"{model}: its preprocessing gives images of {self.prepared.shape}, "
                 f"and its network takes {side} x {side}; correct preprocessor_config.json"
             )
-        self.digest = weights_digest(self.network)
+        weights = self.network.state_dict()
+        self.digest = weights_digest({name: weight.numpy() for name, weight in weights.items()})
         self.to(device)
 
     @property
@@ -85,15 +85,17 @@ class ClipEncoder:
             "weights": self.digest,
         }
 
-    def prepare(self, image: Image.Image) -> Tensor:
+    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
         """An image in red, green and blue as the network takes it, (3, height, width)."""
         return self.prepared(image)
 
-    def encode(self, batch: Tensor) -> Tensor:
+    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features (n, dim), of length one."""
         with torch.inference_mode():
-            embeddings = self.network(pixel_values=batch.to(self.device)).image_embeds
-            return normalize(embeddings, dim=1)
+            pixels = torch.from_numpy(batch).to(self.device)
+            embeddings = self.network(pixel_values=pixels).image_embeds
+            features: NDArray[np.float32] = normalize(embeddings, dim=1).cpu().numpy()
+            return features
 
     def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
         """Features of "a photo of a NAME.", of length one; None without a text tower."""
@@ -104,7 +106,7 @@ class ClipEncoder:
 
     def to(self, device: str | None) -> ClipEncoder:
         """Compute there from now on; ``None`` takes a GPU if there is one."""
-        self.device = find_device(device)
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.network.to(self.device)
         return self
 

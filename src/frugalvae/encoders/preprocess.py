@@ -1,4 +1,4 @@
-"""From an image to the tensor that a pretrained network expects."""
+"""From an image to the array that a pretrained network expects."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
 
 from frugalvae.errors import InputError
 
@@ -40,8 +39,8 @@ class Preprocessing:
     Examples
     --------
     >>> prepare = Preprocessing(resize=4, crop=(4, 4), mean=(0.5,) * 3, std=(0.5,) * 3)
-    >>> prepare(Image.new("RGB", (16, 8), "white")).unique()
-    tensor([1.])
+    >>> np.unique(prepare(Image.new("RGB", (16, 8), "white")))
+    array([1.], dtype=float32)
     """
 
     resize: int | Size | None
@@ -56,8 +55,8 @@ class Preprocessing:
         table = (levels - np.array(self.mean)[:, None]) / np.array(self.std)[:, None]
         object.__setattr__(self, "_table", table.astype(np.float32))  # (3, 256)
 
-    def __call__(self, image: Image.Image) -> Tensor:
-        """The tensor of an image in red, green and blue, (3, height, width)."""
+    def __call__(self, image: Image.Image) -> NDArray[np.float32]:
+        """What the network takes of an image in red, green and blue, (3, height, width)."""
         if self.resize is not None:
             height, width = target_size(image.height, image.width, self.resize)
             image = image.resize((width, height), Image.Resampling(self.resample))
@@ -65,7 +64,7 @@ class Preprocessing:
             image = middle(image, *self.crop)
         pixels = np.asarray(image)  # (height, width, 3)
         table: Any = self._table  # type: ignore[attr-defined]
-        return torch.from_numpy(np.stack([table[c][pixels[:, :, c]] for c in range(3)]))
+        return np.stack([table[c][pixels[:, :, c]] for c in range(3)])
 
     @property
     def shape(self) -> Size | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from frugalvae.cluster import Cluster
 from frugalvae.console import Display, duration
 from frugalvae.data.listing import Listing
-from frugalvae.encoders import check_frozen, make_frozen
+from frugalvae.encoders import NEEDED, check_frozen, make_frozen
 from frugalvae.encoders.base import Encoder
 from frugalvae.encoding.folder import Report, Runner, encode_images
 from frugalvae.encoding.shard import Encoded, Shard
@@ -59,13 +59,8 @@ def run_encode(
 def check_choice(encoder: str, model: str | None) -> None:
     """Refuse what no encoder is made of, before images are looked for and models loaded."""
     check_frozen(encoder)
-    if model is not None and encoder != "clip":
-        raise InputError(f"--model {model}: {encoder} is one model; leave --model out")
-    if model is None and encoder == "clip":
-        raise InputError(
-            "--encoder clip needs a model: give --model with a folder, or with a name on the "
-            "Hugging Face hub such as openai/clip-vit-large-patch14"
-        )
+    if model is None and encoder in NEEDED:
+        raise InputError(f"--encoder {encoder} needs a model: give --model with {NEEDED[encoder]}")
 
 
 @contextmanager

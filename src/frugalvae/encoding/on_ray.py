@@ -72,9 +72,7 @@ def _result(ray: Any, ref: Any) -> Encoded:
 def _encode(shared: list[Any], key: str, contents: list[bytes | str], batch_size: int) -> Encoded:
     """What a task does, in a process of Ray."""
     import ray
-    import torch
 
-    torch.set_num_threads(1)
     if key not in _loaded:
         _loaded.clear()
         _loaded[key] = ray.get(shared[0]).to(None)

@@ -10,9 +10,7 @@ from itertools import islice
 from typing import TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from frugalvae.data.listing import File
 from frugalvae.data.pixels import decode
@@ -92,7 +90,7 @@ def ahead(
         pool.shutdown(cancel_futures=True)
 
 
-def prepare(encoder: Encoder, read: Callable[[], bytes]) -> Tensor | str:
+def prepare(encoder: Encoder, read: Callable[[], bytes]) -> NDArray[np.float32] | str:
     """What the network takes of an image; or why it cannot be read."""
     try:
         return encoder.prepare(decode(read()))
@@ -109,15 +107,17 @@ def reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def encode(encoder: Encoder, images: Iterable[Tensor | str], batch_size: int) -> Encoded:
+def encode(
+    encoder: Encoder, images: Iterable[NDArray[np.float32] | str], batch_size: int
+) -> Encoded:
     """Features of prepared images, a batch at a time; reasons are passed on."""
     rows: list[NDArray[np.float32]] = [np.empty((0, encoder.dim), np.float32)]
-    batch: list[Tensor] = []
+    batch: list[NDArray[np.float32]] = []
     places: list[int] = []
     reasons: dict[int, str] = {}
 
     def finish() -> None:
-        rows.append(encoder.encode(torch.stack(batch)).cpu().numpy())
+        rows.append(encoder.encode(np.stack(batch)))
         batch.clear()
 
     for place, image in enumerate(images):

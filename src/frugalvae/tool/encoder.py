@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders import check_frozen, make_frozen
+from frugalvae.encoders import NEEDED, check_frozen, make_frozen
 from frugalvae.errors import InputError
 from frugalvae.tool.asked import complain
 
@@ -51,7 +51,7 @@ def choose(remembered: Remembered, choice: Choice, file: Path) -> dict[str, Any]
     name = choice.encoder or name
     settings = {**before.get("settings", {}), **choice.settings}
     if choice.model is not None:
-        settings["model"] = _findable(choice.model)
+        settings["model"] = _findable(choice.model) if name in NEEDED else choice.model
     check_frozen(name)
     check_model(name, settings.get("model"), file)
     return {"name": name, "settings": settings}
@@ -62,28 +62,28 @@ def implied(remembered: Mapping[str, Any]) -> dict[str, Any]:
 
     >>> implied({"encoder": "clip", "model": "openai/clip-vit-base-patch32"})
     {'settings': {'model': 'openai/clip-vit-base-patch32'}}
+    >>> implied({"encoder": "efficientnet", "model": "efficientnet-lite2"})
+    {'settings': {'model': 'lite2'}}
     """
     model, prepared = str(remembered.get("model")), remembered.get("preprocessing")
     crop = prepared.get("crop") if isinstance(prepared, Mapping) else None
     if remembered.get("encoder") == "clip" and "/" in model:  # of a folder only the end is told
         return {"settings": {"model": model}}
-    if remembered.get("encoder") == "efficientnet" and crop:
-        return {"settings": {"size": crop[0]}}
+    if remembered.get("encoder") == "efficientnet":
+        found = {"size": crop[0]} if crop else {}
+        if model.startswith("efficientnet-"):
+            found["model"] = model.removeprefix("efficientnet-")
+        return {"settings": found}
     return {}
 
 
 def check_model(name: str, model: str | None, file: Path) -> None:
     """Refuse a choice that no encoder can be made of."""
-    if model is not None and name != "clip":
-        raise InputError(f"--model {model}: {name} is one model; leave --model out")
-    if model is None and name == "clip":
-        raise InputError(
-            f"{file}: its encoder is CLIP, but which? Give --model with a folder, or with a name "
-            "on the Hugging Face hub such as openai/clip-vit-large-patch14"
-        )
+    if model is None and name in NEEDED:
+        raise InputError(f"{file}: which {name} is its encoder? Give --model with {NEEDED[name]}")
     if model is not None and os.path.isabs(model) and not os.path.isdir(model):
         raise InputError(
-            f"{model}: the folder of {file}'s CLIP is not there any more; say where it is with "
+            f"{model}: the folder of {file}'s {name} is not there any more; say where it is with "
             "--model FOLDER"
         )
 
