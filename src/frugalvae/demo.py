@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from frugalvae.console import Display
@@ -152,6 +151,8 @@ def one_thread() -> Iterator[None]:
 
     On two busy cores, two threads made the demo more than five times slower.
     """
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

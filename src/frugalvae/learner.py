@@ -129,9 +129,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Forget everything, then learn the given classes as one task."""
         fresh = FrugalClassifier(**self.get_params(deep=False))
         fresh.partial_fit(X, y, text=text, names=names)
-        fitted = {name: value for name, value in vars(fresh).items() if name.endswith("_")}
-        vars(self).pop("feature_names_in_", None)
-        vars(self).update(fitted)
+        self.__dict__ = fresh.__dict__
         return self
 
     def partial_fit(

@@ -159,7 +159,9 @@ class Model:
         with computing_on(self.recipe.device):
             model = self._learned(task, defer_head)._counted(new, counts)
             model = replace(model, n_features=features.shape[1])._familiar(task)
-        logger.info("task %d: %d new classes, %d in all", self.n_tasks, len(new), len(model.classes))
+        logger.info(
+            "task %d: %d new classes, %d in all", self.n_tasks, len(new), len(model.classes)
+        )
         return model
 
     def _learned(self, task: Task, defer_head: bool) -> Model:
@@ -183,7 +185,7 @@ class Model:
         of_class = new, numbers, np.full(len(new), self.n_tasks), counts
         old = [getattr(self, name) for name in BY_CLASS] if len(self.classes) else of_class
         empty = 0 if len(self.classes) else len(new)
-        joined = {
+        joined: dict[str, Any] = {
             name: np.concatenate([before[empty:], added])
             for name, before, added in zip(BY_CLASS, old, of_class, strict=True)
         }
@@ -243,7 +245,7 @@ class Model:
                 memory, head = self._scrubbed(memory, head, in_memory, in_head)
             in_memory, in_head = [], []
         check_learned(memory, *([] if self.head_due else [head]))
-        left = {name: np.delete(getattr(self, name), position) for name in BY_CLASS}
+        left: dict[str, Any] = {name: np.delete(getattr(self, name), position) for name in BY_CLASS}
         forgotten = {self.classes[position]: self.n_samples_of_class[position]}
         remains = in_memory + in_head
         model = replace(self, memory=memory, head=head, **left)

@@ -55,7 +55,8 @@ class Task:
 
     def of(self, label: int) -> Array:
         """The rows of one class."""
-        return self.features[self.labels == label]
+        rows: Array = self.features[self.labels == label]
+        return rows
 
 
 @dataclass(frozen=True)

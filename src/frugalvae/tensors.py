@@ -68,4 +68,3 @@ def to_generator(rng: np.random.Generator, device: torch.device) -> torch.Genera
     True
     """
     return torch.Generator(device).manual_seed(int(rng.integers(2**63)))
-

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from frugalvae.errors import InputError
 from frugalvae.experiments.spec import SAMPLE_MEASURES
 from frugalvae.learner import FrugalClassifier
 from frugalvae.memories import make_memory
-from frugalvae.priors import Placement, Prior, make_prior
 from frugalvae.sampling_metrics import (
     NEIGHBOURS,
     precision_and_recall,
@@ -22,9 +19,13 @@ from frugalvae.sampling_metrics import (
 )
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
     from frugalvae.data.features import Features
     from frugalvae.experiments.run import Record
     from frugalvae.memories.base import Memory
+    from frugalvae.priors import Placement, Prior
 
 Samples = NDArray[np.float32]
 
@@ -65,14 +66,13 @@ class LayoutObserver(Observer):
         panels = self.observed.setdefault("tasks", [])
         if len(panels) == self.most_tasks:
             return
-        means: dict[int, Tensor] = classifier.memory_.means_  # type: ignore[attr-defined]
-        rng = torch.Generator().manual_seed(0)
-        stacked = torch.stack(list(means.values())).cpu()
-        noise = torch.empty(len(means), self.draws, stacked.shape[1]).normal_(generator=rng)
-        points = (stacked[:, None] + noise).flatten(0, 1)
+        means = classifier.memory_.arrays()["means"]  # (k, latent)
+        shape = len(means), self.draws, means.shape[1]
+        noise = np.random.default_rng(0).standard_normal(shape, np.float32)
+        points = (means[:, None] + noise).reshape(-1, means.shape[1])
         layout = TSNE(
             init="pca", perplexity=min(15, len(points) / 3), random_state=0
-        ).fit_transform(points.numpy())
+        ).fit_transform(points)
         panels.append(
             [
                 {"task": int(task), "points": [[round(float(v), 2) for v in p] for p in part]}
@@ -113,6 +113,8 @@ class PlacementObserver(Observer):
 
     def memory(self, name: str, settings: dict[str, Any]) -> Memory:
         """The memory with its prior watched."""
+        from frugalvae.priors import make_prior
+
         watched = WatchedPrior(make_prior(settings.get("prior", "fpi")))
         self.observed["tasks"] = watched.placements
         return make_memory(name, **{**settings, "prior": watched})

@@ -148,7 +148,7 @@ class _Worker:
         context = get_context("spawn")  # a forked PyTorch may hang
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(
-            target=_serve, args=(theirs, folder, threads), daemon=True
+            target=_serve, args=(theirs, folder), daemon=True
         )
         before = os.environ.get("OMP_NUM_THREADS")
         os.environ["OMP_NUM_THREADS"] = str(threads)  # read when the process loads its libraries
@@ -162,13 +162,10 @@ class _Worker:
         self.data, self.tries = "", 0
 
 
-def _serve(pipe: Connection, folder: Path, threads: int) -> None:
+def _serve(pipe: Connection, folder: Path) -> None:
     """A worker's life: it ends with its parent, even if that is killed."""
-    import torch
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_die_with_parent, args=(folder,), daemon=True).start()
-    torch.set_num_threads(threads)
     loaded: dict[str, Any] = {}
     try:
         while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from frugalvae.cluster import Cluster
@@ -69,10 +68,4 @@ class RayPool:
 
 def _perform(job: Job, data: Any) -> tuple[Any, str | None, float]:
     """What a task does, in a process of Ray."""
-    import torch
-
-    torch.set_num_threads(1)
-    text = getattr(data, "text", None)
-    if text is not None:  # arrays of the store cannot be written, which PyTorch warns about
-        data = replace(data, text={label: vector.copy() for label, vector in text.items()})
     return perform(job, data)

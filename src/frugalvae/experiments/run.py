@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import math
+import os
 import platform
 import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import metadata as installed
 from typing import Any
 
 import numpy as np
@@ -169,17 +171,20 @@ def unpack_counts(text: str) -> NDArray[np.int64]:
 
 def versions() -> dict[str, str]:
     """What this ran on."""
-    import sklearn
-    import torch
-
+    threads = os.environ.get("OMP_NUM_THREADS") or os.cpu_count()
     return {
         "frugalvae": frugalvae.__version__,
         "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-        "scikit-learn": sklearn.__version__,
-        "machine": f"{platform.machine()}, {torch.get_num_threads()} threads",
+        **{name: _version(name) for name in ("numpy", "torch", "scikit-learn")},
+        "machine": f"{platform.machine()}, {threads} threads",
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return installed.version(package)
+    except installed.PackageNotFoundError:
+        return "not installed"
 
 
 def _plain(value: Any) -> Any:

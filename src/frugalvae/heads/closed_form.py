@@ -132,9 +132,7 @@ class RidgeHead:
 
     def components(self) -> list[Component]:
         """The paper counts what is kept for replay, not the classifier."""
-        return [
-            component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()
-        ]
+        return [component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()]
 
 
 class StreamingLDAHead:
@@ -239,4 +237,5 @@ class StreamingLDAHead:
 
 def _mean(x: Array) -> Array:
     """Of rows (n, d), summed in float64."""
-    return x.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mean: Array = x.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return mean

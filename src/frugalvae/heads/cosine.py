@@ -163,6 +163,4 @@ class CosineHead:
 
     def components(self) -> list[Component]:
         """The paper counts what is kept for replay, not the classifier."""
-        return [
-            component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()
-        ]
+        return [component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()]

@@ -113,6 +113,7 @@ class PromptHead:
         self.vectors_first = vectors_first
         self.classes_: list[int] = []
         self.names_: dict[int, str] = {}
+        self.vectors_ = torch.empty(0)
         self._tower = model if isinstance(model, TextTower) else None
 
     @property

@@ -161,7 +161,8 @@ class Gaussians:
         else:
             along = rows @ self.whiten @ self._compared.T
         near = along[:, :classes] - (self.means**2).sum(axis=1) / 2
-        return near + self._own(along[:, classes:])
+        scores: Array = near + self._own(along[:, classes:])
+        return scores
 
     def _own(self, along: Array) -> Array:
         """What a class's own covariance adds to half the squared distance, (n, k)."""

@@ -75,7 +75,7 @@ class FactorMemory:
     >>> memory.learn(Task(x, np.arange(200) // 100), rng)
     >>> int(np.abs(memory.factors_[0]).argmax())
     2
-    >>> int(memory.log_density(np.array([[0.0, 0.0, 9.0, 0.0]])).argmax())
+    >>> int(memory.log_density(np.array([[0.0, 0.0, 30.0, 0.0]])).argmax())
     0
     """
 

@@ -98,7 +98,7 @@ class MixtureMemory:
     @property
     def density_width(self) -> int:
         """All features."""
-        return next(iter(self.mixtures_.values())).means.shape[1]
+        return int(next(iter(self.mixtures_.values())).means.shape[1])
 
     def log_density(self, features: Array, shrinkage: Shrinkage = SHRINKAGE) -> Array:
         """Logarithm of each class's density at each row, (n, k)."""

@@ -46,7 +46,8 @@ def class_named(name: str) -> type:
     """
     for registry in (MEMORIES, HEADS):
         if name in registry.modules:
-            return registry.part_of_class(name)
+            part: type = registry.part_of_class(name)
+            return part
     if name not in HELPERS:
         raise MemoryFileError(
             f"it holds a {name!r}, which this version does not know; "

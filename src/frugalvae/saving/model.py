@@ -108,9 +108,8 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
     classes = labels_from_json(document["classes"])
     return Model(
         Recipe(
-            *(read(parameters[name], f"parameters.{name}") for name in PARAMETERS[:2]),
+            **{name: read(parameters[name], f"parameters.{name}") for name in PARAMETERS},
             calibrate=parameters.get("calibrate", False),
-            random_state=read(parameters["random_state"], "parameters.random_state"),
             device=device,
         ),
         read(document["memory"], "memory"),

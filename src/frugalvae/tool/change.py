@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from frugalvae.console import Display
-    from frugalvae.learner import FrugalClassifier
+    from frugalvae.model import Model
     from frugalvae.tool.store import Store
 
 
@@ -66,33 +66,32 @@ def add_changes(verbs: Any) -> None:
     undo.set_defaults(run=run_undo)
 
 
-def opened(options: argparse.Namespace) -> tuple[Store, FrugalClassifier, Any]:
+def opened(options: argparse.Namespace) -> tuple[Store, Model, Any]:
     """The file, what is in it, and the class that was named."""
     from frugalvae.tool.store import Store
     from frugalvae.tool.summary import label_named
 
     store = Store(options.file)
-    classifier = store.load()
-    label = label_named(options.file, classifier.classes_.tolist(), options.label)
-    return store, classifier, label
+    model = store.load()
+    label = label_named(options.file, model.classes.tolist(), options.label)
+    return store, model, label
 
 
 def run_update(options: argparse.Namespace) -> None:
     """``frugalvae update``."""
     from frugalvae.console import Display
     from frugalvae.tool.encoder import say_model_of_head
-    from frugalvae.tool.learn import note_source
+    from frugalvae.tool.learn import with_source
     from frugalvae.tool.store import Store
 
     display = Display(options.quiet)
     with Store(options.file).changing(f"frugalvae update {options.file}", options.wait):
-        store, classifier, label = opened(options)
-        x = more_rows(options, label, getattr(classifier, "encoder_", None), display)
-        say_model_of_head(classifier, options.model, options.file)
+        store, model, label = opened(options)
+        x = more_rows(options, label, model.encoder, display)
+        say_model_of_head(model, options.model, options.file)
         with display.watching():
-            classifier.update(label, x)
-        note_source(classifier, options.inputs[0])
-        store.save(classifier)
+            model = model.update(label, x)
+        store.save(with_source(model, options.inputs[0]))
     display.say(f"{options.file}: {label!r} was given {plural(len(x), 'more example')}")
 
 
@@ -120,15 +119,14 @@ def run_rename(options: argparse.Namespace) -> None:
     from frugalvae.tool.store import Store
 
     with Store(options.file).changing(f"frugalvae rename {options.file}", options.wait):
-        store, classifier, label = opened(options)
+        store, model, label = opened(options)
         name: Any = as_label(options.name)
         if not isinstance(label, str) and name.lstrip("-").isdecimal():
             name = int(name)
-        others = [str(known) for known in classifier.classes_.tolist() if known != label]
+        others = [str(known) for known in model.classes.tolist() if known != label]
         if not options.case_matters:
             check_case([str(name)], others)
-        classifier.rename(label, name)
-        store.save(classifier)
+        store.save(model.rename(label, name))
     Display(options.quiet).say(f"{options.file}: {label!r} is called {name!r} now")
 
 
@@ -140,13 +138,13 @@ def run_forget(options: argparse.Namespace) -> None:
 
     display = Display(options.quiet)
     with Store(options.file).changing(f"frugalvae forget {options.file}", options.wait):
-        store, classifier, label = opened(options)
+        store, model, label = opened(options)
         if options.scrub:  # which learns anew
-            say_model_of_head(classifier, None, options.file)
+            say_model_of_head(model, None, options.file)
         with display.watching():
-            remains = classifier.forget(label, scrub=options.scrub)
-        store.save(classifier, undoable=not options.scrub)
-    left = plural(len(classifier.classes_), "class")
+            model, remains = model.forget(label, scrub=options.scrub)
+        store.save(model, undoable=not options.scrub)
+    left = plural(len(model.classes), "class")
     display.say(f"{options.file}: {label!r} is forgotten; {left} left")
     for sentence in remains:
         display.say(f"what remains of it: {sentence}")

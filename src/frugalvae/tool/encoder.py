@@ -15,7 +15,7 @@ from frugalvae.tool.asked import complain
 if TYPE_CHECKING:
     from frugalvae.encoders.base import Encoder
     from frugalvae.encoding.shard import Encoded
-    from frugalvae.learner import FrugalClassifier
+    from frugalvae.model import Model
     from frugalvae.tool.asked import Choice
 
 DEFAULT = "efficientnet"
@@ -105,9 +105,9 @@ def say_model(model: str, file: Path) -> None:
     complain(f"frugalvae: loading the model {model}, which {file} names")
 
 
-def say_model_of_head(classifier: FrugalClassifier, asked: str | None, file: Path) -> None:
+def say_model_of_head(taught: Model, asked: str | None, file: Path) -> None:
     """The same of a head that learns with a model, if that is not what was asked for."""
-    model = getattr(classifier.head_, "model", None)
+    model = getattr(taught.head, "model", None)
     if model is not None and (asked is None or model != _findable(asked)):
         say_model(model, file)
 

@@ -61,16 +61,16 @@ def evaluate(
     display = Display(quiet or json)
     store = Store(file)
     store.check_there()
-    classifier, asked = store.load(), choice or Choice()
-    opened = open_samples(classifier, file, images, asked, batch_size)
+    model, asked = store.load(), choice or Choice()
+    opened = open_samples(model, file, images, asked, batch_size)
     with display.watching(), opened as samples:
         evaluation = Evaluation(
-            [str(label) for label in classifier.classes_.tolist()],
-            classifier.task_of_class_,
+            [str(label) for label in model.classes.tolist()],
+            model.task_of_class,
             samples.truth,
-            classifier.predict_proba(samples.features),
+            model.predict_proba(samples.features),
             samples.names,
-            classifier.memory_report(),
+            model.memory_report(),
             samples.read is not None,
             file.stat().st_size,
             samples.skipped,

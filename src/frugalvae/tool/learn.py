@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from frugalvae.tool.words import plural, size
 
 if TYPE_CHECKING:
     from frugalvae.console import Display
-    from frugalvae.learner import FrugalClassifier
+    from frugalvae.model import Model
     from frugalvae.tool.lesson import Lesson, Pupil
     from frugalvae.tool.store import Store
 
@@ -106,23 +107,23 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
     from frugalvae.tool.encoder import say_model_of_head
 
     started = time.perf_counter()
-    classifier = store.load() if store.exists else new_classifier(options)
-    lesson = prepare(options, pupil_of(classifier, store, options.case_matters), display)
+    model = store.load() if store.exists else new_model(options)
+    lesson = prepare(options, pupil_of(model, store, options.case_matters), display)
     new = sorted(set(lesson.y.tolist()))
     if new:
         if store.exists:
-            say_model_of_head(classifier, options.model, options.file)
+            say_model_of_head(model, options.model, options.file)
         with display.watching():
-            classifier.partial_fit(lesson.x, lesson.y, text=lesson.text)
-        finish(classifier, lesson, options.source, store)
+            model = model.learn(lesson.x, lesson.y, text=lesson.text)
+        finish(model, lesson, options.source, store)
         seconds = time.perf_counter() - started
         classes, images = plural(len(new), "class"), plural(len(lesson.y), "image")
         display.say(f"learned {classes} from {images} in {seconds:.1f} s")
-        known, taken = plural(len(classifier.classes_), "class"), size(store.path.stat().st_size)
+        known, taken = plural(len(model.classes), "class"), size(store.path.stat().st_size)
         display.say(f"{options.file}: {known}, {taken}")
     else:
         display.say(f"nothing new in {options.source}; {options.file} is as it was")
-    return report(options, classifier, lesson)
+    return report(options, model, lesson)
 
 
 def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
@@ -151,58 +152,52 @@ def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Less
     return made
 
 
-def new_classifier(options: argparse.Namespace) -> FrugalClassifier:
-    """A classifier as it was asked for."""
+def new_model(options: argparse.Namespace) -> Model:
+    """A model as it was asked for, which knows nothing yet."""
     from frugalvae.heads import make_head
-    from frugalvae.learner import FrugalClassifier
     from frugalvae.memories import make_memory, usual_head
+    from frugalvae.model import Model, Recipe
 
     changed: dict[str, dict[str, Any]] = {"memory": {}, "head": {}, "encoder": {}}
     for part, name, value in options.set:
         changed[part][name] = value
-    plain = FrugalClassifier()
-    memory = str(options.memory or plain.memory)
+    memory = str(options.memory or Recipe.memory)
     head = str(options.head or usual_head(memory))
-    return FrugalClassifier(
+    recipe = Recipe(
         make_memory(memory, **changed["memory"]) if changed["memory"] else memory,
         make_head(head, **changed["head"]) if changed["head"] else head,
         calibrate=True,  # people look at the probabilities
-        random_state=plain.random_state if options.seed is None else options.seed,
+        random_state=Recipe.random_state if options.seed is None else options.seed,
     )
+    return Model(recipe)
 
 
-def pupil_of(classifier: FrugalClassifier, store: Store, case_matters: bool) -> Pupil:
-    """What a classifier knows before a lesson."""
+def pupil_of(model: Model, store: Store, case_matters: bool) -> Pupil:
+    """What a model knows before a lesson."""
     from frugalvae.tool.lesson import Pupil
 
-    if not hasattr(classifier, "classes_"):
-        return Pupil(store, [], {}, case_matters)
-    encoder = getattr(classifier, "encoder_", None)
-    return Pupil(store, classifier.classes_.tolist(), encoder, case_matters)
+    encoder = model.encoder if model.n_tasks else {}
+    return Pupil(store, model.classes.tolist(), encoder, case_matters)
 
 
-def finish(classifier: FrugalClassifier, lesson: Lesson, source: Path, store: Store) -> None:
+def finish(model: Model, lesson: Lesson, source: Path, store: Store) -> None:
     """Write what was learned; then what was encoded for it is not needed any more."""
     from frugalvae.encoding.parts import Parts
 
     if lesson.encoder:
-        classifier.encoder_ = lesson.encoder
-    note_source(classifier, source)
-    store.save(classifier)
+        model = replace(model, encoder=lesson.encoder)
+    store.save(with_source(model, source))
     if source.suffix != ".npz":
         Parts(store.path, {}).remove()
 
 
-def note_source(classifier: FrugalClassifier, source: Path) -> None:
-    """Add to the history where the last samples came from."""
-    events = getattr(classifier, "history_", [])
-    if events:
-        events[-1]["source"] = source.resolve().name
+def with_source(model: Model, source: Path) -> Model:
+    """With a note in the history of where the last samples came from."""
+    *before, last = model.history
+    return replace(model, history=(*before, {**last, "source": source.resolve().name}))
 
 
-def report(
-    options: argparse.Namespace, classifier: FrugalClassifier, lesson: Lesson
-) -> dict[str, Any]:
+def report(options: argparse.Namespace, model: Model, lesson: Lesson) -> dict[str, Any]:
     """What ``--json`` prints."""
     labels = lesson.y.tolist()
     return {
@@ -211,6 +206,6 @@ def report(
         "known": lesson.known,
         "unreadable": lesson.skipped,
         "left_out": lesson.missing,
-        "classes": len(getattr(classifier, "classes_", [])),
+        "classes": len(model.classes),
         "encoder": lesson.encoder,
     }

@@ -54,19 +54,20 @@ def run_predict(options: argparse.Namespace) -> int:
     from frugalvae.console import Display
     from frugalvae.tool.inputs import gather
     from frugalvae.tool.rows import read_rows
+    from frugalvae.tool.store import Store
 
-    classifier = load(options)
+    model = Store(options.file).load(thorough=options.unknown is not None)
     names, x, unreadable = gather(
         options,
-        getattr(classifier, "encoder_", None),
+        model.encoder,
         lambda path: read_rows(path, ("x", "x_test")),
         Display(quiet=options.json or options.csv),
     )
     answers = []
     if len(names):
-        chances = classifier.predict_proba(x)
-        known = None if options.unknown is None else classifier.knows(x, options.unknown)
-        answers = ranked(names, classifier.classes_.tolist(), chances, known, options.top)
+        chances = model.predict_proba(x)
+        known = None if options.unknown is None else model.familiarity(x) >= options.unknown
+        answers = ranked(names, model.classes.tolist(), chances, known, options.top)
     if options.json:
         print(as_text(options.file, answers, unreadable))
     elif options.csv:
@@ -76,14 +77,3 @@ def run_predict(options: argparse.Namespace) -> int:
     for name, why in unreadable.items():
         complain(f"frugalvae: {name} cannot be read: {why}")
     return 1 if unreadable else 0
-
-
-def load(options: argparse.Namespace) -> Any:
-    """The classifier, or as much of it as the question needs."""
-    from frugalvae.tool.store import Store
-
-    if options.unknown is not None:
-        return Store(options.file).load()
-    from frugalvae.tool.answering import load_answering
-
-    return load_answering(Store(options.file))

@@ -43,10 +43,10 @@ def run_sample(options: argparse.Namespace) -> None:
 
     output = options.output or Path(options.label.replace("/", "-") + ".npz")
     check_place(output)
-    classifier = Store(options.file).load()
-    label = label_named(options.file, classifier.classes_.tolist(), options.label)
-    x = classifier.sample(label, options.n, options.seed)
-    encoder = getattr(classifier, "encoder_", None)
+    model = Store(options.file).load()
+    label = label_named(options.file, model.classes.tolist(), options.label)
+    x = model.sample(label, options.n, options.seed)
+    encoder = model.encoder
     told: dict[str, Any] = {} if encoder is None else {"encoder": np.array(json.dumps(encoder))}
     buffer = io.BytesIO()
     np.savez(buffer, x=x, label=np.array(label), **told)

@@ -17,7 +17,7 @@ from frugalvae.data.features import load_features
 from frugalvae.encoding.shard import encode_files
 from frugalvae.encoding.source import open_test_images
 from frugalvae.errors import InputError, suggestion
-from frugalvae.learner import FrugalClassifier
+from frugalvae.model import Model
 from frugalvae.tool.asked import Choice
 from frugalvae.tool.encoder import check_same, described, load_encoder
 
@@ -53,16 +53,16 @@ class Samples:
 
 @contextmanager
 def open_samples(
-    classifier: FrugalClassifier, file: Path, path: Path, choice: Choice, batch_size: int
+    model: Model, file: Path, path: Path, choice: Choice, batch_size: int
 ) -> Iterator[Samples]:
     """Features of what is to be classified; files can be read inside the block."""
     if path.suffix == FEATURES and not path.is_dir():
-        yield from_features(classifier, file, path)
+        yield from_features(model, file, path)
         return
     with open_test_images(path) as found:
-        numbers, unknown = known(classifier, found.labels, path)
-        encoder, _ = load_encoder(getattr(classifier, "encoder_", None), choice, file)
-        check_width(classifier, encoder.dim, f"{described(encoder.identity)} gives features")
+        numbers, unknown = known(model, found.labels, path)
+        encoder, _ = load_encoder(model.encoder, choice, file)
+        check_width(model, encoder.dim, f"{described(encoder.identity)} gives features")
         places = np.flatnonzero(numbers >= 0)
         files = [found.files[place] for place in places]
         encoded = encode_files(files, encoder, batch_size, os.cpu_count() or 1)
@@ -81,13 +81,13 @@ def open_samples(
         )
 
 
-def from_features(classifier: FrugalClassifier, file: Path, path: Path) -> Samples:
+def from_features(model: Model, file: Path, path: Path) -> Samples:
     """The test part of a feature file."""
     features = load_features(path)
-    numbers, unknown = known(classifier, features.y_test, path)
-    taught = getattr(classifier, "encoder_", None)
+    numbers, unknown = known(model, features.y_test, path)
+    taught = model.encoder
     check_same(taught, features.encoder, file, path)
-    check_width(classifier, features.x_test.shape[1], f"{path} has features")
+    check_width(model, features.x_test.shape[1], f"{path} has features")
     rows = np.flatnonzero(numbers >= 0)
     return Samples(
         features.x_test[rows],
@@ -101,24 +101,24 @@ def from_features(classifier: FrugalClassifier, file: Path, path: Path) -> Sampl
 
 
 def known(
-    classifier: FrugalClassifier, labels: NDArray[Any], path: Path
+    model: Model, labels: NDArray[Any], path: Path
 ) -> tuple[NDArray[np.int64], dict[str, int]]:
     """The class of each label as its number, -1 if it is unknown; and how many of which are.
 
     Labels are compared as text: a folder's name is text, and a label may be a number.
     """
-    numbers = {str(label): n for n, label in enumerate(classifier.classes_.tolist())}
+    numbers = {str(label): n for n, label in enumerate(model.classes.tolist())}
     names, inverse, counts = np.unique(labels.astype(str), return_inverse=True, return_counts=True)
     found = np.array([numbers.get(name, -1) for name in names.tolist()], np.int64)
     if (found < 0).all():
-        raise InputError(unknown_classes(names.tolist(), classifier, path))
+        raise InputError(unknown_classes(names.tolist(), model, path))
     unknown = {str(n): int(c) for n, c, f in zip(names, counts, found, strict=True) if f < 0}
     return found[inverse], unknown
 
 
-def unknown_classes(names: list[str], classifier: FrugalClassifier, path: Path) -> str:
+def unknown_classes(names: list[str], model: Model, path: Path) -> str:
     """That no class is known, and what may be the reason."""
-    classes = {str(label) for label in classifier.classes_.tolist()}
+    classes = {str(label) for label in model.classes.tolist()}
     inside = sorted({name.split("/")[0] for name in names if name.split("/", 1)[-1] in classes})
     if inside:
         hint = f" Its classes are in folders: give {path / inside[-1]}."  # test, not train
@@ -127,14 +127,14 @@ def unknown_classes(names: list[str], classifier: FrugalClassifier, path: Path) 
     shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
     return (
         f"{path}: the classifier knows none of its {len(names)} classes, such as {shown}.{hint} "
-        f"{listing(classifier.classes_)}"
+        f"{listing(model.classes)}"
     )
 
 
-def check_width(classifier: FrugalClassifier, width: int, what: str) -> None:
+def check_width(model: Model, width: int, what: str) -> None:
     """Refuse features of another width than those that were taught."""
-    if width != classifier.n_features_in_:
+    if width != model.n_features:
         raise InputError(
             f"{what} of {width} numbers, and the classifier learned from features of "
-            f"{classifier.n_features_in_}; use the encoder that it learned from"
+            f"{model.n_features}; use the encoder that it learned from"
         )

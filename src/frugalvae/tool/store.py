@@ -29,7 +29,7 @@ from frugalvae.files import check_place, sync_folder, unfinished, write_bytes
 from frugalvae.tool.lock import locked
 
 if TYPE_CHECKING:
-    from frugalvae.learner import FrugalClassifier
+    from frugalvae.model import Model
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STALE = 60  # seconds after which nobody is still writing a file
@@ -72,12 +72,12 @@ class Store:
                 "was; make room on the disk, and give the same command again"
             ) from error
 
-    def load(self) -> FrugalClassifier:
-        """The classifier in the file."""
-        from frugalvae.learner import FrugalClassifier
+    def load(self, *, thorough: bool = True) -> Model:
+        """The model in the file; where nothing but answers are needed, less of it is checked."""
+        from frugalvae.saving.model import load
 
         self.check_there()
-        return FrugalClassifier.load(self.given)
+        return load(self.given, thorough=thorough)
 
     def check_there(self) -> None:
         """Refuse a file that does not exist, and say how to make one."""
@@ -87,18 +87,20 @@ class Store:
                 f"'frugalvae learn {self.given} FOLDER'"
             )
 
-    def save(self, classifier: FrugalClassifier, *, undoable: bool = True) -> None:
+    def save(self, model: Model, *, undoable: bool = True) -> None:
         """Replace the file; the old one is kept for ``undo``.
 
         Where it must not be kept, nothing older is kept either, and that goes first: a kill
         leaves the old file, and the same command can be given again.
         """
+        from frugalvae.saving.model import save
+
         if not undoable:
             self._remove_traces()
         try:
             if undoable and self.exists:
                 _second_name(self.path, self._before)
-            classifier.save(self.path, dtype="float16" if self._stays_half() else "float32")
+            save(model, self.path, "float16" if self._stays_half() else "float32")
         finally:
             self._settle()
 
