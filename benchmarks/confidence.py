@@ -84,7 +84,7 @@ def measure(features: Features, parts: str, seed: int, held_out: bool) -> dict[s
     of_known, of_unknown = (np.isin(features.y_test, half) for half in (known, unknown))
     x, y = features.x_test[of_known], features.y_test[of_known]
     found = {"accuracy": float(np.mean(classifier.predict(x) == y))}
-    if classifier.memory_.tensors():
+    if classifier.memory_.arrays():
         found |= dict(noticed(classifier, x, features.x_test[of_unknown]))
     return found | dict(calibrated(classifier, x, y))
 
@@ -106,7 +106,7 @@ def noticed(
     scores = {
         "familiarity": classifier.familiarity,
         "probability": lambda x: classifier.predict_proba(x).max(axis=1),
-        "logit": lambda x: classifier._logits(x).max(axis=1),
+        "logit": lambda x: classifier.model_.logits(x).max(axis=1),
     }
     truth = np.repeat([1, 0], [len(known), len(unknown)])
     for name, score in scores.items():
@@ -124,9 +124,9 @@ def calibrated(
 ) -> Iterator[tuple[str, float]]:
     fitted = classifier.confidence_
     temperatures = {"1": 1.0}
-    if classifier.memory_.tensors():
+    if classifier.memory_.arrays():
         replay, columns = Replay(classifier.memory_, torch.Generator().manual_seed(0)).draw(64)
-        logits = torch.as_tensor(classifier._logits(replay.numpy()))
+        logits = torch.as_tensor(classifier.model_.logits(replay.numpy()))
         order = np.argsort(np.argsort(classifier.memory_.classes))
         temperatures["of replay"] = fit_temperature(logits, torch.as_tensor(order)[columns])
     temperatures["calibrated"] = fitted.temperature

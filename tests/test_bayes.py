@@ -119,7 +119,7 @@ def test_a_memory_without_densities_is_refused_before_anything_is_learned() -> N
 
 def test_a_file_holds_the_memory_once_and_the_head_finds_it_again(tmp_path: Path) -> None:
     task = blobs([0, 1, 2], dim=40)
-    x, y = task.features.numpy(), task.labels.numpy()
+    x, y = task.features, task.labels
     classifier = FrugalClassifier().fit(x, y)
     classifier.save(tmp_path / "bayes.frugal")
     FrugalClassifier(head="nearest-mean").fit(x, y).save(tmp_path / "means.frugal")
@@ -132,7 +132,7 @@ def test_a_file_holds_the_memory_once_and_the_head_finds_it_again(tmp_path: Path
 
 def test_the_head_sees_what_is_learned_updated_and_forgotten() -> None:
     task = blobs([0, 1, 2])
-    x, y = task.features.numpy(), task.labels.numpy()
+    x, y = task.features, task.labels
     classifier = FrugalClassifier().fit(x[y < 2], y[y < 2])
     classifier.predict(x)  # densities are ready, and out of date with the next line
     classifier.partial_fit(x[y == 2], y[y == 2])
@@ -144,10 +144,10 @@ def test_the_head_sees_what_is_learned_updated_and_forgotten() -> None:
 
 def test_tempering_changes_probabilities_and_no_prediction() -> None:
     task = blobs([0, 1, 2], dim=100, spread=3.0)
-    x = blobs([0, 1, 2], dim=100, spread=3.0, seed=4).features.numpy()
+    x = blobs([0, 1, 2], dim=100, spread=3.0, seed=4).features
     sure, modest = (
         FrugalClassifier(head=make_head("bayes", tempering=power)).fit(
-            task.features.numpy(), task.labels.numpy()
+            task.features, task.labels
         )
         for power in (10.0, 1.0)
     )

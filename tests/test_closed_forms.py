@@ -54,8 +54,8 @@ def test_gaussians_learned_task_by_task_equal_those_learned_at_once(
     batch.learn(
         Task(torch.cat([p.features for p in parts]), torch.cat([p.labels for p in parts])), rng
     )
-    for key, value in batch.tensors().items():
-        torch.testing.assert_close(stream.tensors()[key], value)
+    for key, value in batch.arrays().items():
+        torch.testing.assert_close(stream.arrays()[key], value)
 
 
 def test_a_full_covariance_of_few_samples_never_leaves_their_span(rng: torch.Generator) -> None:

@@ -50,7 +50,7 @@ def pooled(task: Task, rank: int) -> Tensor:
     """The covariance around class means, computed at once and by NumPy."""
     x = task.features.double().numpy()
     for label in task.classes:
-        own = task.labels.numpy() == label
+        own = task.labels == label
         x[own] -= x[own].mean(axis=0)
     if rank < x.shape[1]:
         x = x @ rotation(x.shape[1]).numpy()[:, :rank]
@@ -155,7 +155,7 @@ def test_a_budget_is_kept_whenever_means_leave_room(
             memory.learn(part, torch.Generator())
         stored = sum(part.stored for part in memory.components())
         assert stored <= budget or (caught and not any(map(len, memory.factors_.values())))
-        assert stored == sum(tensor.numel() for tensor in memory.tensors().values())
+        assert stored == sum(tensor.numel() for tensor in memory.arrays().values())
 
 
 def test_the_usual_budget_grows_with_classes_beyond_200_and_no_coordinate_is_lost_then() -> None:
@@ -164,7 +164,7 @@ def test_the_usual_budget_grows_with_classes_beyond_200_and_no_coordinate_is_los
         labels = start + torch.arange(200).repeat_interleave(4)
         memory.learn(Task(torch.randn(800, 900, generator=rng), labels), rng)
         ranks.append(memory.rank_)
-        stored = sum(len(tensor.flatten()) for tensor in memory.tensors().values())
+        stored = sum(len(tensor.flatten()) for tensor in memory.arrays().values())
         assert stored <= 500_000 + 390 * 900 + 3 * 900 * start
     assert 500 < ranks[0] < 900
     assert ranks == ranks[:1] * 3
@@ -268,7 +268,7 @@ def test_updating_gives_mean_and_shared_covariance_of_all_samples() -> None:
 
 def test_the_default_classifier_is_the_factor_memory_under_bayes_rule() -> None:
     task = features(2)
-    classifier = FrugalClassifier().fit(task.features.numpy(), task.labels.numpy())
+    classifier = FrugalClassifier().fit(task.features, task.labels)
     kinds = type(classifier.memory_).__name__, type(classifier.head_).__name__
     assert kinds == ("FactorMemory", "BayesHead")
 

@@ -104,7 +104,7 @@ def test_two_vectors_a_class_are_stored_in_the_order_of_learning() -> None:
     normaliser = ClasswiseNormaliser()
     normaliser.learn(Task(a, torch.full((8,), 9)))
     normaliser.learn(Task(b, torch.full((8,), 2)))
-    tensors = normaliser.tensors()
+    tensors = normaliser.arrays()
     assert sorted(tensors) == ["normaliser.mean", "normaliser.std"]
     expected_std = torch.stack([a.std(dim=0, correction=0), b.std(dim=0, correction=0)])
     torch.testing.assert_close(tensors["normaliser.mean"], torch.stack([a.mean(0), b.mean(0)]))
@@ -127,11 +127,11 @@ def test_global_map_is_decided_by_the_first_task_for_every_class() -> None:
     x = normal(5, 3, seed=2)
     normaliser = GlobalNormaliser()
     normaliser.learn(task(SPREAD * normal(8, 3)))
-    before, stored = normaliser.normalise(0, x), dict(normaliser.tensors())
+    before, stored = normaliser.normalise(0, x), dict(normaliser.arrays())
     normaliser.learn(Task(7 + normal(6, 3, seed=1), torch.full((6,), 1)))
     assert torch.equal(normaliser.normalise(1, x), before)
-    assert normaliser.tensors().keys() == stored.keys()
-    assert all(tensor is stored[name] for name, tensor in normaliser.tensors().items())
+    assert normaliser.arrays().keys() == stored.keys()
+    assert all(tensor is stored[name] for name, tensor in normaliser.arrays().items())
 
 
 def test_dimension_constant_in_the_first_task_is_shifted_and_not_scaled() -> None:
@@ -142,9 +142,9 @@ def test_dimension_constant_in_the_first_task_is_shifted_and_not_scaled() -> Non
 
 def test_global_map_stores_two_vectors_once_it_has_learned() -> None:
     normaliser = GlobalNormaliser()
-    assert sum(tensor.numel() for tensor in normaliser.tensors().values()) == 0
+    assert sum(tensor.numel() for tensor in normaliser.arrays().values()) == 0
     normaliser.learn(task(normal(8, 3), normal(8, 3, seed=1)))
-    shapes = {name: tuple(tensor.shape) for name, tensor in normaliser.tensors().items()}
+    shapes = {name: tuple(tensor.shape) for name, tensor in normaliser.arrays().items()}
     assert shapes == {"normaliser.mean": (3,), "normaliser.std": (3,)}
 
 
@@ -166,7 +166,7 @@ def test_float32_stays_float32(normaliser: Normaliser) -> None:
     normaliser.learn(task(x))
     assert normaliser.normalise(0, x).dtype == torch.float32
     assert normaliser.restore(0, x).dtype == torch.float32
-    assert {tensor.dtype for tensor in normaliser.tensors().values()} == {torch.float32}
+    assert {tensor.dtype for tensor in normaliser.arrays().values()} == {torch.float32}
 
 
 def test_setting_chooses_the_normaliser() -> None:

@@ -108,7 +108,7 @@ def test_nothing_of_the_tower_is_counted_or_copied() -> None:
     width, dim = head.tower.width, head.tower.dim
     shared = 2 * (dim * dim + dim) + dim * width + width + width * width + width
     assert sum(part.stored for part in head.components()) == 2 * width + 2 * dim + shared
-    assert all(not tensor.requires_grad for tensor in head.tensors().values())
+    assert all(not tensor.requires_grad for tensor in head.arrays().values())
 
 
 # ------------------------------------------------------------------ bad input
@@ -129,7 +129,7 @@ def test_names_that_cannot_be_used_are_refused_before_anything_is_learned(
     task = blobs([0, 1])
     clf = FrugalClassifier("gaussian-diagonal", make())
     with pytest.raises(InputError, match=message):
-        clf.partial_fit(task.features.numpy(), task.labels.numpy(), **given)
+        clf.partial_fit(task.features, task.labels, **given)
     assert not hasattr(clf, "classes_")
 
 
@@ -143,7 +143,7 @@ def test_features_of_another_width_than_the_tower_are_refused() -> None:
 def test_features_of_another_width_than_the_memory_are_refused() -> None:
     task = blobs([0, 1])
     clf = FrugalClassifier("gaussian-diagonal", make())
-    clf.partial_fit(task.features.numpy(), task.labels.numpy(), names={0: "cat", 1: "emu"})
+    clf.partial_fit(task.features, task.labels, names={0: "cat", 1: "emu"})
     with pytest.raises(InputError, match="5 features, but .* is expecting 8"):
         clf.partial_fit(np.eye(5)[:2], [7, 8], names={7: "a", 8: "b"})
     assert clf.classes_.tolist() == [0, 1]

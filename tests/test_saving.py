@@ -47,7 +47,7 @@ def taught(memory: Any = "gaussian-diagonal", head: Any = "nearest-mean") -> Fru
     first, second = blobs([0, 1], dim=4), blobs([2], dim=4)
     classifier = FrugalClassifier(memory, head)
     for task in (first, second):
-        classifier.partial_fit(task.features.numpy(), task.labels.numpy())
+        classifier.partial_fit(task.features, task.labels)
     return classifier
 
 
@@ -136,12 +136,12 @@ def test_parts_by_name_come_back_as_names_and_parts_with_settings_as_parts(tmp_p
 def test_a_deferred_head_is_still_due(tmp_path: Path) -> None:
     task, path = blobs([0, 1]), tmp_path / "it.frugal"
     classifier = FrugalClassifier("gaussian-full", "cosine")
-    classifier.partial_fit(task.features.numpy(), task.labels.numpy(), defer_head=True)
+    classifier.partial_fit(task.features, task.labels, defer_head=True)
     classifier.save(path)
     loaded = FrugalClassifier.load(path)
     with pytest.raises(InputError, match="call fit_head"):
-        loaded.predict(task.features.numpy())
-    proba = [c.fit_head().predict_proba(task.features.numpy()) for c in (classifier, loaded)]
+        loaded.predict(task.features)
+    proba = [c.fit_head().predict_proba(task.features) for c in (classifier, loaded)]
     assert np.array_equal(*proba)
 
 
@@ -149,7 +149,7 @@ def test_no_sample_waits_in_a_file_for_a_penalty_to_be_chosen(tmp_path: Path) ->
     """Where a head keeps samples back, they are added to its sums before it is written."""
     head, task = make_head("ranpac", width=30), blobs([0, 1])
     classifier = FrugalClassifier("none", head)
-    x, y = task.features.numpy(), task.labels.numpy()
+    x, y = task.features, task.labels
     classifier.partial_fit(x, y, defer_head=True)
     assert classifier.head_._pending is not None
     classifier.save(tmp_path / "it.frugal")
@@ -700,7 +700,7 @@ def test_in_half_the_bits_the_null_space_stays_what_it_was(tmp_path: Path) -> No
     clf = FrugalClassifier(memory, "nearest-mean")
     for classes in ([0, 1], [2, 3]):
         task = blobs(classes)
-        clf.partial_fit(task.features.numpy(), task.labels.numpy())
+        clf.partial_fit(task.features, task.labels)
     clf.save(tmp_path / "half.frugal", dtype="float16")
     loaded = FrugalClassifier.load(tmp_path / "half.frugal")
     assert b'\\"factor\\"' in (tmp_path / "half.frugal").read_bytes()

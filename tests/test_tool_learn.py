@@ -253,7 +253,7 @@ def test_interrupted_it_goes_on_where_it_stopped(
 
 def written(path: Path, labels: list[int], **more: object) -> Path:
     task = blobs(labels)
-    x, y = task.features.numpy(), task.labels.numpy()
+    x, y = task.features, task.labels
     write_features(path, Features("blobs", x, y, x[:1], y[:1], **more))  # type: ignore[arg-type]
     return path
 

@@ -341,7 +341,7 @@ def test_samples_have_the_mean_and_covariance_of_their_class() -> None:
 )
 def test_numbers_are_counted_as_they_are_stored(settings: dict[str, Any]) -> None:
     memory = taught([0, 1], [2], **settings)
-    parts, tensors = memory.components(), memory.tensors()
+    parts, tensors = memory.components(), memory.arrays()
     assert sum(part.stored for part in parts) == sum(t.numel() for t in tensors.values())
     assert sum(part.bytes for part in parts) == sum(t.nbytes for t in tensors.values())
 

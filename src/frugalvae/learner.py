@@ -127,7 +127,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names: Mapping[Any, str] | None = None,
     ) -> FrugalClassifier:
         """Forget everything, then learn the given classes as one task."""
-        fresh = FrugalClassifier(**self.get_params(deep=False))
+        fresh = copy.copy(self)
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(fresh, name)
         fresh.partial_fit(X, y, text=text, names=names)
         self.__dict__ = fresh.__dict__
         return self
@@ -416,6 +418,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             features, labels = validate_data(
                 self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
             )
+        except ValueError as error:
+            raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
+        try:
             labels = column_or_1d(labels, warn=True)
             check_classification_targets(labels)
         except (ValueError, TypeError) as error:  # names beside numbers cannot be compared

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -156,7 +157,7 @@ class Model:
             check_text(text, new, self.n_taught, features.shape[1]),
             check_names(names, new, self.n_taught),
         )
-        with computing_on(self.recipe.device):
+        with self._computing():
             model = self._learned(task, defer_head)._counted(new, counts)
             model = replace(model, n_features=features.shape[1])._familiar(task)
         logger.info(
@@ -207,7 +208,7 @@ class Model:
         if not self.head_due:
             return self
         memory, head = self._parts()
-        with computing_on(self.recipe.device):
+        with self._computing():
             head.learn(Task.empty(self.n_features), self._replay(memory, self.n_tasks - 1))
         check_learned(head)
         return replace(self, memory=memory, head=head, head_due=False)
@@ -219,7 +220,7 @@ class Model:
         task = Task(x, np.full(len(x), self.numbers[position]))
         before = int(self.n_samples_of_class[position]) or len(x)  # an old file does not say
         memory, head = self._parts()
-        with computing_on(self.recipe.device):
+        with self._computing():
             memory.update(task, before, self._generator("update", len(self.history)))
             if not self.head_due:
                 head.update(task, before, self._replay(memory, self.n_tasks - 1))
@@ -241,7 +242,7 @@ class Model:
         number, (memory, head) = int(self.numbers[position]), self._parts()
         in_memory, in_head = memory.forget(number), head.forget(number)
         if scrub:
-            with computing_on(self.recipe.device):
+            with self._computing():
                 memory, head = self._scrubbed(memory, head, in_memory, in_head)
             in_memory, in_head = [], []
         check_learned(memory, *([] if self.head_due else [head]))
@@ -340,6 +341,12 @@ class Model:
         name = getattr(memory, "name", type(memory).__name__)
         parts = memory.components() + head.components()
         return MemoryReport(name, len(self.classes), self.n_tasks, tuple(parts))
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """On the device that is asked for; what becomes infinite is told by ``check_learned``."""
+        with computing_on(self.recipe.device), np.errstate(over="ignore", invalid="ignore"):
+            yield
 
     def _answering_head(self) -> Head:
         if self.head_due or self.head is None:

@@ -37,7 +37,7 @@ def taught(whole: FrugalClassifier) -> FrugalClassifier:
 
 def samples(classes: list[int], **settings: Any) -> tuple[np.ndarray, np.ndarray]:
     task = blobs(classes, seed=9, **settings)
-    return task.features.numpy(), np.array([f"class {label}" for label in task.labels.tolist()])
+    return task.features, np.array([f"class {label}" for label in task.labels.tolist()])
 
 
 def assert_sound(classifier: FrugalClassifier, labels: list[str]) -> None:
@@ -47,12 +47,12 @@ def assert_sound(classifier: FrugalClassifier, labels: list[str]) -> None:
         assert len(getattr(classifier, name)) == len(labels), name
     for part in (classifier.memory_, classifier.head_):
         assert sorted(part.classes) == classifier.numbers_.tolist()
-        tensors, counted = part.tensors(), part.components()
+        tensors, counted = part.arrays(), part.components()
         assert sum(c.bytes for c in counted) == sum(t.nbytes for t in tensors.values())
     x, _ = samples([0, 1, 2, 3, 4])
     assert classifier.predict_proba(x).shape == (100, len(labels))
     assert set(classifier.predict(x)) <= set(labels)
-    if classifier.memory_.tensors():
+    if classifier.memory_.arrays():
         assert all(classifier.sample(label, 3).shape == (3, 8) for label in labels)
 
 
@@ -64,11 +64,11 @@ def test_a_forgotten_class_is_gone_and_the_others_score_as_before(
 ) -> None:
     x, _ = samples([0, 1, 3, 4])
     kept = [label != "class 2" for label in taught.classes_]
-    before, size = taught._logits(x)[:, kept], taught.memory_report().bytes
+    before, size = taught.model_.logits(x)[:, kept], taught.memory_report().bytes
     remains = taught.forget("class 2")
     assert all(isinstance(sentence, str) for sentence in remains)
     assert_sound(taught, LEFT)
-    np.testing.assert_allclose(taught._logits(x), before, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(taught.model_.logits(x), before, rtol=1e-4, atol=1e-4)
     assert taught.memory_report().bytes < size
     loaded = again(taught, tmp_path)
     assert_alike(taught, loaded)
@@ -91,7 +91,7 @@ def test_the_class_that_was_taught_last_can_be_forgotten(taught: FrugalClassifie
 
 def test_after_scrubbing_nothing_remains(taught: FrugalClassifier, tmp_path: Path) -> None:
     remains = copy.deepcopy(taught).forget("class 1")
-    if remains and not taught.memory_.tensors():
+    if remains and not taught.memory_.arrays():
         with pytest.raises(InputError, match="memory 'none' keeps nothing to replay"):
             taught.forget("class 1", scrub=True)
         return
