@@ -70,8 +70,9 @@ class ResNet18(nn.Sequential):
 def check_width(width: int) -> None:
     """Refuse layers of so few channels that PyTorch's CPU convolutions are not safe.
 
-    oneDNN, with AVX2 but without AVX-512, writes beyond their gradients: the interpreter
-    dies, or goes on with damaged memory (PyTorch 2.13). Three channels of input are safe.
+    oneDNN, with AVX2 but without AVX-512, writes beyond the gradient of a 1 x 1 convolution:
+    the interpreter dies, or goes on with damaged memory (PyTorch 2.13). The three channels
+    of images are safe: no such convolution sees them.
     """
     check_number("width", width, 1, whole=True)
     if width < LEAST_WIDTH:
