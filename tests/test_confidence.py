@@ -151,14 +151,15 @@ def test_one_class_alone_and_classes_of_one_sample() -> None:
 
 
 def test_it_follows_every_change(tmp_path: Path) -> None:
-    classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(*named([0, 1, 2]))
-    x, _ = named([2], seed=9)
-    assert classifier.confidence_.count == 60
+    classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean")
+    classifier.fit(*named([0, 1, 2], per_class=100))
+    x, _ = named([2], seed=9, per_class=100)
+    assert classifier.confidence_.count == 300
     assert classifier.knows(x).mean() > 0.8
     classifier.forget("class 2")
     assert classifier.knows(x).mean() < 0.2
-    classifier.partial_fit(*named([2])).update("class 2", x)
-    assert classifier.confidence_.count == 100
+    classifier.partial_fit(*named([2], per_class=100)).update("class 2", x)
+    assert classifier.confidence_.count == 500
     assert classifier.knows(x).mean() > 0.8
 
 

@@ -10,7 +10,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from frugalvae.tool.lock import locked
 from frugalvae.tool.store import Store
 from tests.killing import full
 from tests.tool import QUICK, Encoders, Tool, paint
+from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parent.parent
 COLOURS = np.array([[200, 30, 30], [30, 200, 30], [30, 30, 200]], np.float32)
@@ -221,10 +221,9 @@ def test_a_process_of_its_own_is_killed_while_it_learns(tmp_path: Path) -> None:
     images, file = paint(tmp_path / "new", "cat", "dax", count=3), tmp_path / "birds.frugal"
     command = [sys.executable, "-m", "frugalvae.cli", "learn", str(file), str(images), *QUICK]
     with subprocess.Popen(command) as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / ".birds.frugal.lock").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+        lock = tmp_path / ".birds.frugal.lock"
+        wait_until(lambda: lock.exists() or process.poll() is not None)
+        process.kill()
     assert not file.exists()
     assert subprocess.run(command, check=False).returncode == 0
     assert FrugalClassifier.load(file).classes_.tolist() == ["cat", "dax"]
@@ -444,7 +443,7 @@ def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
         "import sys; from frugalvae.cli import main; from frugalvae.tool import encoder\n"
         "from tests.colours import Colours\n"
         "encoder.make_frozen = lambda *_: Colours(pause=0.3)\n"
-        "sys.exit(main(['learn', *sys.argv[1:], '--wait', '60']))"
+        f"sys.exit(main(['learn', *sys.argv[1:], '--wait', '{PATIENCE}']))"
     )
     running = [
         subprocess.Popen(

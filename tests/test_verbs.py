@@ -191,7 +191,7 @@ def test_the_history_tells_every_change_in_plain_values(taught: FrugalClassifier
     for event in told:
         age = datetime.now(UTC) - datetime.fromisoformat(event["when"])
         assert age.total_seconds() < 600
-    assert json.loads(json.dumps(told)) == taught.history_
+    assert json.loads(json.dumps(told)) == list(taught.history_)
     told[0]["source"] = "elsewhere"
     assert "source" not in taught.history_[0]
 

@@ -13,6 +13,7 @@ from frugalvae import __version__
 from frugalvae.arguments import on_ray, one_seed, positive, quiet, seed, settings, share, task_sizes
 from frugalvae.encoders import FROZEN
 from frugalvae.errors import FrugalError
+from frugalvae.extras import needing
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES, usual_head
 from frugalvae.tool.change import add_changes
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the return value is the process's exit code."""
     options = parser().parse_args(arguments)
     try:
-        code = options.run(options)
+        with needing(f"frugalvae {options.verb}"):
+            code = options.run(options)
         sys.stdout.flush()
     except FrugalError as error:
         print(f"frugalvae: {error}", file=sys.stderr)
@@ -62,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"frugalvae {__version__}")
     top.set_defaults(if_interrupted="nothing was written")
-    verbs = top.add_subparsers(required=True, metavar="COMMAND")
+    verbs = top.add_subparsers(required=True, dest="verb", metavar="COMMAND")
 
     add_learn(verbs)
     add_predict(verbs)

@@ -9,10 +9,8 @@ from dataclasses import asdict, is_dataclass
 from importlib import import_module
 from typing import Any
 
-from frugalvae.errors import InputError, MissingPackageError, UnknownNameError, suggestion
-
-#: The extra of this package that installs another one.
-EXTRAS = {"torch": "vae", "transformers": "clip"}
+from frugalvae.errors import InputError, UnknownNameError, suggestion
+from frugalvae.extras import needing
 
 
 def settings_of(part: Any) -> dict[str, Any]:
@@ -90,15 +88,8 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         """The class of that name, imported now."""
         _ = self[name]  # or say which there are
         module, attribute = self._entries[name][0].split(":")
-        try:
+        with needing(f"{self.kind} {name!r}"):
             return getattr(import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            if error.name not in EXTRAS:
-                raise
-            raise MissingPackageError(
-                f"{self.kind} {name!r} needs {error.name!r}, which is not installed; "
-                f"pip install 'frugalvae[{EXTRAS[error.name]}]'"
-            ) from error
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         """The settings that make the part of that name."""
