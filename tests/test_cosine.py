@@ -1,0 +1,48 @@
+"""The cosine head: when it draws, and that fitting helps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+from frugalvae.arrays import Array
+from frugalvae.heads.cosine import CosineHead
+from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.tasks import Replay, Task
+from tests.conftest import blobs
+
+
+def replay_of(memory: StoreAllMemory, task: Task) -> Replay:
+    rng = np.random.default_rng(0)
+    memory.learn(task, rng)
+    return Replay(memory, rng)
+
+
+class CountingMemory(StoreAllMemory):
+    """Counts how often it is asked for samples."""
+
+    calls = 0
+
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
+        self.calls += 1
+        return super().sample(label, count, rng)
+
+
+@pytest.mark.parametrize(("resample", "draws"), [(True, 5), (False, 1)])
+def test_the_cosine_head_resamples_every_epoch_or_never(resample: bool, draws: int) -> None:
+    memory = CountingMemory()
+    replay = replay_of(memory, blobs([0, 1]))
+    CosineHead(epochs=5, resample=resample).learn(blobs([0, 1]), replay)
+    assert memory.calls == 2 * draws
+
+
+def test_fitting_improves_on_where_the_cosine_head_starts() -> None:
+    task = blobs(list(range(12)), dim=4, spread=1.5, per_class=60)
+    losses = []
+    for epochs in (0, 30):
+        head = CosineHead(epochs=epochs)
+        head.learn(task, replay_of(StoreAllMemory(), task))
+        log_probabilities = log_softmax(head.logits(task.features), axis=1)
+        losses.append(-log_probabilities[np.arange(len(task.labels)), task.labels].mean())
+    assert losses[1] < losses[0] - 0.05
