@@ -1,0 +1,123 @@
+"""Threads that ask while another teaches: the old state or the new one, never a mixture."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier
+from tests.conftest import blobs, small_head
+
+FIRST, BETWEEN = "class 0", ["class 3", "class 4", "class 5"]
+ROUNDS = 40
+
+
+def named(classes: list[int], **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+    task = blobs(classes, **settings)
+    return task.features, np.array([f"class {label}" for label in task.labels.tolist()])
+
+
+@contextmanager
+def asking(question: Callable[[], object], threads: int = 3) -> Iterator[list[BaseException]]:
+    """Ask in several threads, over and over, as long as the block lasts; what went wrong."""
+    wrong: list[BaseException] = []
+    done, asked = threading.Event(), threading.Semaphore(0)
+
+    def ask() -> None:
+        try:
+            while not done.is_set():
+                question()
+                asked.release()
+        except BaseException as error:
+            wrong.append(error)
+            asked.release()
+
+    workers = [threading.Thread(target=ask) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in workers:
+            asked.acquire()  # all of them are under way
+        yield wrong
+    finally:
+        done.set()
+        for worker in workers:
+            worker.join()
+
+
+@pytest.mark.parametrize(
+    ("memory", "head"),
+    [
+        ("factors", "bayes"),
+        ("gaussian-full", "bayes"),
+        ("store-all", "ridge"),
+        ("none", "lda"),
+        ("none", "ranpac"),
+        ("none", "nearest-mean"),
+    ],
+)
+def test_answers_are_of_the_old_state_or_of_the_new_one(memory: str, head: str) -> None:
+    """Classes before and behind others that come and go keep their names all the while."""
+    classifier = FrugalClassifier(memory, small_head(head)).fit(*named([0, 1, 2, 9]))
+    x, truth = named([0, 9], seed=5)
+
+    def question() -> None:
+        assert classifier.predict(x).tolist() == truth.tolist()
+        chances = classifier.predict_proba(x)
+        np.testing.assert_allclose(chances.sum(axis=1), 1)
+        model = classifier.model_  # labels and columns of one state
+        assert model.classes[model.predict_proba(x).argmax(axis=1)].tolist() == truth.tolist()
+
+    with asking(question) as wrong:
+        for _ in range(ROUNDS):
+            classifier.partial_fit(*named([3, 4, 5]))
+            classifier.update("class 4", named([4], seed=7)[0])
+            classifier.rename("class 1", "another").rename("another", "class 1")
+            for label in BETWEEN:
+                classifier.forget(label)
+    assert not wrong, wrong[0]
+
+
+def test_what_only_looks_changes_nothing_for_those_who_look_at_the_same_time() -> None:
+    classifier = FrugalClassifier().fit(*named([0, 1, 2, 9]))
+    x, _ = named([0, 9], seed=5)
+    expected = classifier.familiarity(x), classifier.sample(FIRST, 5)
+
+    def question() -> None:
+        assert np.array_equal(classifier.familiarity(x), expected[0])
+        assert np.array_equal(classifier.sample(FIRST, 5), expected[1])
+
+    fresh = FrugalClassifier().fit(*named([0, 1, 2, 9]))  # whose derived parts are not made yet
+    classifier.model_ = fresh.model_
+    with asking(question, threads=4) as wrong:
+        for _ in range(20):
+            classifier.model_ = FrugalClassifier().fit(*named([0, 1, 2, 9])).model_
+    assert not wrong, wrong[0]
+
+
+def test_a_failure_while_others_ask_leaves_everything_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    classifier = FrugalClassifier().fit(*named([0, 1, 9]))
+    x, truth = named([0, 9], seed=5)
+    before = classifier.model_
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(type(classifier.head_), "learn", fail)
+
+    def question() -> None:
+        assert classifier.predict(x).tolist() == truth.tolist()
+
+    with asking(question) as wrong:
+        for _ in range(ROUNDS):
+            with pytest.raises(RuntimeError, match="out of memory"):
+                classifier.partial_fit(*named([3]))
+    assert not wrong, wrong[0]
+    assert classifier.model_ is before
