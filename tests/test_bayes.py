@@ -8,18 +8,19 @@ from typing import cast
 
 import numpy as np
 import pytest
-import torch
+from scipy.special import softmax
 from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae.arrays import Array
 from frugalvae.errors import InputError
 from frugalvae.heads.bayes import BayesHead
 from frugalvae.memories import MEMORIES
 from frugalvae.memories.base import DensityMemory, Memory
 from frugalvae.memories.densities import Gaussians, Shrinkage, Whitener
 from frugalvae.tasks import Replay, Task
-from tests.conftest import blobs
+from tests.conftest import accuracy, blobs
 
 SHRINKAGE = Shrinkage(own=0.3, ridge=0.05)
 WITH_DENSITY = [name for name in MEMORIES if hasattr(MEMORIES.part(name), "log_density")]
@@ -27,18 +28,18 @@ WITH_DENSITY = [name for name in MEMORIES if hasattr(MEMORIES.part(name), "log_d
 
 def learned(memory: Memory, *tasks: Task) -> Memory:
     for task in tasks:
-        memory.learn(task, torch.Generator().manual_seed(0))
+        memory.learn(task, np.random.default_rng(0))
     return memory
 
 
-def drawn(own: np.ndarray, shared: np.ndarray) -> np.ndarray:
+def drawn(own: Array, shared: Array) -> Array:
     """The covariance that shrinkage makes of a class's own and the shared one."""
     ridge = SHRINKAGE.ridge * np.trace(shared) / len(shared) * np.eye(len(shared))
     return SHRINKAGE.own * own + (1 - SHRINKAGE.own) * shared + ridge
 
 
-def covariances(task: Task, diagonal: bool) -> list[np.ndarray]:
-    own = [np.cov(task.of(label).double().numpy().T, bias=True) for label in task.classes]
+def covariances(task: Task, diagonal: bool) -> list[Array]:
+    own = [np.cov(task.of(label).astype(np.float64).T, bias=True) for label in task.classes]
     return [np.diag(np.diag(matrix)) for matrix in own] if diagonal else own
 
 
@@ -46,37 +47,39 @@ def covariances(task: Task, diagonal: bool) -> list[np.ndarray]:
 def test_gaussians_are_drawn_towards_their_mean(covariance: str) -> None:
     task = blobs([0, 1, 2], spread=1.0)
     memory = learned(make_memory(f"gaussian-{covariance}"), task)
-    found = memory.log_density(task.features.double(), SHRINKAGE)  # type: ignore[attr-defined]
+    x = task.features.astype(np.float64)
+    found = memory.log_density(x, SHRINKAGE)  # type: ignore[attr-defined]
     own = covariances(task, covariance == "diagonal")
     for label in task.classes:
-        mean = task.of(label).double().numpy().mean(axis=0)
+        mean = x[task.labels == label].mean(axis=0)
         twin = multivariate_normal(mean, drawn(own[label], np.mean(own, axis=0)))
-        np.testing.assert_allclose(found[:, label], twin.logpdf(task.features.double()), rtol=1e-4)
+        np.testing.assert_allclose(found[:, label], twin.logpdf(x), rtol=1e-4)
 
 
 def test_a_shared_covariance_gives_linear_discriminant_analysis() -> None:
     task, x = blobs([0, 1, 2], 60, spread=2.0), blobs([0, 1, 2], seed=5, spread=2.0).features
     memory = learned(make_memory("gaussian-shared"), task)
-    found = memory.log_density(x.double(), Shrinkage(ridge=1e-6))  # type: ignore[attr-defined]
-    twin = LinearDiscriminantAnalysis(solver="lsqr").fit(task.features.double(), task.labels)
-    np.testing.assert_allclose(
-        found.softmax(dim=1), twin.predict_proba(x.double()), rtol=1e-2, atol=1e-3
+    found = memory.log_density(x, Shrinkage(ridge=1e-6))  # type: ignore[attr-defined]
+    twin = LinearDiscriminantAnalysis(solver="lsqr").fit(
+        task.features.astype(np.float64), task.labels
     )
+    expected = twin.predict_proba(x.astype(np.float64))
+    np.testing.assert_allclose(softmax(found, axis=1), expected, rtol=1e-2, atol=1e-3)
 
 
 def test_a_mixture_sums_its_parts() -> None:
     task = blobs([0, 1], 30, spread=1.0)
     memory = learned(make_memory("mixture", parts=3), task)
     parts = [part for mixture in memory.mixtures_.values() for part in mixture.variances]  # type: ignore[attr-defined]
-    shared = torch.stack(parts).double().mean(dim=0).numpy()
-    found = memory.log_density(task.features.double(), SHRINKAGE).exp()  # type: ignore[attr-defined]
+    shared = np.mean(parts, axis=0, dtype=np.float64)
+    found = np.exp(memory.log_density(task.features, SHRINKAGE))  # type: ignore[attr-defined]
     for label in task.classes:
         mixture = memory.mixtures_[label]  # type: ignore[attr-defined]
         expected = sum(
             float(weight)
-            * multivariate_normal(
-                mean.double(), drawn(np.diag(variance.double()), np.diag(shared))
-            ).pdf(task.features.double())
+            * multivariate_normal(mean, drawn(np.diag(variance), np.diag(shared))).pdf(
+                task.features
+            )
             for weight, mean, variance in zip(
                 mixture.weights, mixture.means, mixture.variances, strict=True
             )
@@ -84,30 +87,49 @@ def test_a_mixture_sums_its_parts() -> None:
         np.testing.assert_allclose(found[:, label], expected, rtol=1e-3)
 
 
+def normal(*shapes: tuple[int, ...]) -> list[Array]:
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=shape) for shape in shapes]
+
+
 @pytest.mark.parametrize("own", [0.0, 0.2, 1.0])
 def test_low_rank_covariances_by_woodbury_are_the_dense_ones(own: float) -> None:
-    rng = torch.Generator().manual_seed(0)
-    root, means, factors = (torch.randn(*s, generator=rng) for s in ((9, 9), (4, 9), (4, 3, 9)))
+    root, means, factors, x = normal((9, 9), (4, 9), (4, 3, 9), (20, 9))
     factors[1] = 0  # a class without directions, and one with fewer
     factors[2, 1:] = 0
-    shared, x = (root @ root.T).double(), torch.randn(20, 9, generator=rng).double()
+    shared = root @ root.T
     found = Gaussians.of(Whitener.of(shared, 0.0), means, factors, own).log_density(x)
     for label in range(4):
-        dense = shared + own * factors[label].double().T @ factors[label].double()
-        twin = multivariate_normal(means[label].double(), dense)
+        twin = multivariate_normal(means[label], shared + own * factors[label].T @ factors[label])
         np.testing.assert_allclose(found[:, label], twin.logpdf(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [5, 60], ids=["few", "many"])
+@pytest.mark.parametrize("based", [False, True])
+@pytest.mark.parametrize("own", [0.0, 0.2, 1.0])
+def test_scores_are_densities_up_to_one_number_a_row(own: float, based: bool, rows: int) -> None:
+    """Whichever way they are multiplied: by way of white coordinates, or folded for many rows."""
+    root, means, factors, basis, x = normal((30, 30), (4, 30), (4, 3, 30), (40, 30), (rows, 40))
+    factors[1], factors[2, 1:] = 0, 0
+    x, basis = (x, np.linalg.qr(basis)[0]) if based else (x[:, :30], None)
+    gaussians = Gaussians.of(Whitener.of(root @ root.T, 0.1), means, factors, own, basis)
+    scores = gaussians.scores(x)
+    assert ("_folded" in vars(gaussians)) == (rows == 60)  # each way is taken by one of the two
+    off = gaussians.log_density(x) - scores
+    np.testing.assert_allclose(off, np.broadcast_to(off[:, :1], off.shape), rtol=0, atol=1e-9)
+    assert np.ptp(off[:, 0]) > 1  # and that number is not the same everywhere
 
 
 @pytest.mark.parametrize("name", WITH_DENSITY)
 def test_every_memory_with_densities_classifies_by_them(name: str) -> None:
-    memory, rng, head = make_memory(name), torch.Generator().manual_seed(0), BayesHead()
+    memory, rng, head = make_memory(name), np.random.default_rng(0), BayesHead()
     for classes in ([0, 1], [2], [3, 4]):
         memory.learn(blobs(classes), rng)
         head.learn(blobs(classes), Replay(memory, rng))
     test = blobs(list(range(5)), seed=9)
-    logits = head.logits(test.features.double())
-    assert logits.isfinite().all()
-    assert (logits.argmax(dim=1) == test.labels).float().mean() > 0.95
+    logits = head.logits(test.features)
+    assert np.isfinite(logits).all()
+    assert accuracy(test.labels, logits.argmax(axis=1)) > 0.95
 
 
 def test_a_memory_without_densities_is_refused_before_anything_is_learned() -> None:
@@ -146,9 +168,7 @@ def test_tempering_changes_probabilities_and_no_prediction() -> None:
     task = blobs([0, 1, 2], dim=100, spread=3.0)
     x = blobs([0, 1, 2], dim=100, spread=3.0, seed=4).features
     sure, modest = (
-        FrugalClassifier(head=make_head("bayes", tempering=power)).fit(
-            task.features, task.labels
-        )
+        FrugalClassifier(head=make_head("bayes", tempering=power)).fit(task.features, task.labels)
         for power in (10.0, 1.0)
     )
     assert (sure.predict(x) == modest.predict(x)).all()
@@ -156,27 +176,24 @@ def test_tempering_changes_probabilities_and_no_prediction() -> None:
 
 
 def test_ten_thousand_features_against_two_hundred_classes_take_seconds() -> None:
-    rng = torch.Generator().manual_seed(0)
-    factors, means = torch.randn(200, 4, 771, generator=rng), torch.randn(200, 771, generator=rng)
-    gaussians = Gaussians.of(Whitener.of(torch.eye(771).double(), 0.1), means, factors)
-    x = torch.randn(10_000, 771, generator=rng)
-    started = time.process_time()  # of this process: others may be busy, too
-    gaussians.log_density(x)
-    assert time.process_time() - started < 20  # it takes about one
+    factors, means, x = normal((200, 4, 771), (200, 771), (10_000, 771))
+    gaussians = Gaussians.of(Whitener.of(np.eye(771), 0.1), means, factors)
+    for ask in (gaussians.log_density, gaussians.scores):
+        started = time.process_time()  # of this process: others may be busy, too
+        ask(x)
+        assert time.process_time() - started < 20  # it takes about one
 
 
 @pytest.mark.parametrize("name", ["factors", "gaussian-shared"])
 def test_the_fewer_samples_the_wider_the_ridge(name: str) -> None:
-    rng = torch.Generator().manual_seed(0)
+    rng = np.random.default_rng(0)
     memory = cast("DensityMemory", make_memory(name))
-    for labels, ridge in ((torch.arange(8) % 2, 16 / 8), (2 + torch.arange(152) % 2, 16 / 160)):
-        memory.learn(Task(torch.randn(len(labels), 16, generator=rng), labels), rng)
-        x = torch.randn(5, 16, generator=rng).double()
-        torch.testing.assert_close(
-            memory.log_density(x), memory.log_density(x, Shrinkage(0.1, ridge))
-        )
-    memory.learn(Task(torch.randn(9000, 16, generator=rng), 4 + torch.arange(9000) % 2), rng)
-    torch.testing.assert_close(memory.log_density(x), memory.log_density(x, Shrinkage(0.1, 0.03)))
+    taught = (np.arange(8) % 2, 2 + np.arange(152) % 2, 4 + np.arange(9000) % 2)
+    for labels, ridge in zip(taught, (16 / 8, 16 / 160, 0.03), strict=True):
+        memory.learn(Task(rng.normal(size=(len(labels), 16)), labels), rng)
+        x = rng.normal(size=(5, 16))
+        found, expected = memory.log_density(x), memory.log_density(x, Shrinkage(0.1, ridge))
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("wrong", [{"own": 1.5}, {"ridge": 0.0}, {"tempering": 0}])
