@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from frugalvae.normalise import (
     moments,
     stack,
 )
-from frugalvae.tasks import Task
+from frugalvae.tensors import TensorTask
 
 SPREAD = torch.tensor([0.01, 1.0, 50.0], dtype=torch.float64)
 
@@ -24,11 +25,11 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
 
-def task(*classes: Tensor) -> Task:
+def task(*classes: Tensor) -> TensorTask:
     """Classes 0, 1, ... whose samples come in turns where they can."""
     labels = torch.cat([torch.full((len(rows),), label) for label, rows in enumerate(classes)])
     order = torch.cat([torch.arange(len(rows)) for rows in classes]).argsort(stable=True)
-    return Task(torch.cat(classes)[order], labels[order])
+    return TensorTask(torch.cat(classes)[order], labels[order])
 
 
 def taught(*classes: Tensor) -> ClasswiseNormaliser:
@@ -66,7 +67,7 @@ def test_classes_keep_statistics_of_their_own() -> None:
 def test_later_task_leaves_the_classes_of_an_earlier_one() -> None:
     a, b = normal(8, 3), 7 + 2 * normal(6, 3, seed=1)
     normaliser = taught(a)
-    normaliser.learn(Task(b, torch.full((6,), 1)))
+    normaliser.learn(TensorTask(b, torch.full((6,), 1)))
     torch.testing.assert_close(normaliser.normalise(0, a), taught(a).normalise(0, a))
     torch.testing.assert_close(normaliser.normalise(1, b), taught(b).normalise(0, b))
 
@@ -102,13 +103,12 @@ def test_class_of_one_sample_becomes_zero_and_comes_back() -> None:
 def test_two_vectors_a_class_are_stored_in_the_order_of_learning() -> None:
     a, b = normal(8, 3), 7 + 2 * normal(8, 3, seed=1)
     normaliser = ClasswiseNormaliser()
-    normaliser.learn(Task(a, torch.full((8,), 9)))
-    normaliser.learn(Task(b, torch.full((8,), 2)))
-    tensors = normaliser.arrays()
-    assert sorted(tensors) == ["normaliser.mean", "normaliser.std"]
-    expected_std = torch.stack([a.std(dim=0, correction=0), b.std(dim=0, correction=0)])
-    torch.testing.assert_close(tensors["normaliser.mean"], torch.stack([a.mean(0), b.mean(0)]))
-    torch.testing.assert_close(tensors["normaliser.std"], expected_std)
+    normaliser.learn(TensorTask(a, torch.full((8,), 9)))
+    normaliser.learn(TensorTask(b, torch.full((8,), 2)))
+    arrays, both = normaliser.arrays(), np.stack([a.numpy(), b.numpy()])
+    assert sorted(arrays) == ["normaliser.mean", "normaliser.std"]
+    np.testing.assert_allclose(arrays["normaliser.mean"], both.mean(axis=1), atol=1e-7)
+    np.testing.assert_allclose(arrays["normaliser.std"], both.std(axis=1), atol=1e-7)
 
 
 # --------------------------------------------------------------------------- all classes alike
@@ -127,11 +127,12 @@ def test_global_map_is_decided_by_the_first_task_for_every_class() -> None:
     x = normal(5, 3, seed=2)
     normaliser = GlobalNormaliser()
     normaliser.learn(task(SPREAD * normal(8, 3)))
-    before, stored = normaliser.normalise(0, x), dict(normaliser.arrays())
-    normaliser.learn(Task(7 + normal(6, 3, seed=1), torch.full((6,), 1)))
+    before = normaliser.normalise(0, x)
+    stored = {name: array.copy() for name, array in normaliser.arrays().items()}
+    normaliser.learn(TensorTask(7 + normal(6, 3, seed=1), torch.full((6,), 1)))
     assert torch.equal(normaliser.normalise(1, x), before)
     assert normaliser.arrays().keys() == stored.keys()
-    assert all(tensor is stored[name] for name, tensor in normaliser.arrays().items())
+    assert all(np.array_equal(kept, stored[name]) for name, kept in normaliser.arrays().items())
 
 
 def test_dimension_constant_in_the_first_task_is_shifted_and_not_scaled() -> None:
@@ -142,9 +143,9 @@ def test_dimension_constant_in_the_first_task_is_shifted_and_not_scaled() -> Non
 
 def test_global_map_stores_two_vectors_once_it_has_learned() -> None:
     normaliser = GlobalNormaliser()
-    assert sum(tensor.numel() for tensor in normaliser.arrays().values()) == 0
+    assert sum(array.size for array in normaliser.arrays().values()) == 0
     normaliser.learn(task(normal(8, 3), normal(8, 3, seed=1)))
-    shapes = {name: tuple(tensor.shape) for name, tensor in normaliser.arrays().items()}
+    shapes = {name: array.shape for name, array in normaliser.arrays().items()}
     assert shapes == {"normaliser.mean": (3,), "normaliser.std": (3,)}
 
 
@@ -166,7 +167,7 @@ def test_float32_stays_float32(normaliser: Normaliser) -> None:
     normaliser.learn(task(x))
     assert normaliser.normalise(0, x).dtype == torch.float32
     assert normaliser.restore(0, x).dtype == torch.float32
-    assert {tensor.dtype for tensor in normaliser.arrays().values()} == {torch.float32}
+    assert {str(array.dtype) for array in normaliser.arrays().values()} == {"float32"}
 
 
 def test_setting_chooses_the_normaliser() -> None:
