@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
+from frugalvae.data.pixels import decode
 from frugalvae.encoders import FROZEN, make_frozen
 from frugalvae.encoders.base import weights_digest
 from frugalvae.encoders.clip import ClipEncoder
@@ -129,6 +131,7 @@ def test_the_identity_tells_weights_and_preprocessing_but_no_paths(
     clip_folder: Path, tmp_path: Path
 ) -> None:
     encoder = ClipEncoder(clip_folder)
+    assert encoder.side == 32
     assert json.loads(json.dumps(encoder.identity)) == encoder.identity
     assert encoder.identity["model"] == "small-clip"
     other = ClipEncoder(save_clip(tmp_path / "small-clip", seed=1))
@@ -190,6 +193,18 @@ def test_efficientnet_prepares_as_it_was_trained(efficientnet: EfficientNetEncod
     prepared = efficientnet.prepare(grey)
     assert prepared.shape == (3, 64, 64)
     torch.testing.assert_close(prepared[:, 5, 7], expected)
+
+
+def test_features_of_a_photograph_that_is_decoded_smaller(
+    efficientnet: EfficientNetEncoder,
+) -> None:
+    assert efficientnet.side == 73
+    coarse, buffer = noise(40, 30), io.BytesIO()
+    coarse.resize((1203, 902), Image.Resampling.BICUBIC).save(buffer, "jpeg", quality=95)
+    images = [decode(buffer.getvalue(), side) for side in (None, efficientnet.side)]
+    assert images[0].size > images[1].size
+    features = efficientnet.encode(torch.stack([efficientnet.prepare(i) for i in images]))
+    assert torch.cosine_similarity(*features, dim=0) > 0.998
 
 
 # --------------------------------------------------------------------------- what is not there

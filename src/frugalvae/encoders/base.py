@@ -14,7 +14,11 @@ from torch import Tensor, nn
 
 
 class Encoder(Protocol):
-    """A pretrained encoder that learns nothing more."""
+    """A pretrained encoder that learns nothing more.
+
+    One that has a ``side``, what it resizes the shorter side of an image to, is given
+    photographs that were decoded no larger than needed for that.
+    """
 
     @property
     def dim(self) -> int:

@@ -74,6 +74,11 @@ class EfficientNetEncoder:
             "weights": self.digest,
         }
 
+    @property
+    def side(self) -> int | None:
+        """What the shorter side of an image is resized to."""
+        return self.prepared.side
+
     def prepare(self, image: Image.Image) -> Tensor:
         """An image in red, green and blue as the network takes it, (3, size, size)."""
         return self.prepared(image)
