@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from frugalvae.data.pixels import decode
 from frugalvae.encoders.base import Encoder
 from frugalvae.encoders.clip import ClipEncoder
 from frugalvae.encoders.efficientnet import EfficientNetEncoder
@@ -66,7 +67,7 @@ def prepared(folder: Path, encoder: Encoder) -> tuple[torch.Tensor, float]:
     """All images as tensors, and the seconds that one takes."""
     paths = sorted(folder.rglob("*.jpg"))
     started = time.perf_counter()
-    ready = [encoder.prepare(Image.open(path).convert("RGB")) for path in paths]
+    ready = [encoder.prepare(decode(path.read_bytes())) for path in paths]
     return torch.stack(ready), (time.perf_counter() - started) / len(paths)
 
 
