@@ -25,6 +25,7 @@ import numpy as np
 from PIL import Image
 
 from frugalvae.data.catalogue import in_data_folder
+from frugalvae.data.pixels import decode
 from frugalvae.encoders import BATCH_SIZE
 from frugalvae.encoders.base import Encoder
 from frugalvae.encoders.efficientnet import MODELS, EfficientNetEncoder, find_checkpoint
@@ -140,7 +141,7 @@ def models() -> None:
     print(f"{'model':<6} {'ms an image':>11} {'nearest mean':>13} {'default':>8}")
     for model in MODELS:
         encoder = EfficientNetEncoder(model, threads=1)
-        images = np.stack([encoder.prepare(Image.open(path).convert("RGB")) for path in paths])
+        images = np.stack([encoder.prepare(decode(path.read_bytes())) for path in paths])
         taken = processor_time(encoder.encode, images) / len(images)
         x = np.concatenate([encoder.encode(image[None]) for image in images])
         scores = np.mean([halved(x, labels, seed) for seed in range(SPLITS)], axis=0)
@@ -201,7 +202,7 @@ def prepared(folder: Path, encoder: Encoder) -> tuple[np.ndarray, float]:
     """All images as arrays, and the seconds that one takes."""
     paths = sorted(folder.rglob("*.jpg"))
     started = time.perf_counter()
-    ready = [encoder.prepare(Image.open(path).convert("RGB")) for path in paths]
+    ready = [encoder.prepare(decode(path.read_bytes())) for path in paths]
     return np.stack(ready), (time.perf_counter() - started) / len(paths)
 
 

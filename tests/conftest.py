@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from frugalvae.data.catalogue import data_folder, in_data_folder
 from frugalvae.data.features import Features, load_features
@@ -18,6 +19,11 @@ from frugalvae.heads.base import Head
 from frugalvae.tasks import Task
 from tests.small_clip import clip_on_disk
 from tests.tool import Encoders, Tool
+
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 #: Settings that make any trained part small enough for a test.
 SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}

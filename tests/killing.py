@@ -24,7 +24,7 @@ from typing import Any
 from frugalvae.cli import main
 from tests.tool import QUICK, paint
 
-OPERATIONS = ("open", "replace", "link", "unlink", "fsync", "mkdir", "rmdir", "ftruncate")
+OPERATIONS = ("open", "replace", "link", "unlink", "fsync", "mkdir", "rmdir", "write")
 
 
 def serve() -> None:

@@ -160,9 +160,9 @@ def test_ten_thousand_features_against_two_hundred_classes_take_seconds() -> Non
     factors, means = torch.randn(200, 4, 771, generator=rng), torch.randn(200, 771, generator=rng)
     gaussians = Gaussians.of(Whitener.of(torch.eye(771).double(), 0.1), means, factors)
     x = torch.randn(10_000, 771, generator=rng)
-    started = time.perf_counter()
+    started = time.process_time()  # of this process: others may be busy, too
     gaussians.log_density(x)
-    assert time.perf_counter() - started < 20  # 0.5 s on two free cores
+    assert time.process_time() - started < 20  # it takes about one
 
 
 @pytest.mark.parametrize("name", ["factors", "gaussian-shared"])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import shutil
-import signal
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from tests.colours import Colours
 from tests.test_bench import needs_proc
 from tests.test_images import cifar_archive, cifar_parts, dumps, save
 from tests.test_ray import kill_a_run
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -290,10 +289,8 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     command = ["encode", str(images), "-o", str(output), *options]
     parts = output.with_name("features.npz.parts")
     with subprocess.Popen([sys.executable, "-m", "frugalvae.cli", *command]) as process:
-        deadline = time.monotonic() + 100
-        while len(list(parts.glob("0*.npz"))) < 2 and time.monotonic() < deadline:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
+        wait_until(lambda: len(list(parts.glob("0*.npz"))) >= 2 or process.poll() is not None)
+        process.kill()
     kept = encoding.SHARD * len(list(parts.glob("0*.npz")))
     assert 2 * encoding.SHARD <= kept < 1624
     assert not output.exists()

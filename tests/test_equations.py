@@ -308,7 +308,7 @@ def grid(rows: st.SearchStrategy[int]) -> st.SearchStrategy[np.ndarray]:
     return rows.flatmap(lambda k: arrays(np.float64, (k, 2), elements=st.integers(-2, 2)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(means=grid(st.integers(1, 5)), fixed=grid(st.integers(0, 3)))
 def test_repulsion_equals_the_double_loop(means: np.ndarray, fixed: np.ndarray) -> None:
     actual = repulsion(torch.tensor(means), torch.tensor(fixed))

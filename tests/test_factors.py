@@ -137,7 +137,7 @@ def test_the_order_of_tasks_decides_next_to_nothing() -> None:
     assert agree.float().mean() > 0.97
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     budget=st.integers(60, 3000),
     sizes=st.lists(st.integers(1, 4), min_size=1, max_size=5),

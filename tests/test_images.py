@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import re
 import struct
 import tarfile
 import zipfile
@@ -12,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from frugalvae.data.cifar import loads
 from frugalvae.data.digits import load_digits
 from frugalvae.data.images import Images, digit_images, load_images
-from frugalvae.data.pixels import decode
+from frugalvae.data.pixels import FORMATS, decode
 from frugalvae.errors import InputError
 from frugalvae.progress import listening
 
@@ -348,6 +349,29 @@ def test_notes_of_a_camera_that_are_damaged_do_no_harm(
 ) -> None:
     pixels = read(tmp_path, Image.new("L", (8, 8), 90), 8, ending, exif=notes)
     assert np.abs(pixels - 90).max() < 3
+
+
+def test_no_program_is_started_for_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow leaves EPS to Ghostscript, a program that runs what is in the file."""
+    started = []
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: started.append("it"))
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(buffer, "eps")
+    with pytest.raises(ValueError, match="no known format"):
+        decode(buffer.getvalue())
+    assert not started
+
+
+def test_every_format_is_one_that_pillow_knows() -> None:
+    Image.init()
+    assert set(FORMATS) <= set(Image.OPEN)
+
+
+def test_images_are_opened_in_one_place() -> None:
+    root = Path(__file__).parent.parent
+    files = [path for part in ("src", "benchmarks") for path in (root / part).rglob("*.py")]
+    opening = [path.name for path in files if re.search(r"\bImage\.open\(", path.read_text())]
+    assert opening == ["pixels.py"]
 
 
 @pytest.mark.parametrize("ending", ["png", "bmp", "gif", "tiff", "webp", "ppm", "jpeg"])

@@ -84,7 +84,7 @@ def test_constant_dimension_stays_constant_whatever_is_restored() -> None:
     torch.testing.assert_close(restored, x[:1])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(constant=st.floats(-10, 10, width=32), count=st.integers(1, 12))
 def test_constant_dimension_is_restored_exactly(constant: float, count: int) -> None:
     """As the class promises; the mean of equal float32 numbers need not be that number."""

@@ -115,7 +115,7 @@ def test_even_inputs_saturate_the_rule_of_the_paper() -> None:
 # --------------------------------------------------------------------------- rules
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(roots=st.lists(st.integers(0, 12), min_size=1, max_size=6), ratio=st.integers(1, 100))
 def test_ratio_rule_equals_brute_force(roots: list[int], ratio: int) -> None:
     values = sorted(root**2 for root in roots)
@@ -128,7 +128,7 @@ def test_ratio_rule_equals_brute_force(roots: list[int], ratio: int) -> None:
     assert null.proportion == pytest.approx(sum(values[:expected]) / max(sum(values), 1))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(roots=st.lists(st.integers(0, 12), min_size=1, max_size=6), part=st.integers(0, 64))
 def test_max_proportion_rule_is_the_largest_within_it(roots: list[int], part: int) -> None:
     values, total = sorted(root**2 for root in roots), sum(root**2 for root in roots)
@@ -148,7 +148,7 @@ def test_default_ratio_is_that_of_the_paper() -> None:
     assert with_eigenvalues([1, 10, 11]).null_space().rank == 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(roots=st.lists(st.integers(0, 12), min_size=1, max_size=6))
 def test_proportion_grows_with_the_null_space(roots: list[int]) -> None:
     values = torch.tensor(sorted(root**2 for root in roots), dtype=torch.float64)

@@ -25,6 +25,7 @@ from frugalvae.experiments.pool import ProcessPool
 from frugalvae.experiments.ray_pool import RayPool
 from frugalvae.experiments.spec import Part
 from tests.test_bench import SMALL_GRID, descendants, needs_proc, records, written
+from tests.waiting import PATIENCE, wait_until
 
 ONE_RUN = """
 title = "one"
@@ -95,18 +96,15 @@ def test_an_address_without_a_cluster_is_told_at_once() -> None:
 # --------------------------------------------------------------------------- on one Ray
 
 
-def kill_a_run(killed: list[int], task: str = "_perform", every: float = 0.02) -> None:
-    """Wait until a worker of our Ray is in the middle of a run, and kill it."""
-    first_seen: dict[int, float] = {}
-    while not killed:
-        for pid, command in descendants(os.getpid()).items():
-            if not command.startswith(f"ray::{task}"):
-                first_seen.pop(pid, None)
-            elif time.monotonic() - first_seen.setdefault(pid, time.monotonic()) > 0.5:
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
-                return
-        time.sleep(every)
+def kill_a_run(killed: list[int], task: str = "_perform") -> None:
+    """Wait until a worker of our Ray is at a run, and kill it."""
+
+    def at_work() -> list[int]:
+        running = descendants(os.getpid()).items()
+        return [pid for pid, command in running if command.startswith(f"ray::{task}")]
+
+    wait_until(lambda: killed.extend(at_work()[:1]) or killed)
+    os.kill(killed[0], signal.SIGKILL)
 
 
 @needs_proc
@@ -139,13 +137,13 @@ def test_a_cluster_at_an_address_is_used_and_left_running(ray: Any, tmp_path: Pa
         [*command, "--ray-address", address, "--jobs", "7", "-o", str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert "1 runs done, 0 failed" in done.stdout
     assert "on 2 at a time" in done.stdout  # what the cluster has, whatever --jobs
     assert len(records(tmp_path)) == 1
-    assert ray.get(ray.remote(lambda: "here").remote(), timeout=60) == "here"
+    assert ray.get(ray.remote(lambda: "here").remote(), timeout=PATIENCE) == "here"
 
 
 def test_data_of_the_store_gives_no_warnings(ray: Any, features: Features) -> None:
@@ -154,7 +152,7 @@ def test_data_of_the_store_gives_no_warnings(ray: Any, features: Features) -> No
     pool = RayPool(None, jobs=2)
     pool.share("blobs", Features("blobs", *list(vars(features).values())[1:5], text))
     pool.start(a_cell(), "blobs")
-    [outcome] = pool.wait(60)
+    [outcome] = pool.wait(PATIENCE)
     pool.close()
     assert outcome.traceback is None
     assert outcome.result["warnings"] == []
@@ -166,7 +164,7 @@ def test_a_run_whose_worker_dies_each_time_is_told(ray: Any, features: Features)
     pool.share("blobs", features)
     pool.task = ray.remote(lambda *_: os.kill(os.getpid(), signal.SIGKILL)).options(max_retries=1)
     pool.start(a_cell(), "blobs")
-    [outcome] = pool.wait(60)
+    [outcome] = pool.wait(PATIENCE)
     assert outcome.job == a_cell()
     assert outcome.result is None
     assert "Ray gave this run up (WorkerCrashedError)" in outcome.traceback.splitlines()[-1]
@@ -176,14 +174,13 @@ def test_a_run_whose_worker_dies_each_time_is_told(ray: Any, features: Features)
 def test_closing_stops_what_runs(ray: Any, features: Features) -> None:
     pool = RayPool(None, jobs=2)
     pool.share("blobs", features)
-    pool.task = ray.remote(lambda *_: time.sleep(600))
+    pool.task = ray.remote(lambda *_: time.sleep(10 * PATIENCE))
+    wait_until(lambda: ray.available_resources().get("CPU") == 2)
     pool.start(a_cell(), "blobs")
-    assert pool.wait(1) == []
+    wait_until(lambda: ray.available_resources().get("CPU") == 1)
+    assert pool.wait(0) == []
     pool.close()
-    deadline = time.monotonic() + 30
-    while ray.available_resources().get("CPU") != 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: ray.available_resources().get("CPU") == 2)
 
 
 def test_slots_are_what_fits_and_follow_the_cluster(

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.portable import on_processor, processors
 
 from frugalvae.cli import main
 from frugalvae.experiments.execute import make_run
-from frugalvae.experiments.grid import Place, places
+from frugalvae.experiments.grid import places
 from frugalvae.experiments.inputs import find_data, fingerprint
 from frugalvae.experiments.spec import Experiment
 from frugalvae.experiments.store import Results
@@ -49,38 +50,58 @@ def test_no_committed_run_failed_and_none_is_a_stranger() -> None:
     assert not list((ROOT / "results" / "failed").glob("*.json"))
 
 
-def rerun(name: str, wanted: Place, data: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def rerun(name: str, row: str, data: str, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """A committed record, and the same cell run now."""
     experiment, content = committed(name)
     found, absent = find_data([data], {})
     assert not absent
     for place, cell in places(experiment, content["data"]):
-        if (place.row.name, place.data, place.seed) == (wanted.row.name, data, wanted.seed):
+        if (place.row.name, place.data, place.seed) == (row, data, seed):
             record = RESULTS.load(cell)
             assert record is not None
             return record, make_run(cell, found[data].data)  # type: ignore[arg-type]
-    raise AssertionError(f"{name} has no row {wanted.row.name!r}")
+    raise AssertionError(f"{name} has no row {row!r}")
 
 
-def test_a_committed_cell_comes_out_the_same_today() -> None:
-    """Sums may round differently on another processor, so a few samples may tip over."""
-    experiment, _ = committed("decisions")
-    record, again = rerun("decisions", Place(experiment.rows[0], "digits", "", 0), "digits")
-    assert again["tasks"] == record["tasks"]
-    assert again["memory"] == record["memory"]
-    np.testing.assert_allclose(
-        np.array(again["accuracy"][-1]), np.array(record["accuracy"][-1]), atol=0.04
-    )
+CLOSED_FORMS = [row.name for row in committed("closed-forms")[0].rows]
+
+
+@pytest.mark.parametrize("row", CLOSED_FORMS)
+def test_a_committed_closed_form_comes_out_the_same_today(row: str) -> None:
+    record, again = rerun("closed-forms", row, "digits", seed=0)
+    for key in ("tasks", "memory", "confusion"):
+        assert again[key] == record[key]
+    assert again["metrics"] == pytest.approx(record["metrics"], abs=1e-6)
+
+
+def test_closed_forms_give_the_same_probabilities_on_every_processor() -> None:
+    """On all that this one can act as, each in a process of its own."""
+    first, *others = [on_processor(name, CLOSED_FORMS, seeds=1) for name in processors()]
+    for found in others:
+        for row, key in first:
+            np.testing.assert_allclose(found[row, key], first[row, key], rtol=0, atol=1e-6)
+
+
+def test_a_committed_vae_is_as_good_today() -> None:
+    """Training is chaotic: docs/results.md has how far one seed goes on other processors.
+
+    Means of three seeds are a point apart. A decoder that forgets is fifty points below.
+    """
+    runs = [rerun("decisions", "as decided", "digits", seed) for seed in (0, 1, 2)]
+    for record, again in runs:
+        assert again["tasks"] == record["tasks"]
+        assert again["memory"] == record["memory"]
+    then, now = np.mean([[run["accuracy"][-1] for run in pair] for pair in runs], axis=(0, 2))
+    assert now == pytest.approx(then, abs=0.05)
 
 
 def test_a_committed_cell_on_real_features_comes_out_the_same() -> None:
     """Streaming LDA has a closed form: no rounding tips it."""
     features = real_features("ucf101-clip_vit_b32")
-    experiment, content = committed("table3")
+    _, content = committed("table3")
     if content["data"]["ucf101"]["fingerprint"] != fingerprint(features):
         pytest.skip("these are other features of UCF-101 than those of the results")
-    row = next(row for row in experiment.rows if row.name == "streaming LDA")
-    record, again = rerun("table3", Place(row, "ucf101", "", 0), "ucf101")
+    record, again = rerun("table3", "streaming LDA", "ucf101", seed=0)
     assert again["metrics"] == pytest.approx(record["metrics"], abs=1e-3)
 
 

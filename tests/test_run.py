@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +21,7 @@ from frugalvae.experiments.run import run_stream
 from frugalvae.files import write_json, write_text
 from frugalvae.heads import HEADS
 from tests.conftest import SMALL, small_head
+from tests.waiting import wait_until
 
 VAE = ["--memory", "vae-fo"]
 
@@ -165,11 +166,13 @@ def test_a_killed_writer_leaves_the_old_file(tmp_path: Path) -> None:
         "for turn in itertools.count():\n"
         " write_json(sys.argv[1], {'turn': turn, 'pad': 'x' * 10**6})"
     )
-    for delay in np.linspace(0.2, 0.5, 8):
-        process = subprocess.Popen([sys.executable, "-c", code, str(path)], env=os.environ)
-        time.sleep(delay)
+    for delay in np.linspace(0, 0.05, 8):
+        before = path.stat().st_mtime_ns
+        process = subprocess.Popen([sys.executable, "-c", code, str(path)])
+        wait_until(lambda: path.stat().st_mtime_ns != before or process.poll() is not None)  # noqa: B023
+        time.sleep(delay)  # any moment will do
         process.kill()
-        process.wait()
+        assert process.wait() == -signal.SIGKILL
         json.loads(path.read_text())
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
@@ -27,7 +27,6 @@ def exact(mean: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     return np.concatenate([mean + corners, mean - corners])
 
 
-@settings(deadline=None)
 @given(st.integers(1, 12), st.integers(0, 1000))
 def test_of_diagonal_gaussians_it_has_a_closed_form(dim: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -7,10 +7,10 @@ import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,15 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
+from frugalvae.cli import main
+from frugalvae.errors import InputError
+from frugalvae.files import write_bytes
 from frugalvae.tool import store as storing
+from frugalvae.tool.lock import locked
 from frugalvae.tool.store import Store
 from tests.killing import full
 from tests.tool import QUICK, Encoders, Tool, paint
+from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parent.parent
 COLOURS = np.array([[200, 30, 30], [30, 200, 30], [30, 30, 200]], np.float32)
@@ -82,12 +87,16 @@ class Scene:
         self.after, self.size = self.answers(), self.file.stat().st_size
         assert len(self.after) == 3
 
-    def learn(self, **when: Any) -> dict[str, Any]:
-        """Learn the third class, from the beginning."""
+    def restart(self) -> None:
+        """Put the beginning back."""
         for path in self.folder.glob("*birds.frugal*"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         for path in self.beginning.iterdir():
             shutil.copy(path, self.folder)
+
+    def learn(self, **when: Any) -> dict[str, Any]:
+        """Learn the third class, from the beginning."""
+        self.restart()
         return self.again(**when)
 
     def again(self, **when: Any) -> dict[str, Any]:
@@ -95,6 +104,21 @@ class Scene:
         return self.killer(
             "learn", self.file, self.images, "--batch-size", 4, "--wait", 30, "--quiet", **when
         )
+
+    def scrub(self, **when: Any) -> dict[str, Any]:
+        """Forget the first class, and all that could bring it back."""
+        return self.killer("forget", self.file, "cat", "--scrub", "--quiet", **when)
+
+    @property
+    def classes(self) -> list[str]:
+        """What the file knows."""
+        known: list[str] = FrugalClassifier.load(self.file).classes_.tolist()
+        return known
+
+    @property
+    def beside(self) -> list[str]:
+        """All files that belong to the classifier, hidden ones too."""
+        return sorted(path.name for path in self.folder.glob("*birds.frugal*"))
 
     def answers(self) -> list[list[float]]:
         """All that the classifier can say of three colours."""
@@ -111,9 +135,7 @@ class Scene:
         assert self.answers() == self.after
         old = (self.beginning / "birds.frugal").read_bytes()
         assert (self.folder / "birds.frugal.undo").read_bytes() == old
-        left = sorted(path.name for path in self.folder.glob("*birds.frugal*"))
-        hidden = sorted(path.name for path in self.folder.glob(".birds.frugal*"))
-        assert (left + hidden) == ["birds.frugal", "birds.frugal.undo"]
+        assert self.beside == ["birds.frugal", "birds.frugal.undo"]
         return "old" if now == self.before else "new"
 
 
@@ -153,15 +175,55 @@ def test_killed_before_each_operation_on_files_nothing_is_lost(scene: Scene) -> 
     assert found == {"old", "new"}
 
 
+@needs_fork
+def test_scrubbing_killed_before_each_operation_on_files_leaves_no_way_back(scene: Scene) -> None:
+    found = set()
+    for nth in range(1000):
+        scene.restart()
+        ended = scene.scrub(nth=nth)["code"]
+        found.add(tuple(scene.classes))
+        if "cat" not in scene.classes:
+            assert set(scene.beside) <= {"birds.frugal", ".birds.frugal.lock"}
+        else:
+            assert scene.scrub()["code"] == 0
+            assert scene.beside == ["birds.frugal"]
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+    assert found == {("cat", "dax"), ("dax",)}
+
+
+@needs_fork
+def test_scrubbing_removes_what_a_killed_command_left_a_moment_ago(scene: Scene) -> None:
+    left: set[str] = set()
+    for nth in range(1000):
+        if scene.learn(nth=nth)["code"] == 0:
+            break
+        left |= set(scene.beside)
+        if len(scene.beside) > 3 and "emu" not in scene.classes:
+            assert main(["forget", str(scene.file), "cat", "--scrub", "--quiet"]) == 0
+            assert scene.beside == ["birds.frugal"]
+    assert "birds.frugal.parts" in left
+    assert len([name for name in left if name.startswith(".")]) > 2  # the lock, and unfinished ones
+
+
+def test_scrubbing_leaves_the_folder_of_someone_else_alone(tool: Tool) -> None:
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    diary = tool.folder / "birds.frugal.parts" / "diary.txt"
+    diary.parent.mkdir()
+    diary.write_text("mine")
+    tool("forget", "cat", "--scrub")
+    assert diary.read_text() == "mine"
+
+
 def test_a_process_of_its_own_is_killed_while_it_learns(tmp_path: Path) -> None:
     """The whole command from the start, with the encoder that it has by default."""
     images, file = paint(tmp_path / "new", "cat", "dax", count=3), tmp_path / "birds.frugal"
     command = [sys.executable, "-m", "frugalvae.cli", "learn", str(file), str(images), *QUICK]
     with subprocess.Popen(command) as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / ".birds.frugal.lock").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+        lock = tmp_path / ".birds.frugal.lock"
+        wait_until(lambda: lock.exists() or process.poll() is not None)
+        process.kill()
     assert not file.exists()
     assert subprocess.run(command, check=False).returncode == 0
     assert FrugalClassifier.load(file).classes_.tolist() == ["cat", "dax"]
@@ -237,6 +299,63 @@ def test_a_link_to_a_file_stays_a_link(tool: Tool) -> None:
     assert real.with_name("real.frugal.undo").exists()
 
 
+# --------------------------------------------------------------------------- who may read it
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("linked", [True, False])
+def test_who_may_read_a_file_stays_as_it_was(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    if not linked:  # the old file is copied
+        monkeypatch.setattr(os, "link", full)
+    tool.learn(paint(tool.folder / "one", "cat"))
+    assert mode(tool.file) == 0o644
+    tool.file.chmod(0o600)
+    tool.learn(paint(tool.folder / "two", "dax"))
+    undo = Store(tool.file).undo
+    assert (mode(tool.file), mode(undo)) == (0o600, 0o600)
+    undo.chmod(0o644)
+    tool("undo")
+    assert mode(tool.file) == 0o600
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("kept", [0o600, 0o640, 0o666, 0o444])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path, kept: int) -> None:
+    for path in (tmp_path / "new", tmp_path / "old"):
+        write_bytes(path, b"one")
+        assert mode(path) == 0o644
+    path.chmod(kept)
+    write_bytes(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert mode(path) == kept
+
+
+def test_hidden_files_of_others_are_not_swept_away(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storing, "STALE", 0)
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    mine = [".birds.frugal.20261116", ".birds.frugal.before.original", ".birds.frugal.my_notes"]
+    for name in mine:
+        (tool.folder / name).write_text("mine")
+    tool.learn(paint(tool.folder / "two", "emu"))
+    tool("forget", "cat", "--scrub")
+    assert tool.beside == sorted(["birds.frugal", *mine])
+
+
 # --------------------------------------------------------------------------- several processes
 
 
@@ -263,13 +382,68 @@ def test_the_second_process_waits_for_the_first(tool: Tool, encoders: Encoders) 
     assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
 
 
+def test_the_lock_of_a_dead_process_is_taken_over_and_never_written_into(tmp_path: Path) -> None:
+    file, lock = tmp_path / "birds.frugal", tmp_path / ".birds.frugal.lock"
+    precious = tmp_path / "precious"
+    precious.write_text("all that I have")
+    os.link(precious, lock)  # a file that is more than a lock
+    with locked(file, "frugalvae learn", 0):
+        assert json.loads(lock.read_text())["process"] == os.getpid()
+        with pytest.raises(InputError, match="is being changed by process"), locked(file, "", 0):
+            pass
+    assert precious.read_text() == "all that I have"
+    assert not lock.exists()
+
+
+def link(lock: Path) -> None:
+    lock.symlink_to("precious")
+
+
+def link_to_nothing(lock: Path) -> None:
+    lock.symlink_to("absent")
+
+
+@pytest.mark.parametrize("make", [link, link_to_nothing, Path.mkdir, os.mkfifo])
+def test_what_is_no_lock_is_not_followed_nor_touched(
+    tool: Tool, make: Callable[[Path], None]
+) -> None:
+    tool.learn(paint(tool.folder / "one", "cat"))
+    (tool.folder / "precious").write_text("all that I have")
+    lock = tool.folder / ".birds.frugal.lock"
+    make(lock)
+    before = lock.lstat(), tool.file.read_bytes()
+    error = tool.learn(paint(tool.folder / "two", "dax"), code=2)
+    assert f"{lock} is in the way: it is no plain file" in error
+    assert (lock.lstat(), tool.file.read_bytes()) == before
+    assert (tool.folder / "precious").read_text() == "all that I have"
+    assert not (tool.folder / "absent").exists()
+
+
+def test_many_that_wait_hold_the_lock_one_at_a_time(tmp_path: Path) -> None:
+    """Each reads a number and writes the next; a lock that was left is in the way at first."""
+    (tmp_path / ".counter.lock").touch()
+    (tmp_path / "counter").write_text("0")
+    counting = (
+        "import sys; from pathlib import Path; from frugalvae.tool.lock import locked\n"
+        "file = Path(sys.argv[1])\n"
+        "for _ in range(25):\n"
+        "    with locked(file, 'counting', 600):\n"
+        "        file.write_text(str(int(file.read_text()) + 1))"
+    )
+    command = [sys.executable, "-c", counting, str(tmp_path / "counter")]
+    running = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait() for process in running] == [0] * 4
+    assert (tmp_path / "counter").read_text() == "100"
+    assert [path.name for path in tmp_path.iterdir()] == ["counter"]
+
+
 def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
     tool.learn(paint(tool.folder / "one", "cat"))
     start = (
         "import sys; from frugalvae.cli import main; from frugalvae.tool import encoder\n"
         "from tests.colours import Colours\n"
         "encoder.make_frozen = lambda *_: Colours(pause=0.3)\n"
-        "sys.exit(main(['learn', *sys.argv[1:], '--wait', '60']))"
+        f"sys.exit(main(['learn', *sys.argv[1:], '--wait', '{PATIENCE}']))"
     )
     running = [
         subprocess.Popen(

@@ -356,10 +356,10 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "exit codes:\n  0    done\n  1    done in part" in capsys.readouterr().out
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(SystemExit):
         main(["learn", "--help"])
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,8 @@ class Tool:
 
     @property
     def beside(self) -> list[str]:
-        """All files in the folder that begin with the file's name, hidden ones too."""
-        names = [path.name for path in self.folder.iterdir()]
-        return sorted(name for name in names if name.lstrip(".").startswith("birds.frugal"))
+        """All files in the folder that have the file's name in theirs, hidden ones too."""
+        return sorted(path.name for path in self.folder.glob("*birds.frugal*"))
 
 
 class Encoders:

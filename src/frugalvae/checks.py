@@ -42,7 +42,7 @@ def check_samples(
         check_classification_targets(labels)
     except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
         raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
-    return check_finite(features), labels
+    return laid_out(check_finite(features)), labels
 
 
 def check_features(classifier: FrugalClassifier, X: ArrayLike) -> NDArray[np.float32]:
@@ -56,7 +56,18 @@ def check_features(classifier: FrugalClassifier, X: ArrayLike) -> NDArray[np.flo
     except ValueError as error:
         told, width = str(error).rstrip("."), classifier.n_features_in_
         raise InputError(f"{told}. Give X of shape (n, {width}), n at least 1") from error
-    return check_finite(features)
+    return laid_out(check_finite(features))
+
+
+def laid_out(array: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Row by row, forwards and open to writing: the array itself, or a copy.
+
+    >>> laid_out(np.ones((1, 2), np.float32)[::-1]).strides  # a lone row can run backwards too
+    (8, 4)
+    """
+    forwards = all(stride >= 0 for stride in array.strides)
+    plain = forwards and array.flags.c_contiguous and array.flags.writeable
+    return array if plain else array.copy(order="C")
 
 
 def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -121,7 +132,7 @@ def check_text(
     for number, label in enumerate(new.tolist(), start=offset):
         if label not in text:
             raise InputError(f"text has no entry for class {label!r}; give one for every class")
-        vector = torch.as_tensor(np.asarray(text[label], np.float32))
+        vector = torch.as_tensor(laid_out(np.asarray(text[label], np.float32)))
         if vector.shape != (dim,):
             raise InputError(
                 f"text feature of class {label!r} has shape {tuple(vector.shape)}; "

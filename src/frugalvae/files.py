@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -31,22 +32,45 @@ def check_place(path: str | Path) -> None:
         ) from error
 
 
-def write_bytes(path: str | Path, content: bytes) -> None:
-    """Write beside the file, make sure it is on disk, then rename over it."""
+def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> None:
+    """Write beside the file, make sure it is on disk, then rename over it.
+
+    A file that is replaced may be read by whom it could be read before; ``like`` names
+    another one whose mode to take.
+    """
     path = Path(path)
     check_place(path)
-    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    descriptor, beside = tempfile.mkstemp(prefix=_prefix(path), dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
+        os.chmod(beside, _mode(like or path))
         os.replace(beside, path)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def unfinished(path: Path) -> list[Path]:
+    """What killed processes have left of a file that they were writing."""
+    name = re.compile(re.escape(_prefix(path)) + r"\w{8}")
+    return [beside for beside in path.parent.iterdir() if name.fullmatch(beside.name)]
+
+
+def _prefix(path: Path) -> str:
+    """How the names of files begin that are being written: as nobody would call their own."""
+    return f".frugalvae-unfinished-{path.name}."
+
+
+def _mode(path: Path) -> int:
+    """Who may read a file and write it; of a new one, as the umask says."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return 0o666 & ~_umask()
 
 
 def write_text(path: str | Path, content: str) -> None:

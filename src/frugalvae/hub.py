@@ -1,9 +1,14 @@
-"""Models in the format of the Hugging Face hub: from a folder, or from the hub itself."""
+"""Models in the format of the Hugging Face hub: from a folder, or from the hub itself.
+
+Whoever made a model made its weights and settings; code of theirs is never run.
+"""
 
 from __future__ import annotations
 
 import importlib
 import logging
+import pickle
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +17,9 @@ from frugalvae.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+SAFE = {"trust_remote_code": False}  # without it, transformers asks whether to run code
+OWN = {**SAFE, "attn_implementation": "sdpa"}  # a model may name code on the hub for it
 
 
 def pretrained(kind: str, model: str | Path) -> Any:
@@ -37,11 +45,11 @@ def pretrained(kind: str, model: str | Path) -> Any:
     try:
         with _quiet():
             if not hasattr(part, "config_class"):  # not a network: it has no weights
-                return part.from_pretrained(str(model))
-            network, report = part.from_pretrained(str(model), output_loading_info=True)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+                return part.from_pretrained(str(model), **SAFE)
+            network, report = part.from_pretrained(str(model), output_loading_info=True, **OWN)
+    except Exception as error:  # what is damaged, or meant to do damage, fails in many ways
         raise InputError(
-            f"{model}: no {kind} can be loaded ({_first_sentence(error)}); expected a folder with "
+            f"{model}: no {kind} can be loaded ({_reason(error)}); expected a folder with "
             "a model as save_pretrained writes it, or a name on the hub and a network"
         ) from error
     absent = sorted(report["missing_keys"])
@@ -73,14 +81,17 @@ def import_transformers() -> Any:
         ) from error
 
 
-def _first_sentence(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """The first sentence of an error."""
+    if isinstance(error, pickle.UnpicklingError):  # whose advice is to load it all the same
+        return "its weights are damaged, or hold more than tensors and might run code"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".")
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without bars and notes of the libraries below: this one never prints."""
+    """Without bars, notes and warnings of the libraries below: this one never prints."""
     from huggingface_hub.utils import logging as hub
     from transformers.utils import logging as chatter
 
@@ -89,7 +100,9 @@ def _quiet() -> Iterator[None]:
     hub.set_verbosity(logging.CRITICAL)
     chatter.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         chatter.set_verbosity(levels[0])
         hub.set_verbosity(levels[1])

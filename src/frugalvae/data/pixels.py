@@ -11,6 +11,8 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 MOST_PIXELS = 250_000_000  # 750 MB of colours: the largest telephones make 200 million
+#: All that is read, by Pillow's names; the usual ones first. Others may start programs.
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000")
 PLAIN = {"1", "L", "RGB", "CMYK", "YCbCr"}  # without transparent parts, unless said beside them
 
 
@@ -45,7 +47,7 @@ def decode(content: bytes) -> Image.Image:
     if not content:
         raise ValueError("the file is empty")
     try:
-        opened = Image.open(io.BytesIO(content))
+        opened = Image.open(io.BytesIO(content), formats=FORMATS)
     except UnidentifiedImageError:  # whose message is about a place in memory
         raise ValueError("it is in no known format of images") from None
     with opened as image:

@@ -19,6 +19,7 @@ from frugalvae.progress import track
 from frugalvae.training import batch_count, batches
 
 ENCODE_BATCH = 256  # images encoded at once
+LEAST_WIDTH = 8  # channels of a layer
 
 
 class Block(nn.Module):
@@ -51,18 +52,34 @@ class ResNet18(nn.Sequential):
 
     Examples
     --------
-    >>> net = ResNet18(width=4, rng=torch.Generator().manual_seed(0))
+    >>> net = ResNet18(width=8, rng=torch.Generator().manual_seed(0))
     >>> net(torch.zeros(2, 3, 16, 16)).shape
-    torch.Size([2, 32])
+    torch.Size([2, 64])
     """
 
     def __init__(self, width: int = 64, *, rng: torch.Generator) -> None:
+        check_width(width)
         stem = [*convolution(3, width, 3, 1, rng), nn.ReLU(inplace=True)]
         blocks = []
         for n_in, n_out, stride in ((1, 1, 1), (1, 2, 2), (2, 4, 2), (4, 8, 2)):
             blocks.append(Block(n_in * width, n_out * width, stride, rng))
             blocks.append(Block(n_out * width, n_out * width, 1, rng))
         super().__init__(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def check_width(width: int) -> None:
+    """Refuse layers of so few channels that PyTorch's CPU convolutions are not safe.
+
+    oneDNN, with AVX2 but without AVX-512, writes beyond the gradient of a 1 x 1 convolution:
+    the interpreter dies, or goes on with damaged memory (PyTorch 2.13). The three channels
+    of images are safe: no such convolution sees them.
+    """
+    check_number("width", width, 1, whole=True)
+    if width < LEAST_WIDTH:
+        raise InputError(
+            f"width is {width}; expected at least {LEAST_WIDTH}: PyTorch's convolutions with "
+            "fewer channels corrupt memory on processors without AVX-512"
+        )
 
 
 def convolution(
@@ -94,7 +111,7 @@ class ResNet18Encoder:
     flip
         Whether half of the images are mirrored. Not for writing.
     width
-        Channels of the stem; a feature has eight times as many numbers.
+        Channels of the stem, at least eight; a feature has eight times as many numbers.
     device
         Where to compute; ``None`` takes a GPU if there is one.
 
@@ -102,9 +119,9 @@ class ResNet18Encoder:
     --------
     >>> rng = torch.Generator().manual_seed(0)
     >>> images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), np.uint8)
-    >>> encoder = ResNet18Encoder(epochs=1, width=4)
+    >>> encoder = ResNet18Encoder(epochs=1, width=8)
     >>> encoder.fit(images, [0, 0, 0, 1, 1, 1], rng).encode(images).shape
-    (6, 32)
+    (6, 64)
     """
 
     def __init__(
@@ -127,7 +144,7 @@ class ResNet18Encoder:
         check_number("weight_decay", weight_decay, 0)
         check_number("crop", crop, 0, whole=True)
         check_choice("flip", flip, (True, False))
-        check_number("width", width, 1, whole=True)
+        check_width(width)
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate

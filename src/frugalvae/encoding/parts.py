@@ -44,15 +44,17 @@ class Parts:
         write_json(self.folder / OWNER, self.of)
         return changed
 
-    def are_of(self, what: str) -> bool:
-        """Whether parts are there and agree in that; or are all but removed."""
-        if not self.folder.is_dir():
-            return False
+    def there(self) -> bool:
+        """Whether parts are there, be they all but removed."""
         try:
-            before = self._before()
+            self._before()
         except InputError:  # it is the folder of someone else
             return False
-        return bool(before.get(what, self.of[what]) == self.of[what])
+        return self.folder.is_dir()
+
+    def are_of(self, what: str) -> bool:
+        """Whether parts are there and agree in that; or are all but removed."""
+        return self.there() and self._before().get(what, self.of[what]) == self.of[what]
 
     def _before(self) -> dict[str, Any]:
         """What the parts that are there are of; nothing if there are none."""

@@ -80,6 +80,7 @@ def opened(options: argparse.Namespace) -> tuple[Store, FrugalClassifier, Any]:
 def run_update(options: argparse.Namespace) -> None:
     """``frugalvae update``."""
     from frugalvae.console import Display
+    from frugalvae.tool.encoder import say_model_of_head
     from frugalvae.tool.learn import note_source
     from frugalvae.tool.store import Store
 
@@ -87,6 +88,7 @@ def run_update(options: argparse.Namespace) -> None:
     with Store(options.file).changing(f"frugalvae update {options.file}", options.wait):
         store, classifier, label = opened(options)
         x = more_rows(options, label, getattr(classifier, "encoder_", None), display)
+        say_model_of_head(classifier, options.model, options.file)
         with display.watching():
             classifier.update(label, x)
         note_source(classifier, options.inputs[0])
@@ -133,11 +135,14 @@ def run_rename(options: argparse.Namespace) -> None:
 def run_forget(options: argparse.Namespace) -> None:
     """``frugalvae forget``."""
     from frugalvae.console import Display
+    from frugalvae.tool.encoder import say_model_of_head
     from frugalvae.tool.store import Store
 
     display = Display(options.quiet)
     with Store(options.file).changing(f"frugalvae forget {options.file}", options.wait):
         store, classifier, label = opened(options)
+        if options.scrub:  # which learns anew
+            say_model_of_head(classifier, None, options.file)
         with display.watching():
             remains = classifier.forget(label, scrub=options.scrub)
         store.save(classifier, undoable=not options.scrub)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from frugalvae.encoders import NEEDED, check_frozen, make_frozen
 from frugalvae.errors import InputError
+from frugalvae.tool.asked import complain
 
 if TYPE_CHECKING:
     from frugalvae.encoders.base import Encoder
     from frugalvae.encoding.shard import Encoded
+    from frugalvae.learner import FrugalClassifier
     from frugalvae.tool.asked import Choice
 
 DEFAULT = "efficientnet"
@@ -91,9 +93,23 @@ def load_encoder(
 ) -> tuple[Encoder, dict[str, Any]]:
     """The encoder, and what the file is to remember of it."""
     given = choose(remembered, choice, file)
+    if choice.model is None and "model" in given["settings"]:
+        say_model(given["settings"]["model"], file)
     made = make_frozen(given["name"], **given["settings"])
     check_same(remembered, made.identity, file, "the encoder here")
     return made, {**made.identity, GIVEN: given}
+
+
+def say_model(model: str, file: Path) -> None:
+    """Say that a model is going to be loaded that nobody asked for but the file."""
+    complain(f"frugalvae: loading the model {model}, which {file} names")
+
+
+def say_model_of_head(classifier: FrugalClassifier, asked: str | None, file: Path) -> None:
+    """The same of a head that learns with a model, if that is not what was asked for."""
+    model = getattr(classifier.head_, "model", None)
+    if model is not None and (asked is None or model != _findable(asked)):
+        say_model(model, file)
 
 
 def check_same(remembered: Remembered, other: Remembered, file: Path, what: str | Path) -> None:

@@ -103,11 +103,15 @@ def refuse_choices(options: argparse.Namespace) -> None:
 
 def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[str, Any]:
     """Learn what is new, say what came of it, and return the same as JSON."""
+    from frugalvae.tool.encoder import say_model_of_head
+
     started = time.perf_counter()
     classifier = store.load() if store.exists else new_classifier(options)
     lesson = prepare(options, pupil_of(classifier, store, options.case_matters), display)
     new = sorted(set(lesson.y.tolist()))
     if new:
+        if store.exists:
+            say_model_of_head(classifier, options.model, options.file)
         with display.watching():
             classifier.partial_fit(lesson.x, lesson.y, text=lesson.text)
         finish(classifier, lesson, options.source, store)

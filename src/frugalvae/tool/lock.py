@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from frugalvae.errors import InputError
@@ -41,8 +42,7 @@ def locked(path: Path, what: str, wait: float) -> Iterator[None]:
         time.sleep(PAUSE)
     try:
         holder = json.dumps({"process": os.getpid(), "command": what, "since": time.time()})
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, holder.encode(), 0)
+        os.write(descriptor, holder.encode())
         yield
     finally:
         beside.unlink(missing_ok=True)  # while it is held: nobody can have taken it
@@ -50,13 +50,30 @@ def locked(path: Path, what: str, wait: float) -> Iterator[None]:
 
 
 def _try(beside: Path) -> int | None:
-    """An open file with the lock on it; None while another process has it."""
+    """A new file with the lock on it, open; None while another process has it."""
+    try:
+        return _locked(beside, os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        _check_plain(beside)
+    left = _locked(beside)
+    if left is None:
+        return None
+    beside.unlink()  # of a process that died; whatever else it is, nothing is written into it
+    os.close(left)
+    return _try(beside)
+
+
+def _locked(beside: Path, how: int = 0) -> int | None:
+    """The file that has that name, open, with the lock on it; None if it cannot be had."""
     import fcntl
 
-    descriptor = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        descriptor = os.open(beside, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | how, 0o666)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), os.stat(beside)):
+        if os.path.samestat(os.fstat(descriptor), os.lstat(beside)):
             return descriptor
     except (BlockingIOError, FileNotFoundError):
         pass
@@ -65,6 +82,13 @@ def _try(beside: Path) -> int | None:
         raise
     os.close(descriptor)  # of a file that its holder has removed since, or that is held
     return None
+
+
+def _check_plain(beside: Path) -> None:
+    """Refuse a link, a folder and the like in the place of the lock."""
+    with suppress(FileNotFoundError):  # its holder has removed it since
+        if not stat.S_ISREG(os.lstat(beside).st_mode):
+            raise InputError(f"{beside} is in the way: it is no plain file; move it elsewhere")
 
 
 def _holder(beside: Path) -> str:

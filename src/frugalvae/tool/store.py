@@ -5,7 +5,8 @@ Beside ``birds.frugal`` there may be
 - ``birds.frugal.undo``: what it was before the last change;
 - ``.birds.frugal.before``: what it was before a change that is under way, or was killed;
 - ``.birds.frugal.lock``: held by the process that is changing it;
-- ``birds.frugal.parts``: features of images that a killed ``learn`` has encoded.
+- ``birds.frugal.parts``: features of images that a killed ``learn`` has encoded;
+- ``.frugalvae-unfinished-birds.frugal.*``: what a killed command was writing.
 
 A change first gives the old file a second name, ``before``, then replaces it by the new one,
 then renames ``before`` to ``undo``. Each step happens or does not. Where a kill leaves
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frugalvae.errors import FrugalError, InputError, MemoryFileError
-from frugalvae.files import check_place, sync_folder, write_bytes
+from frugalvae.files import check_place, sync_folder, unfinished, write_bytes
 from frugalvae.tool.lock import locked
 
 if TYPE_CHECKING:
@@ -89,17 +90,17 @@ class Store:
     def save(self, classifier: FrugalClassifier, *, undoable: bool = True) -> None:
         """Replace the file; the old one is kept for ``undo``.
 
-        Where it must not be kept, nothing older is kept either.
+        Where it must not be kept, nothing older is kept either, and that goes first: a kill
+        leaves the old file, and the same command can be given again.
         """
+        if not undoable:
+            self._remove_traces()
         try:
             if undoable and self.exists:
                 _second_name(self.path, self._before)
             classifier.save(self.path, dtype="float16" if self._stays_half() else "float32")
         finally:
             self._settle()
-        if not undoable:
-            self.undo.unlink(missing_ok=True)
-            sync_folder(self.path.parent)
 
     def _stays_half(self) -> bool:
         """Whether numbers are stored in half the bits: a file stays as it was made."""
@@ -119,6 +120,7 @@ class Store:
     def go_back(self) -> None:
         """Put back what there was before the last change."""
         self.check_undo()
+        shutil.copymode(self.path, self.undo)
         os.replace(self.undo, self.path)
         sync_folder(self.path.parent)
 
@@ -133,11 +135,21 @@ class Store:
             os.replace(self._before, self.undo)
         sync_folder(self.path.parent)
 
-    def _sweep(self) -> None:
+    def _remove_traces(self) -> None:
+        """Remove all beside the file that may hold what was learned."""
+        from frugalvae.encoding.parts import Parts
+
+        self.undo.unlink(missing_ok=True)
+        self._sweep(any_age=True)
+        parts = Parts(self.path, {})
+        if parts.there():
+            parts.remove()
+        sync_folder(self.path.parent)
+
+    def _sweep(self, any_age: bool = False) -> None:
         """Remove what killed commands had half written."""
-        unfinished = re.compile(rf"\.{re.escape(self.path.name)}(\.before)?\.\w{{8}}")
-        for path in self.path.parent.iterdir():
-            if unfinished.fullmatch(path.name) and time.time() - path.stat().st_mtime > STALE:
+        for path in [*unfinished(self.path), *unfinished(self._before)]:
+            if any_age or time.time() - path.stat().st_mtime > STALE:
                 path.unlink(missing_ok=True)
 
 
@@ -146,7 +158,7 @@ def _second_name(path: Path, name: Path) -> None:
     try:
         os.link(path, name)
     except OSError:
-        write_bytes(name, path.read_bytes())
+        write_bytes(name, path.read_bytes(), like=path)
 
 
 def _same(one: Path, other: Path) -> bool:
