@@ -11,7 +11,7 @@ from typing import Any
 
 from frugalvae import __version__
 from frugalvae.arguments import on_ray, one_seed, positive, quiet, seed, settings, share, task_sizes
-from frugalvae.encoders import FROZEN
+from frugalvae.encoders import BATCH_SIZE, FROZEN
 from frugalvae.errors import FrugalError
 from frugalvae.extras import needing
 from frugalvae.heads import HEADS
@@ -134,9 +134,9 @@ def add_encode(verbs: Any) -> None:
     encode.add_argument(
         "--batch-size",
         type=positive,
-        default=64,
+        default=BATCH_SIZE,
         metavar="N",
-        help="images that the encoder takes at a time (default: 64)",
+        help=f"images that the encoder takes at a time (default: {BATCH_SIZE})",
     )
     encode.add_argument(
         "--jobs",

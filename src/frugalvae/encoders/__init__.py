@@ -28,7 +28,19 @@ NEEDED = {
     "openai/clip-vit-large-patch14",
 }
 
-__all__ = ["ENCODERS", "FROZEN", "NEEDED", "check_frozen", "make_encoder", "make_frozen"]
+#: Images that an encoder takes at a time. More are no faster on a processor, and take
+#: 10 MB each: ``python -m benchmarks.encoding batches``.
+BATCH_SIZE = 4
+
+__all__ = [
+    "BATCH_SIZE",
+    "ENCODERS",
+    "FROZEN",
+    "NEEDED",
+    "check_frozen",
+    "make_encoder",
+    "make_frozen",
+]
 
 
 def make_encoder(name: str, **settings: Any) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from frugalvae.errors import InputError
 
-PATIENT = "session.intra_op.allow_spinning", "0"  # idle threads sleep: cores may be shared
+SPINNING = "session.intra_op.allow_spinning"
 QUIET = 4  # of ONNX Runtime's levels, only what is fatal: other errors are exceptions as well
 
 
@@ -41,7 +41,7 @@ class Network:
         options = ort.SessionOptions()
         options.log_severity_level = QUIET
         options.intra_op_num_threads = self.threads or threads_asked()
-        options.add_session_config_entry(*PATIENT)
+        options.add_session_config_entry(SPINNING, "0")  # who waits leaves the core to others
         providers = _providers(device, ort.get_available_providers())
         try:
             self.session = ort.InferenceSession(self.content, options, providers=providers)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from frugalvae.data.features import Features, write_features
 from frugalvae.data.listing import File, Listing
+from frugalvae.encoders import BATCH_SIZE
 from frugalvae.encoders.base import Encoder
 from frugalvae.encoding.parts import Parts, depends_on
 from frugalvae.encoding.shard import Encoded, Shard, encode_here
@@ -89,7 +90,7 @@ def encode_images(
     output: str | Path,
     encoder: Encoder,
     *,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     threads: int | None = None,
     strict: bool = False,
     runner: Runner | None = None,

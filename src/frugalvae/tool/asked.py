@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from frugalvae.encoders import FROZEN
+from frugalvae.encoders import BATCH_SIZE, FROZEN
 
 WAIT = 10.0  # seconds
 
@@ -68,9 +68,9 @@ def which_encoder() -> argparse.ArgumentParser:
     parent.add_argument(
         "--batch-size",
         type=positive,
-        default=64,
+        default=BATCH_SIZE,
         metavar="N",
-        help="images that the encoder takes at a time (default: 64)",
+        help=f"images that the encoder takes at a time (default: {BATCH_SIZE})",
     )
     return parent
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from frugalvae import __version__
 from frugalvae.console import Display
+from frugalvae.encoders import BATCH_SIZE
 from frugalvae.errors import InputError
 from frugalvae.files import check_place, write_text
 from frugalvae.report.evaluation import Evaluation
@@ -30,7 +31,7 @@ def evaluate(
     output: Path,
     *,
     choice: Choice | None = None,
-    batch_size: int = 64,
+    batch_size: int = BATCH_SIZE,
     quiet: bool = False,
     json: bool = False,
 ) -> Evaluation:
