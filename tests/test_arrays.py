@@ -55,8 +55,8 @@ WAYS = [turned, read_only, read_only_and_turned, every_other, by_columns, big_en
 def everything(memory: str, head: str, way: Callable[[Array], Array]) -> list[Array]:
     """What every public method makes of arrays that come that way."""
     first, second = (blobs(classes, seed=len(classes)) for classes in ([0, 1, 2], [3, 4]))
-    x, y = (way(part.numpy()) for part in (first.features, first.labels))
-    more, names = way(second.features.numpy()), way(second.labels.numpy())
+    x, y = (way(part) for part in (first.features, first.labels))
+    more, names = way(second.features), way(second.labels)
     kept = x.copy(), more.copy()
     whole = FrugalClassifier(memory, head, calibrate=True).fit(x, y)
     told = {label: way(np.eye(8, dtype=np.float32)[label]) for label in range(5)}
@@ -89,7 +89,7 @@ def test_every_method_takes_arrays_as_they_come(
 
 def test_one_row_of_a_turned_array_is_that_row() -> None:
     task = blobs([0, 1, 2])
-    x, y = task.features.numpy(), task.labels.numpy()
+    x, y = task.features, task.labels
     classifier = FrugalClassifier().fit(x[::-1], y[::-1])
     np.testing.assert_array_equal(classifier.predict(x[::-1]), classifier.predict(x)[::-1])
     np.testing.assert_array_equal(classifier.predict(x[::-1][:1]), y[-1:])
@@ -100,4 +100,4 @@ def test_a_text_feature_that_is_a_number_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"text feature of class 0 has shape \(\); expected \(8,\)"
     ):
-        FrugalClassifier().fit(task.features.numpy(), task.labels.numpy(), text={0: 1.0})
+        FrugalClassifier().fit(task.features, task.labels, text={0: 1.0})
