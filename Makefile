@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo birds test lint types bench bench-frontier bench-prompts tables clean
+LIGHT ?= .venv-light
+
+.PHONY: help demo light birds test test-light lint types bench bench-start bench-frontier \
+	bench-prompts tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -13,11 +16,19 @@ help: ## list the targets
 demo: $(READY) ## teach ten digits in five tasks and write demo.html
 	$(BIN)/frugalvae demo -o demo.html
 
+light: $(LIGHT)/.ready ## the base installation alone: teach and name photographs without PyTorch
+	$(LIGHT)/bin/python -m benchmarks.light
+
 birds: $(READY) ## teach eight birds in two tasks and name photographs; they are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.birds
 
 test: $(READY) lint types ## everything that must hold before a change lands
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+test-light: $(LIGHT)/.ready ## what must hold where PyTorch is not installed
+	$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		hypothesis pytest pytest-xdist
+	FRUGALVAE_LIGHT=1 OMP_NUM_THREADS=1 $(LIGHT)/bin/python -m pytest -n $(JOBS) tests
 
 lint: $(READY) ## style, format and import direction
 	$(BIN)/ruff check src tests benchmarks
@@ -29,6 +40,9 @@ types: $(READY) ## mypy, strict
 
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.speed
+
+bench-start: $(READY) ## seconds and megabytes to the first answer, against an older version
+	$(BIN)/python -m benchmarks.start
 
 bench-frontier: $(READY) ## what the default classifier costs as classes come, up to 10,000
 	$(BIN)/python -m benchmarks.frontier
@@ -51,5 +65,10 @@ $(READY): pyproject.toml constraints.txt
 		-c constraints.txt --no-deps clip-anytorch  # for CLIP's vocabulary; its code is not used
 	touch $(READY)
 
+$(LIGHT)/.ready: pyproject.toml constraints.txt
+	test -x $(LIGHT)/bin/python || $(PYTHON) -m venv $(LIGHT)
+	$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $(LIGHT)/.ready
+
 clean: ## remove the environment and what was made
-	rm -rf $(VENV) tables tables.html demo.html build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LIGHT) .bench tables tables.html demo.html build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

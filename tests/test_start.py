@@ -1,0 +1,80 @@
+"""What a photograph must not wait for: heavy packages on the way to its name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+HEAVY = ("torch", "sklearn", "scipy", "matplotlib", "ray", "transformers", "jinja2", "pandas")
+
+SCRIPT = """
+import sys
+from frugalvae.cli import main
+code = main(sys.argv[1:])
+print("imported:", *sorted({name.split(".")[0] for name in sys.modules}))
+raise SystemExit(code)
+"""
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photographs")
+    for name, colour in (("red", (200, 30, 30)), ("blue", (20, 40, 190))):
+        (folder / name).mkdir()
+        for number in range(3):
+            shade = tuple(value + 15 * number for value in colour)
+            Image.new("RGB", (90 + number, 70), shade).save(folder / name / f"{number}.jpg")
+    return folder
+
+
+def imported(*words: object) -> set[str]:
+    """The packages that a command imports, in a process of its own."""
+    command = [sys.executable, "-c", SCRIPT, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].removeprefix("imported:").split())
+
+
+def test_no_heavy_package_is_imported_between_a_photograph_and_its_name(
+    photographs: Path, tmp_path: Path
+) -> None:
+    file, one = tmp_path / "colours.frugal", photographs / "red" / "0.jpg"
+    more = photographs / "blue"
+    commands = [
+        ("learn", file, photographs),
+        ("status", file),
+        ("history", file),
+        ("predict", file, one),
+        ("predict", file, one, "--json", "--top", "2", "--unknown"),
+        ("predict", file, photographs, "--csv"),
+        ("update", file, "blue", more),
+        ("rename", file, "blue", "navy"),
+        ("forget", file, "navy"),
+        ("undo", file),
+    ]
+    for words in commands:
+        heavy = imported(*words) & set(HEAVY)
+        assert not heavy, f"{words[0]} imports {', '.join(sorted(heavy))}"
+
+
+def test_importing_the_package_imports_next_to_nothing() -> None:
+    script = "import frugalvae, sys; print(*(name for name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"numpy", "onnxruntime", "PIL", *HEAVY} & set(done.stdout.split())
+
+
+def test_the_classifier_in_python_needs_no_pytorch(photographs: Path, tmp_path: Path) -> None:
+    script = """
+import sys
+from frugalvae import FrugalClassifier
+classifier = FrugalClassifier().partial_fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+classifier.save(sys.argv[1])
+assert FrugalClassifier.load(sys.argv[1]).predict([[0.1, 0.9]]).tolist() == ["a"]
+assert "torch" not in sys.modules
+"""
+    command = [sys.executable, "-c", script, str(tmp_path / "two.frugal")]
+    subprocess.run(command, check=True)
