@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo birds test lint types bench bench-frontier bench-prompts tables clean
+.PHONY: help demo birds test test-portable lint types bench bench-frontier bench-prompts tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -18,6 +18,9 @@ birds: $(READY) ## teach eight birds in two tasks and name photographs; they are
 
 test: $(READY) lint types ## everything that must hold before a change lands
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+test-portable: $(READY) ## the tests as on a processor with AVX2 but without AVX-512
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(READY) ## style, format and import direction
 	$(BIN)/ruff check src tests benchmarks
