@@ -7,8 +7,8 @@ JOBS ?= 2
 
 LIGHT ?= .venv-light
 
-.PHONY: help demo light birds test test-light lint types bench bench-start bench-frontier \
-	bench-prompts tables clean
+.PHONY: help demo light birds test test-light test-portable lint types bench bench-start \
+	bench-frontier bench-prompts tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -29,6 +29,10 @@ test-light: $(LIGHT)/.ready ## what must hold where PyTorch is not installed
 	$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		hypothesis pytest pytest-xdist
 	FRUGALVAE_LIGHT=1 OMP_NUM_THREADS=1 $(LIGHT)/bin/python -m pytest -n $(JOBS) tests
+
+test-portable: $(READY) ## the tests as on a processor with AVX2 but without AVX-512
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \
+		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(READY) ## style, format and import direction
 	$(BIN)/ruff check src tests benchmarks

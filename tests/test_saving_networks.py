@@ -1,0 +1,157 @@
+"""Saving of what holds networks: VAEs, and files of them."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+import torch
+
+from frugalvae import FrugalClassifier, __version__, make_memory
+from frugalvae.errors import InputError
+from frugalvae.heads import HEADS
+from frugalvae.memories import MEMORIES
+from frugalvae.priors import Placement
+from frugalvae.saving.classes import HELPERS, class_named, name_of
+from frugalvae.saving.reader import Reader
+from frugalvae.saving.writer import Writer
+from tests.conftest import SMALL, blobs
+from tests.test_saving import OldDraws, answers_as_it_did, forged, put, refused, saved, taught
+
+TINY = {**SMALL, "epochs": 2, "max_steps": 4}
+
+
+def test_what_a_file_says_can_be_read_without_this_package(tmp_path: Path) -> None:
+    path = saved(tmp_path / "it.frugal", make_memory("vae-fo", **TINY))
+    with safetensors.safe_open(path, "np") as file:
+        document = json.loads(file.metadata()["frugalvae"])
+        assert file.get_tensor("memory.normaliser_.mean_").shape == (3, 4)
+    assert document["format"] == 2
+    assert document["library"] == __version__
+    assert document["classes"] == {"dtype": "int64", "values": [0, 1, 2]}
+    assert document["memory"]["class"] == "VAEMemory"
+    assert document["memory"]["settings"]["hidden"] == SMALL["hidden"]
+    assert document["encoder"] is None
+    assert [event["classes"] for event in document["history"]] == [{"0": 20, "1": 20}, {"2": 20}]
+    assert "cpu" not in json.dumps(document)  # where it learned does not matter
+
+
+def test_every_class_that_may_be_in_a_file_has_a_name_of_its_own() -> None:
+    every = {registry.part(name) for registry in (MEMORIES, HEADS) for name in registry}
+    every |= {getattr(import_module(module), name) for name, module in HELPERS.items()}
+    assert len({name_of(kind) for kind in every}) == len(every)
+    assert all(class_named(name_of(kind)) is kind for kind in every)
+
+
+def test_a_prior_of_your_own_cannot_be_saved(tmp_path: Path) -> None:
+    class OwnPrior:
+        def place(self, latent_means: Any, fixed: Any, rng: Any) -> Placement:
+            return Placement(latent_means)
+
+    with pytest.raises(InputError, match=r"OwnPrior cannot be saved: .* or pickle"):
+        taught(make_memory("vae-fo", prior=OwnPrior(), **TINY)).save(tmp_path / "it.frugal")
+
+
+def test_what_is_shared_stays_shared_and_is_written_once() -> None:
+    network = make_memory("vae-fod", **TINY)
+    network.learn(blobs([0, 1]), np.random.default_rng(0))
+    network.learn(blobs([2]), np.random.default_rng(0))
+    writer = Writer()
+    written = writer.write(network, "m")
+    memory = Reader(writer.arrays).read(written, "m")
+    first, second = memory.decoders_
+    assert first.inputs[0] is second.inputs[0]
+    assert first.network.linears[0].weight is second.network.linears[0].weight
+    assert first.network.linears[-1].weight is not second.network.linears[-1].weight
+    assert all(p.requires_grad for p in first.network.parameters())
+
+
+class Pair:
+    """Holds numbers, and something else that holds tensors."""
+
+    def __init__(self) -> None:
+        self.own_ = np.ones(2)
+        self.rows_ = {7: np.zeros(3), 9: np.ones(3)}
+        self.other_ = Tensors()
+        self.last_ = np.eye(2)
+
+
+class Tensors:
+    """Holds tensors."""
+
+    holds_tensors = True
+
+    def __init__(self) -> None:
+        self.own_ = torch.ones(2)
+        self.rows_ = {7: torch.zeros(3), 9: torch.ones(3)}
+        self.last_ = torch.eye(2)
+
+
+def test_tensors_come_back_to_whom_holds_them_and_arrays_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for kind in (Pair, Tensors):
+        monkeypatch.setitem(HELPERS, kind.__name__, __name__)
+    writer = Writer()
+    written = writer.write(Pair(), "it")
+    again = Reader(writer.arrays).read(written, "it")
+    for part, kind in ((again, np.ndarray), (again.other_, torch.Tensor)):
+        assert {type(kept) for kept in (part.own_, part.last_, *part.rows_.values())} == {kind}
+        assert part.last_.tolist() == [[1, 0], [0, 1]]
+        assert part.rows_[9].tolist() == [1, 1, 1]
+
+
+def test_float16_takes_about_half(tmp_path: Path) -> None:
+    classifier = taught(make_memory("vae-fo", **TINY | {"hidden": 64, "decoder": "free"}))
+    for dtype in ("float32", "float16"):
+        classifier.save(tmp_path / dtype, dtype=dtype)
+    tensors = [safetensors.numpy.load_file(tmp_path / dtype) for dtype in ("float32", "float16")]
+    sizes = [sum(t.nbytes for t in kept.values()) for kept in tensors]
+    assert sizes[0] == 2 * sizes[1]
+
+
+def test_in_half_the_bits_the_null_space_stays_what_it_was(tmp_path: Path) -> None:
+    memory = make_memory("vae-fo", hidden=40, latent=30, max_steps=10)
+    clf = FrugalClassifier(memory, "nearest-mean")
+    for classes in ([0, 1], [2, 3]):
+        task = blobs(classes)
+        clf.partial_fit(task.features, task.labels)
+    clf.save(tmp_path / "half.frugal", dtype="float16")
+    loaded = FrugalClassifier.load(tmp_path / "half.frugal")
+    assert b'\\"factor\\"' in (tmp_path / "half.frugal").read_bytes()
+    before, after = (c.memory_.decoders_[0].inputs for c in (clf, loaded))
+    for one, other in zip(before, after, strict=True):
+        assert torch.equal(other.sum_, other.sum_.T)
+        largest = float(one.sum_.abs().max())
+        torch.testing.assert_close(other.sum_, one.sum_, rtol=0, atol=1e-6 * largest)
+        spaces = one.null_space(), other.null_space()
+        assert spaces[0].rank == spaces[1].rank < one.sum_.shape[0]
+        assert spaces[1].proportion < 1e-12
+
+
+def test_a_hostile_vae_is_refused_before_it_takes_the_room(tmp_path: Path) -> None:
+    scratch = tmp_path / "it.frugal"
+    vae = saved(scratch, make_memory("vae-fo", **TINY)).read_bytes()
+    for change in (
+        put("memory", "settings", "hidden", 10**9),
+        put("memory", "settings", "dynamic", True),
+        put("memory", "settings", "prior", {"class": "FixedPointPrior", "fields": {"a": 1}}),
+        put("memory", "learned", "route_", {"dict": [[0, 0], [1, 0]]}),
+        put("memory", "learned", "route_", {"dict": [[0, 0], [1, 0], [2, 5]]}),
+        put("memory", "learned", "saturated_", []),
+        put("memory", "learned", "decoders_", 0, "fields", "network", {"same": "memory"}),
+        put("memory", "learned", "encoder_", None),
+    ):
+        refused(scratch, forged(vae, change))
+
+
+def test_a_vae_of_the_first_format_still_answers_as_it_did() -> None:
+    loaded, recorded = answers_as_it_did("format-1")
+    sample = loaded.memory_._sample(3, 1, OldDraws(3).generator)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(sample[0], recorded["a sample of 3"], atol=1e-3)
