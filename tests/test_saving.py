@@ -246,13 +246,6 @@ def test_unknown_types_and_places_are_refused(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------- damage
 
 
-def test_a_wrong_device_is_no_fault_of_the_file(tmp_path: Path) -> None:
-    path = saved(tmp_path / "it.frugal")
-    with pytest.raises(InputError, match="device is 'gpu', which cannot be used here") as caught:
-        FrugalClassifier.load(path, device="gpu")
-    assert not isinstance(caught.value, MemoryFileError)
-
-
 def test_missing_files_and_folders(tmp_path: Path) -> None:
     refused(tmp_path / "nothing.frugal", None, "there is no such file; check the path")
     refused(tmp_path, None, "is a folder or a device; give the name of a file")

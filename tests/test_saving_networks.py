@@ -14,7 +14,7 @@ import safetensors.numpy
 import torch
 
 from frugalvae import FrugalClassifier, __version__, make_memory
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
 from frugalvae.priors import Placement
@@ -133,6 +133,13 @@ def test_in_half_the_bits_the_null_space_stays_what_it_was(tmp_path: Path) -> No
         spaces = one.null_space(), other.null_space()
         assert spaces[0].rank == spaces[1].rank < one.sum_.shape[0]
         assert spaces[1].proportion < 1e-12
+
+
+def test_a_wrong_device_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    path = saved(tmp_path / "it.frugal", make_memory("vae-fo", **TINY))
+    with pytest.raises(InputError, match="device is 'gpu', which cannot be used here") as caught:
+        FrugalClassifier.load(path, device="gpu")
+    assert not isinstance(caught.value, MemoryFileError)
 
 
 def test_a_hostile_vae_is_refused_before_it_takes_the_room(tmp_path: Path) -> None:

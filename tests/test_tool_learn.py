@@ -110,7 +110,7 @@ def test_parts_are_chosen_when_the_file_is_made_and_never_again(tool: Tool) -> N
 def test_a_folder_of_images_alone_is_one_class(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     (images / "cat" / "notes.txt").write_text("seen on Monday")
-    assert "ignored, as no images by their names: cat/notes.txt" in tool.learn(images / "cat")
+    assert "ignored, as no images that can be read: cat/notes.txt" in tool.learn(images / "cat")
     monkeypatch.chdir(images / "dax")
     tool.learn(".")
     assert tool.classes == ["cat", "dax"]
@@ -131,7 +131,7 @@ def test_what_is_no_image_is_told(tool: Tool) -> None:
     (images / "cat" / ".DS_Store").touch()
     os.mkfifo(images / "cat" / "pipe.png")  # reading it would wait for ever
     lines = tool.learn(images).splitlines()
-    assert lines[0] == "ignored, as no images by their names: one/notes.txt, cat/pipe.png"
+    assert lines[0] == "ignored, as no images that can be read: one/notes.txt, cat/pipe.png"
     assert lines[1] == "no images in empty"
     assert tool.classes == ["cat", "dax"]
 

@@ -57,8 +57,8 @@ def load_images(paths: str | Path | Sequence[str | Path], size: int = 32) -> Ima
         - A folder. Each folder in it that directly contains images is a class, named
           by its path: ``alphabet/character``. If all of these are in ``train/`` and
           ``test/``, these are the two sets; if not, a random quarter of each class,
-          always the same, is the test set. Files that are no images, and hidden
-          ones, are passed over.
+          always the same, is the test set. An image is known by its content, if not
+          by its name; files that are none, and hidden ones, are passed over.
         - A zip archive of such a folder, which may be wrapped in one more folder.
           Nothing is unpacked to disk.
         - CIFAR-100 for Python, ``cifar-100-python.tar.gz`` or its unpacked folder.

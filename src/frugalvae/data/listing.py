@@ -7,16 +7,22 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.data.pixels import HEAD, format_of
 from frugalvae.data.split import held_out_rows
 from frugalvae.errors import InputError
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
+#: What claims to be an image; other files are images if their content is one.
+ENDINGS = {".png", ".jpg", ".jpeg", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".avif"}
+ENDINGS |= {".heic", ".heif", ".jp2", ".ppm", ".pgm"}
+#: What cameras make beside photographs: a TIFF inside, of which no photograph can be made here.
+RAW = {".nef", ".cr2", ".dng", ".arw", ".orf", ".rw2", ".pef", ".srw", ".3fr", ".iiq", ".nrw"}
+KINDS = "JPEG, PNG, WebP, TIFF, BMP, GIF, AVIF, JPEG 2000, HEIC"
 SPLITS = {"train", "test"}
 TEST_PART = 0.25  # of each class, where there is no folder for the test
 HOW = "expected one folder a class with its images in it, or train/ and test/ with such folders"
@@ -108,18 +114,26 @@ def _labels(
 def _files(root: Path, opened: ExitStack) -> Files:
     """All images of a folder or a zip archive, which stays open as long as ``opened``."""
     if root.is_dir():
-        found = [path for path in root.rglob("*") if path.is_file()]
-        return _only_images(
-            {PurePosixPath(path.relative_to(root).as_posix()): _on_disk(path) for path in found}
-        )
+        inside = {
+            PurePosixPath(path.relative_to(root).as_posix()): path for path in root.rglob("*")
+        }
+        return {
+            name: _on_disk(path)
+            for name, path in inside.items()
+            if not _hidden(name) and path.is_file() and is_image(name, partial(head_of, path))
+        }
     try:
         archive = opened.enter_context(zipfile.ZipFile(root))
     except (zipfile.BadZipFile, OSError) as error:
         raise InputError(
             f"{root}: neither a folder nor a readable zip archive ({error}); {HOW}"
         ) from error
-    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
-    files = _only_images({PurePosixPath(e.filename): _zipped(archive, e) for e in entries})
+    entries = {PurePosixPath(e.filename): e for e in archive.infolist() if not e.is_dir()}
+    files = {
+        name: _zipped(archive, entry)
+        for name, entry in entries.items()
+        if not _hidden(name) and is_image(name, partial(_head_zipped, archive, entry))
+    }
     wrapper = {path.parts[0] for path in files}
     if len(wrapper) > 1 or wrapper & SPLITS or any(len(path.parts) < 3 for path in files):
         return files
@@ -135,13 +149,38 @@ def _zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> File:
     return File(partial(archive.read, entry.filename), (entry.file_size, entry.CRC))
 
 
-def _only_images(files: Files) -> Files:
-    return {
-        path: file
-        for path, file in files.items()
-        if path.suffix.lower() in ENDINGS
-        and not any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
-    }
+def is_image(name: PurePath, head: Callable[[], bytes]) -> bool:
+    """Whether a file is an image, or claims to be one and is told when it is read.
+
+    Parameters
+    ----------
+    name
+        Of the file. Where its ending is that of an image, nothing is read.
+    head
+        What reads its first bytes.
+    """
+    ending = name.suffix.lower()
+    if ending in ENDINGS or ending in RAW:
+        return ending in ENDINGS
+    try:
+        return format_of(head()) is not None
+    except Exception:  # zipfile fails in many ways
+        return False
+
+
+def head_of(path: Path) -> bytes:
+    """The first bytes of a file."""
+    with path.open("rb") as file:
+        return file.read(HEAD)
+
+
+def _head_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    with archive.open(entry) as file:
+        return file.read(HEAD)
+
+
+def _hidden(path: PurePosixPath) -> bool:
+    return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
 
 
 def _merge(parts: Sequence[Files]) -> Files:
@@ -172,4 +211,4 @@ def _has_splits(files: Files, name: str) -> bool:
 
 def _check_images(files: Files, name: str) -> None:
     if not files:
-        raise InputError(f"{name}: no images in it (files that end in {', '.join(ENDINGS)}); {HOW}")
+        raise InputError(f"{name}: no images in it ({KINDS}); {HOW}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import re
 import warnings
 from collections.abc import Iterator
 
@@ -13,8 +14,22 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 MOST_PIXELS = 250_000_000  # 750 MB of colours: the largest telephones make 200 million
 OVERSAMPLED = 2  # pixels to one of what is needed: fewer change features, more take time
-#: All that is read, by Pillow's names; the usual ones first. Others may start programs.
-FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000")
+HEAD = 32  # bytes at the beginning of a file that tell its format
+
+#: All formats that are read, by Pillow's names, and how files begin that have them. Others
+#: are not opened: for some of them Pillow starts programs.
+FORMATS = {
+    "JPEG": rb"\xff\xd8\xff",
+    "PNG": rb"\x89PNG\r\n\x1a\n",
+    "WEBP": rb"RIFF....WEBP",
+    "TIFF": rb"II[*+]\0|MM\0[*+]",
+    "BMP": rb"BM.{12}[\x0c\x10\x28\x34\x38\x40\x6c\x7c]\0\0\0",  # lengths of what follows
+    "GIF": rb"GIF8[79]a",
+    "AVIF": rb"....ftyp(.{4})*?avi[fs]",
+    "HEIF": rb"....ftyp(.{4})*?(hei[cxms]|hev[cxms]|mif1|msf1)",
+    "JPEG2000": rb"\0\0\0\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51",
+    "PPM": rb"P[1-6]\s+[\d#]",
+}
 PLAIN = {"1", "L", "RGB", "CMYK", "YCbCr"}  # without transparent parts, unless said beside them
 
 
@@ -58,19 +73,48 @@ def decode(content: bytes, side: int | None = None) -> Image.Image:
     """
     if not content:
         raise ValueError("the file is empty")
-    try:
-        opened = Image.open(io.BytesIO(content), formats=FORMATS)
-    except UnidentifiedImageError:  # whose message is about a place in memory
-        raise ValueError("it is in no known format of images") from None
-    with opened as image:
+    known = format_of(content[:HEAD])
+    if known is None:
+        raise ValueError("it is in no known format of images")
+    with opened(content, known) as image:
         width, height = image.size
         if width * height > MOST_PIXELS:
             raise ValueError(f"{width} x {height} are more than {MOST_PIXELS:,} pixels")
-        return rgb(image if side is None else smaller(image, side))
+        return rgb(smaller(image, side) if side and known == "JPEG" else image)
+
+
+def format_of(head: bytes) -> str | None:
+    """The format of a file that begins so, of those in ``FORMATS``; None if it is no image.
+
+    >>> format_of(b"GIF89a"), format_of(b"BMW")
+    ('GIF', None)
+    """
+    found = (name for name, begin in FORMATS.items() if re.match(begin, head, re.DOTALL))
+    return next(found, None)
+
+
+def opened(content: bytes, known: str) -> Image.Image:
+    """An image in that format and no other; its pixels are not decoded yet."""
+    if known == "HEIF":
+        return heic(content)
+    try:
+        return Image.open(io.BytesIO(content), formats=[known])
+    except UnidentifiedImageError:  # whose message is about a place in memory
+        raise ValueError(f"it begins as {known}, but is damaged") from None
+
+
+def heic(content: bytes) -> Image.Image:
+    """A photograph as telephones make them."""
+    try:
+        from pillow_heif import HeifImageFile
+    except ImportError:
+        raise ValueError("a HEIC photograph; pip install 'frugalvae[heif]' to read it") from None
+    image: Image.Image = HeifImageFile(io.BytesIO(content))
+    return image
 
 
 def smaller(image: Image.Image, side: int) -> Image.Image:
-    """A JPEG at a half, a quarter or an eighth of its size; other images as they are.
+    """A JPEG at a half, a quarter or an eighth of its size.
 
     Its shorter side stays at least twice as long as ``side``. Where a fraction of a pixel
     is left at an edge, pixels are made whole, and so many that the longer side is rounded

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from frugalvae.data.listing import ENDINGS, SPLITS, File, Listing
+from frugalvae.data.listing import KINDS, SPLITS, File, Listing, head_of, is_image
 from frugalvae.errors import InputError
 from frugalvae.tool.words import shortened
 
@@ -33,7 +33,7 @@ class Found:
     empty
         Folders with no image in them.
     ignored
-        Files that are no images by the ending of their names, or no files.
+        Files that are no images, or no files.
     repeated
         Folders that are other folders again, by way of links.
     merged
@@ -69,7 +69,7 @@ class Found:
             lines.append("test/ is left alone: only train/ is learned")
         if self.ignored:
             names = shortened([f"{path.parent.name}/{path.name}" for path in self.ignored])
-            lines.append(f"ignored, as no images by their names: {names}")
+            lines.append(f"ignored, as no images that can be read: {names}")
         if self.empty:
             lines.append(f"no images in {shortened(self.empty)}")
         lines += [f"{name} is another folder again, and left out" for name in self.repeated]
@@ -89,8 +89,8 @@ def find_classes(root: Path) -> Found:
     if tops == SPLITS:
         found.aside, found.root = True, root / "train"
     for folder, files in walk(found.root, found):
-        pictures = [path for path in files if is_image(path)]
-        found.ignored += [path for path in files if not is_image(path)]
+        pictures = list(filter(is_picture, files))
+        found.ignored += sorted({*files}.difference(pictures))
         name = folder.relative_to(found.root).as_posix()
         if pictures:
             add(found, name, pictures)
@@ -111,9 +111,7 @@ def add(found: Found, name: str, pictures: list[Path]) -> None:
 def check_found(found: Found) -> None:
     """Refuse a folder of which it is not plain what its classes are."""
     if not found.images:
-        raise InputError(
-            f"{found.root}: no images in it (files that end in {', '.join(ENDINGS)}); {HOW}"
-        )
+        raise InputError(f"{found.root}: no images in it ({KINDS}); {HOW}")
     if "." in found.images:
         if len(found.images) > 1:
             raise InputError(
@@ -149,7 +147,7 @@ def check_case(new: Iterable[str], known: Iterable[str]) -> None:
 def find_images(root: Path) -> list[Path]:
     """All images of a folder and of the folders in it."""
     check_folder(root)
-    return [path for _, files in walk(root, Found(root)) for path in files if is_image(path)]
+    return [path for _, files in walk(root, Found(root)) for path in files if is_picture(path)]
 
 
 def walk(root: Path, found: Found) -> Iterator[tuple[Path, list[Path]]]:
@@ -179,10 +177,10 @@ def visible(folder: Path) -> list[Path]:
     return [path for path in inside if not path.name.startswith(".") and path.name != "__MACOSX"]
 
 
-def is_image(path: Path) -> bool:
-    """Whether a file claims to be one; a link that leads nowhere is told when it is read."""
+def is_picture(path: Path) -> bool:
+    """Whether a file is an image; a link that leads nowhere is told when it is read."""
     plain = path.is_file() or (path.is_symlink() and not path.exists())
-    return plain and path.suffix.lower() in ENDINGS
+    return plain and is_image(path, partial(head_of, path))
 
 
 def on_disk(path: Path) -> File:
