@@ -202,7 +202,7 @@ def prepared(folder: Path, encoder: Encoder) -> tuple[np.ndarray, float]:
     """All images as arrays, and the seconds that one takes."""
     paths = sorted(folder.rglob("*.jpg"))
     started = time.perf_counter()
-    ready = [encoder.prepare(decode(path.read_bytes())) for path in paths]
+    ready = [encoder.prepare(decode(path.read_bytes(), encoder.side)) for path in paths]
     return np.stack(ready), (time.perf_counter() - started) / len(paths)
 
 

@@ -127,6 +127,7 @@ def test_the_identity_tells_weights_and_preprocessing_but_no_paths(
     clip_folder: Path, tmp_path: Path
 ) -> None:
     encoder = ClipEncoder(clip_folder)
+    assert encoder.side == 32
     assert json.loads(json.dumps(encoder.identity)) == encoder.identity
     assert encoder.identity["model"] == "small-clip"
     other = ClipEncoder(save_clip(tmp_path / "small-clip", seed=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import pickle
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from frugalvae.data.pixels import decode
 from frugalvae.encoders import cache, make_frozen
 from frugalvae.encoders.checkpoint import read_checkpoint
 from frugalvae.encoders.efficientnet import (
@@ -91,6 +93,16 @@ def test_images_are_prepared_as_in_training() -> None:
     prepared = EfficientNetEncoder(size=64).prepare(Image.new("RGB", (90, 70), (127, 255, 0)))
     assert prepared.shape == (3, 64, 64)
     np.testing.assert_allclose(prepared[:, 5, 7], [0.0, 1.0, -127 / 128])
+
+
+def test_features_of_a_photograph_that_is_decoded_smaller() -> None:
+    encoder, buffer = EfficientNetEncoder(size=64), io.BytesIO()
+    assert encoder.side == 73
+    pictures(30)[0].resize((1203, 902)).save(buffer, "jpeg", quality=95)
+    images = [decode(buffer.getvalue(), side) for side in (None, encoder.side)]
+    assert images[0].size > images[1].size
+    whole, less = encoder.encode(np.stack([encoder.prepare(image) for image in images]))
+    assert whole @ less > 0.998 * np.linalg.norm(whole) * np.linalg.norm(less)
 
 
 def test_files_that_were_taught_before_know_it() -> None:

@@ -103,6 +103,23 @@ def test_progress_is_told_by_images(images: Path, output: Path) -> None:
     assert events[-1] == ("encoding images", 24, 24)
 
 
+def test_an_encoder_gets_photographs_no_larger_than_it_needs(tmp_path: Path) -> None:
+    sizes = []
+
+    class Small(Colours):
+        side = 32
+
+        def prepare(self, image: Image.Image) -> np.ndarray:
+            sizes.append(image.size)
+            return super().prepare(image)
+
+    for name in ("cat", "dax"):
+        for number in range(2):
+            save(tmp_path / "set" / name / f"{number}.jpg", size=800)
+    encode_folder(tmp_path / "set", tmp_path / "features.npz", Small())
+    assert sizes == [(100, 100)] * 4
+
+
 # --------------------------------------------------------------------------- unreadable images
 
 

@@ -19,6 +19,7 @@ from frugalvae.data.cifar import loads
 from frugalvae.data.digits import load_digits
 from frugalvae.data.images import Images, digit_images, load_images
 from frugalvae.data.pixels import FORMATS, decode
+from frugalvae.encoders.preprocess import Preprocessing, target_size
 from frugalvae.errors import InputError
 from frugalvae.progress import listening
 
@@ -381,6 +382,82 @@ def test_half_a_file_is_no_image(ending: str) -> None:
     assert decode(buffer.getvalue()).size == (64, 64)
     with pytest.raises((OSError, SyntaxError, ValueError)):
         decode(buffer.getvalue()[: len(buffer.getvalue()) // 2])
+
+
+# --------------------------------------------------------------------------- as large as is needed
+
+
+def picture(width: int, height: int, mode: str = "RGB") -> Image.Image:
+    """Smooth, and different in every corner."""
+    across, down = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
+    waves = 127 + 60 * np.sin(9 * across + 4 * down)
+    pixels = np.stack([waves, 255 * across, 255 * down], axis=2)
+    return Image.fromarray(pixels.astype(np.uint8)).convert(mode)
+
+
+def as_jpeg(image: Image.Image, orientation: int = 1, **how: Any) -> bytes:
+    exif, buffer = Image.Exif(), io.BytesIO()
+    exif[0x0112] = orientation
+    image.save(buffer, how.pop("format", "jpeg"), quality=95, exif=exif, **how)
+    return buffer.getvalue()
+
+
+def resized(image: Image.Image, side: int) -> np.ndarray:
+    """What is left of an image when its shorter side is that long."""
+    height, width = target_size(image.height, image.width, side)
+    return np.asarray(image.resize((width, height), Image.Resampling.BICUBIC), int)
+
+
+@pytest.mark.parametrize("size", [(1600, 1200), (1203, 1601), (1997, 803)])
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_photograph_that_is_decoded_smaller_is_the_same(
+    size: tuple[int, int], mode: str, orientation: int
+) -> None:
+    content = as_jpeg(picture(*size, mode), orientation)
+    whole, small = decode(content), decode(content, 64)
+    assert whole.size == (size if orientation < 5 else size[::-1])
+    assert 128 <= min(small.size) <= 320
+    assert small.mode == "RGB"
+    assert np.abs(resized(small, 64) - resized(whole, 64)).max() <= 3
+
+
+@pytest.mark.parametrize("how", [{"progressive": True}, {"subsampling": 0}, {"format": "mpo"}])
+def test_so_are_other_kinds_of_jpeg(how: dict[str, Any]) -> None:
+    content = as_jpeg(picture(1203, 901), 6, **how)
+    small = decode(content, 64)
+    assert 128 <= min(small.size) <= 320
+    assert np.abs(resized(small, 64) - resized(decode(content), 64)).max() <= 3
+
+
+def test_no_pixel_is_cut_off_differently_because_it_was_decoded_smaller() -> None:
+    chance = np.random.default_rng(0)
+    for width, height in chance.integers(150, 900, (200, 2)).tolist():
+        small = decode(as_jpeg(Image.new("L", (width, height))), 24)
+        whole, found = (target_size(h, w, 24) for w, h in ((width, height), small.size))
+        assert found == whole, (width, height, small.size)
+        assert min(small.size) >= min(48, width, height)
+
+
+@pytest.mark.parametrize("ending", ["png", "webp", "tiff", "bmp"])
+def test_what_is_no_jpeg_or_small_already_stays_as_it_is(ending: str) -> None:
+    buffer = io.BytesIO()
+    picture(403, 302).save(buffer, ending)
+    assert decode(buffer.getvalue(), 32).size == (403, 302)
+    content = as_jpeg(picture(127, 95))
+    assert np.array_equal(decode(content, 64), decode(content))
+
+
+def test_half_a_photograph_is_none_even_if_it_is_decoded_smaller() -> None:
+    content = as_jpeg(picture(1600, 1200))
+    with pytest.raises(OSError, match="truncated"):
+        decode(content[: len(content) // 2], 64)
+
+
+def test_the_side_that_a_preprocessing_needs() -> None:
+    assert Preprocessing(256, (224, 224)).side == 256
+    assert Preprocessing((200, 300), None).side == 300
+    assert Preprocessing(None, (224, 224)).side is None  # it cuts out pixels as they are
 
 
 # --------------------------------------------------------------------------- CIFAR-100

@@ -12,7 +12,11 @@ from PIL import Image
 
 
 class Encoder(Protocol):
-    """A pretrained encoder that learns nothing more; it can go to another process."""
+    """A pretrained encoder that learns nothing more; it can go to another process.
+
+    One that has a ``side``, what it resizes the shorter side of an image to, is given
+    photographs that were decoded no larger than needed for that.
+    """
 
     @property
     def dim(self) -> int:

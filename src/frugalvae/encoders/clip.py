@@ -85,6 +85,11 @@ class ClipEncoder:
             "weights": self.digest,
         }
 
+    @property
+    def side(self) -> int | None:
+        """What the shorter side of an image is resized to."""
+        return self.prepared.side
+
     def prepare(self, image: Image.Image) -> NDArray[np.float32]:
         """An image in red, green and blue as the network takes it, (3, height, width)."""
         return self.prepared(image)

@@ -94,6 +94,11 @@ class EfficientNetEncoder:
             "weights": self.network.told["weights"],
         }
 
+    @property
+    def side(self) -> int | None:
+        """What the shorter side of an image is resized to."""
+        return self.prepared.side
+
     def prepare(self, image: Image.Image) -> NDArray[np.float32]:
         """An image in red, green and blue as the network takes it, (3, size, size)."""
         return self.prepared(image)

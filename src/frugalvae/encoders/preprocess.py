@@ -73,6 +73,11 @@ class Preprocessing:
             return None
         return self.crop or self.resize  # type: ignore[return-value]
 
+    @property
+    def side(self) -> int | None:
+        """What the shorter side of an image has to have; None if every pixel counts."""
+        return max(self.resize) if isinstance(self.resize, tuple) else self.resize
+
     def to_json(self) -> dict[str, Any]:
         """All settings, as JSON can hold them."""
         return {

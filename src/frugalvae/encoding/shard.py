@@ -93,7 +93,7 @@ def ahead(
 def prepare(encoder: Encoder, read: Callable[[], bytes]) -> NDArray[np.float32] | str:
     """What the network takes of an image; or why it cannot be read."""
     try:
-        return encoder.prepare(decode(read()))
+        return encoder.prepare(decode(read(), getattr(encoder, "side", None)))
     except Exception as error:  # Pillow and zipfile fail in many ways
         return reason(error)
 

@@ -42,7 +42,7 @@ def thumbnail(content: bytes, side: int = SIDE) -> str:
     >>> thumbnail(buffer.getvalue())[:30]
     'data:image/jpeg;base64,/9j/4AA'
     """
-    square = ImageOps.fit(decode(content), (side, side), Image.Resampling.LANCZOS)
+    square = ImageOps.fit(decode(content, side), (side, side), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
     square.save(buffer, "JPEG", quality=QUALITY, optimize=True)
     return data_uri(buffer.getvalue(), "image/jpeg")
