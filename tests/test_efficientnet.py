@@ -95,6 +95,16 @@ def test_images_are_prepared_as_in_training() -> None:
     np.testing.assert_allclose(prepared[:, 5, 7], [0.0, 1.0, -127 / 128])
 
 
+def test_features_of_a_photograph_that_is_decoded_smaller() -> None:
+    encoder, buffer = EfficientNetEncoder(size=64), io.BytesIO()
+    assert encoder.side == 73
+    pictures(30)[0].resize((1203, 902)).save(buffer, "jpeg", quality=95)
+    images = [decode(buffer.getvalue(), side) for side in (None, encoder.side)]
+    assert images[0].size > images[1].size
+    whole, less = encoder.encode(np.stack([encoder.prepare(image) for image in images]))
+    assert whole @ less > 0.998 * np.linalg.norm(whole) * np.linalg.norm(less)
+
+
 def test_files_that_were_taught_before_know_it() -> None:
     assert json.loads(json.dumps(EfficientNetEncoder().identity)) == IN_THE_FIELD
     digests = {EfficientNetEncoder(model).identity["weights"] for model in MODELS}

@@ -109,7 +109,7 @@ def test_an_encoder_gets_photographs_no_larger_than_it_needs(tmp_path: Path) -> 
     class Small(Colours):
         side = 32
 
-        def prepare(self, image: Image.Image) -> torch.Tensor:
+        def prepare(self, image: Image.Image) -> np.ndarray:
             sizes.append(image.size)
             return super().prepare(image)
 
