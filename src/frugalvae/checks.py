@@ -152,13 +152,18 @@ def check_names(names: Mapping[Any, str] | None, new: NDArray[Any], offset: int)
 def check_learned(*parts: Memory | Head) -> None:
     """Refuse parts that hold anything but finite numbers."""
     for part in parts:
-        for name, kept in part.arrays().items():
-            if not np.isfinite(kept).all():
-                raise InputError(
-                    f"learning gave numbers that are NaN or infinite ({type(part).__name__}, "
-                    f"{name}); scale the features to about 1; if that does not help, lower the "
-                    "learning rate of what is trained"
-                )
+        check_kept(part, part.arrays())
+
+
+def check_kept(part: Memory | Head, arrays: Mapping[str, Array]) -> None:
+    """The same of a part whose arrays are at hand."""
+    for name, kept in arrays.items():
+        if not np.isfinite(kept).all():
+            raise InputError(
+                f"learning gave numbers that are NaN or infinite ({type(part).__name__}, "
+                f"{name}); scale the features to about 1; if that does not help, lower the "
+                "learning rate of what is trained"
+            )
 
 
 def listing(labels: NDArray[Any], most: int = 8) -> str:

@@ -15,7 +15,7 @@ def pack(symmetric: Array) -> Array:
     >>> pack(np.array([[1.0, 2.0], [2.0, 3.0]])).tolist()
     [1.0, 2.0, 3.0]
     """
-    return symmetric[np.triu(np.ones(symmetric.shape, bool))]
+    return np.concatenate([row[start:] for start, row in enumerate(symmetric)])
 
 
 def unpack(triangle: Array) -> Array:
@@ -24,11 +24,15 @@ def unpack(triangle: Array) -> Array:
     >>> unpack(np.array([1.0, 2.0, 3.0])).tolist()
     [[1.0, 2.0], [2.0, 3.0]]
     """
-    size = int((2 * len(triangle)) ** 0.5)
-    upper = np.triu(np.ones((size, size), bool))
-    symmetric = np.zeros((size, size), triangle.dtype)
-    symmetric[upper] = triangle
-    return np.where(upper, symmetric, symmetric.T)
+    size, used = int((2 * len(triangle)) ** 0.5), 0
+    symmetric = np.empty((size, size), triangle.dtype)
+    for start in range(size):
+        row = triangle[used : used + size - start]
+        symmetric[start, start:] = symmetric[start:, start] = row
+        used += size - start
+    if used != len(triangle):
+        raise ValueError(f"{len(triangle)} numbers are no triangle")
+    return symmetric
 
 
 def square_root(covariance: Array) -> Array:

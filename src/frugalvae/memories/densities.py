@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from frugalvae.arrays import Array, squared_distances
+from frugalvae.arrays import Array
 from frugalvae.errors import check_number
 from frugalvae.symmetric import add_ridge, invert_triangle
 
@@ -100,11 +101,11 @@ class Gaussians:
     Attributes
     ----------
     whiten
-        (d, r): turns the shared covariance into the identity.
+        (d, d): turns the shared covariance into the identity.
     means
-        In those coordinates, (k, r).
+        In those coordinates, (k, d).
     directions
-        (k, m, r), orthogonal within a class; each as long as the root of what it takes off
+        (k, m, d), orthogonal within a class; each as long as the root of what it takes off
         the squared distance of a point at distance one along it.
     constants
         What is subtracted from minus half the squared distance, (k,).
@@ -116,26 +117,17 @@ class Gaussians:
     constants: Array
 
     @classmethod
-    def of(
-        cls,
-        whitener: Whitener,
-        means: Array,
-        factors: Array,
-        own: float = 1.0,
-        basis: Array | None = None,
-    ) -> Gaussians:
+    def of(cls, whitener: Whitener, means: Array, factors: Array, own: float = 1.0) -> Gaussians:
         """Of covariances W + ``own`` F F^T, by Woodbury's identity: no d x d matrix a class.
 
         Parameters
         ----------
         whitener
-            Of W, (r, r).
+            Of W.
         means
-            (k, r).
+            (k, d).
         factors
-            F^T of each class, (k, m, r); rows may be zero.
-        basis
-            (d, r): what turns rows into the coordinates of W, if they are others.
+            F^T of each class, (k, m, d); rows may be zero.
         """
         means = means.astype(np.float64) @ whitener.matrix
         white = factors.astype(np.float64) @ whitener.matrix
@@ -145,47 +137,72 @@ class Gaussians:
         log_det = whitener.log_det + np.log1p(values).sum(axis=1)
         constants = (log_det + means.shape[1] * math.log(2 * math.pi)) / 2
         directions = lengths[..., None] * (vectors.swapaxes(1, 2) @ white)
-        whiten = whitener.matrix if basis is None else basis @ whitener.matrix
-        return cls(whiten, means, directions, constants)
+        return cls(whitener.matrix, means, directions, constants)
 
     def log_density(self, rows: Array) -> Array:
         """Of each class at each row (n, d): (n, k)."""
         white = rows.astype(np.float64) @ self.whiten
-        return self._own(white @ self._flat.T) - squared_distances(white, self.means) / 2
+        common: Array = (white**2).sum(axis=1)[:, None] / 2
+        return self._scores.of(white) - common
 
     def scores(self, rows: Array) -> Array:
-        """The same up to what all classes have in common, (n, k): fewer products."""
-        rows, classes = rows.astype(np.float64), len(self.means)
-        if len(rows) > len(self.whiten) > len(self._compared):
-            along = rows @ self._folded
-        else:
-            along = rows @ self.whiten @ self._compared.T
-        near = along[:, :classes] - (self.means**2).sum(axis=1) / 2
-        scores: Array = near + self._own(along[:, classes:])
-        return scores
-
-    def _own(self, along: Array) -> Array:
-        """What a class's own covariance adds to half the squared distance, (n, k)."""
-        classes, most, _ = self.directions.shape
-        at_mean = (self.directions @ self.means[..., None])[..., 0]  # (k, m)
-        beyond = along.reshape(len(along), classes, most) - at_mean
-        added: Array = np.einsum("nkm,nkm->nk", beyond, beyond) / 2 - self.constants
-        return added
+        """The same up to what all classes have in common, (n, k)."""
+        return self._scores.of(rows.astype(np.float64) @ self.whiten)
 
     @property
-    def _flat(self) -> Array:
-        return self.directions.reshape(-1, self.directions.shape[2])
+    def is_narrow(self) -> bool:
+        """Whether means and directions are fewer than features: scores are worth folding."""
+        return bool(len(self.means) * (1 + self.directions.shape[1]) <= len(self.whiten))
+
+    def folded(self) -> Scores:
+        """Scores of rows themselves, which need not be whitened then."""
+        return self._scores.turned(lambda vectors: vectors @ self.whiten.T)
 
     @cached_property
-    def _compared(self) -> Array:
-        """Means and directions, (k + k m, r)."""
-        return np.concatenate([self.means, self._flat])
+    def _scores(self) -> Scores:
+        """Of whitened rows."""
+        classes, most, dim = self.directions.shape
+        at_mean = (self.directions @ self.means[..., None])[..., 0]
+        constants = self.constants + (self.means**2).sum(axis=1) / 2
+        vectors = np.concatenate([self.means, self.directions.reshape(classes * most, dim)])
+        return Scores(vectors, constants, at_mean)
 
-    @cached_property
-    def _folded(self) -> Array:
-        """The same as what rows themselves are multiplied by, (d, k + k m)."""
-        folded: Array = self.whiten @ self._compared.T
-        return folded
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of classes: linear in a row, plus half the squares of some linear functions of it.
+
+    Attributes
+    ----------
+    vectors
+        (k + k m, d): the slope of each class, and then its m directions, class by class.
+    constants
+        What is subtracted, (k,).
+    offsets
+        What is subtracted from a row's products with directions before they are squared, (k, m).
+    """
+
+    vectors: Array
+    constants: Array
+    offsets: Array
+
+    def of(self, rows: Array) -> Array:
+        """Of each class for each row (n, d): (n, k)."""
+        (classes, most), products = self.offsets.shape, rows @ self.vectors.T
+        along = products[:, classes:].reshape(len(rows), classes, most) - self.offsets
+        squares = np.einsum("nkm,nkm->nk", along, along)
+        scores: Array = products[:, :classes] - self.constants + squares / 2
+        return scores
+
+    def turned(self, turn: Callable[[Array], Array]) -> Scores:
+        """Scores of other rows: ``turn`` makes vectors (n, d) for them of these."""
+        return replace(self, vectors=turn(self.vectors))
+
+    def plus(self, slopes: Array, constants: Array) -> Scores:
+        """With slopes (k, d) added, and constants (k,) subtracted."""
+        vectors = self.vectors.copy()
+        vectors[: len(slopes)] += slopes
+        return replace(self, vectors=vectors, constants=self.constants + constants)
 
 
 def diagonal_log_density(rows: Array, means: Array, variances: Array) -> Array:

@@ -16,14 +16,14 @@ from frugalvae import accounting
 from frugalvae.accounting import Component
 from frugalvae.arrays import Array, signed_root, stack
 from frugalvae.errors import check_choice, check_number
-from frugalvae.memories.densities import SHRINKAGE, Gaussians, Shrinkage, Whitener
-from frugalvae.memories.mixing import leading
+from frugalvae.memories.densities import SHRINKAGE, Gaussians, Scores, Shrinkage, Whitener
+from frugalvae.memories.mixing import rotate, rotate_back
 from frugalvae.moments import merge
 from frugalvae.symmetric import pack, square_root
 from frugalvae.tasks import Task
 
-#: Densities of classes, by the shrinkage that they were made with; see ``_beside`` for the last.
-Densities = tuple[Shrinkage, Gaussians, tuple[Array, Array]]
+#: What scores rows, and the shrinkage that it was made with.
+Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]
 
 RIDGE = 0.1  # as a part of the mean variance, where directions of classes are looked for
 
@@ -103,7 +103,7 @@ class FactorMemory:
         self.count_ = 0
         self.factors_: dict[int, Array] = {}
         self.spread_: dict[int, Array] = {}
-        self._densities: Densities | None = None  # derived, as is the next
+        self._scores: Derived | None = None  # as is the next
         self._root: Array | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> FactorMemory:
@@ -148,7 +148,7 @@ class FactorMemory:
         if self.rank_ < self._dim:
             self.rest_ += max(0.0, float((rows**2).sum() - (coordinates**2).sum()))
         self.count_ += count
-        self._densities = self._root = None
+        self._scores = self._root = None
         return coordinates
 
     def _lower_rank(self, rank: int) -> None:
@@ -156,9 +156,8 @@ class FactorMemory:
         if rank == self.rank_:
             return
         if self.rank_ == self._dim:  # so far they were the features themselves
-            turn = leading(self._dim, rank)
-            lower = turn.T @ self.scatter_ @ turn
-            shorter = {label: factors @ turn for label, factors in self.factors_.items()}
+            lower = rotate(rotate(self.scatter_, rank).T, rank)
+            shorter = {label: rotate(factors, rank) for label, factors in self.factors_.items()}
         else:
             lower = self.scatter_[:rank, :rank]
             shorter = {label: factors[:, :rank] for label, factors in self.factors_.items()}
@@ -247,7 +246,7 @@ class FactorMemory:
     def forget(self, label: int) -> list[str]:
         """Drop the class's mean and directions."""
         del self.means_[label], self.factors_[label], self.spread_[label]
-        self._densities = None
+        self._scores = None
         return ["the covariance that all classes share still contains its samples' scatter"]
 
     def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
@@ -262,10 +261,9 @@ class FactorMemory:
 
         drawn = np.float32(scale) * noise(root.shape[1]) @ root.T + noise(len(factors)) @ factors
         if self.rank_ < self._dim:
-            basis = leading(self._dim, self.rank_)
             level = scale * (self.rest_ / self.count_ / (self._dim - self.rank_)) ** 0.5
             beside = level * noise(self._dim)
-            drawn = beside + (drawn - beside @ basis) @ basis.T
+            drawn = beside + rotate_back(drawn - rotate(beside, self.rank_), self._dim)
         return self._unmapped((mean + drawn).astype(np.float32))
 
     def mapped(self, features: Array) -> Array:
@@ -287,14 +285,25 @@ class FactorMemory:
         A class's covariance is taken as W + ``own`` F F^T: directions that were found in few
         samples stretch further than they should.
         """
-        kept = self._densities  # another thread may ask, too
+        kept = self._scores  # another thread may ask, too
         if kept is None or kept[0] != shrinkage:
-            kept = shrinkage, self._gaussians(shrinkage), self._beside(shrinkage)
-            self._densities = kept
-        _, gaussians, (slopes, constants) = kept
-        rows = self.mapped(features)
-        scores = gaussians.scores(rows)
-        return scores if self.rank_ == self._dim else scores + rows @ slopes.T - constants
+            kept = self._scores = shrinkage, self._make_scores(shrinkage)
+        rows, found = self.mapped(features).astype(np.float64), kept[1]
+        if isinstance(found, Scores):
+            return found.of(rows)
+        gaussians, slopes, constants = found
+        beside: Array = rows @ slopes.T - constants
+        return gaussians.scores(self._coordinates(rows)) + beside
+
+    def _make_scores(self, shrinkage: Shrinkage) -> Scores | tuple[Gaussians, Array, Array]:
+        """What scores rows; of many classes in steps, as one matrix would be too large."""
+        gaussians, beside = self._gaussians(shrinkage), self._beside(shrinkage)
+        if not gaussians.is_narrow:
+            return gaussians, *beside
+        scores = gaussians.folded()
+        if self.rank_ < self._dim:
+            scores = scores.turned(lambda vectors: rotate_back(vectors, self._dim))
+        return scores.plus(*beside)
 
     def _beside(self, shrinkage: Shrinkage) -> tuple[Array, Array]:
         """What coordinates without a covariance add to the logarithms: slopes and constants.
@@ -304,12 +313,11 @@ class FactorMemory:
         """
         means = stack(self.means_).astype(np.float64)
         if self.rank_ == self._dim:
-            return means[:, :0], means[:, :0].sum(axis=1)
-        basis = leading(self._dim, self.rank_)
+            return np.zeros_like(means), np.zeros(len(means))
         level = self.rest_ / (self._dim - self.rank_)
         level += self._ridge(shrinkage) * float(self.scatter_.trace()) / self.rank_
         weight = min(1.0, self.rank_ / self.count_) * self.count_ / (level or 1.0)
-        slopes = means - means @ basis @ basis.T  # (k, d)
+        slopes = means - rotate_back(rotate(means, self.rank_), self._dim)  # (k, d)
         return weight * slopes, weight * (slopes**2).sum(axis=1) / 2
 
     def _ridge(self, shrinkage: Shrinkage) -> float:
@@ -321,12 +329,11 @@ class FactorMemory:
         own = np.zeros((len(self.factors_), most, self.rank_), np.float32)
         for row, factors in zip(own, self.factors_.values(), strict=True):
             row[: len(factors)] = factors
-        basis = None if self.rank_ == self._dim else leading(self._dim, self.rank_)
         means = self._coordinates(stack(self.means_))
-        return Gaussians.of(whitener, means, own, shrinkage.own, basis)
+        return Gaussians.of(whitener, means, own, shrinkage.own)
 
     def _coordinates(self, rows: Array) -> Array:
-        return rows if self.rank_ == self._dim else rows @ leading(self._dim, self.rank_)
+        return rows if self.rank_ == self._dim else rotate(rows, self.rank_)
 
     def _unmapped(self, rows: Array) -> Array:
         """Back from roots, and without the signs that no real feature had."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae import __version__
-from frugalvae.checks import check_learned
+from frugalvae.checks import check_kept, check_learned
 from frugalvae.confidence import Confidence
 from frugalvae.devices import computing_on
 from frugalvae.errors import (
@@ -197,12 +197,12 @@ def _is_of(part: Any, registry: Registry) -> bool:
 
 def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
     """Sizes first: then nothing that is made from the settings can be out of proportion."""
-    stored = sum(component.bytes for component in part.components())
-    if stored != sum(array.nbytes for array in part.arrays().values()):
+    stored, kept = sum(component.bytes for component in part.components()), part.arrays()
+    if stored != sum(array.nbytes for array in kept.values()):
         raise MemoryFileError(f"its {type(part).__name__} is not of the size that it should be")
     if sorted(part.classes) != numbers:
         raise MemoryFileError(f"its {type(part).__name__} does not know its {len(numbers)} classes")
-    check_learned(part)
+    check_kept(part, kept)
 
 
 def _check_samples(model: Model, memory: Memory) -> None:
