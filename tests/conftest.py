@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pkgutil
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,11 +15,45 @@ from hypothesis import HealthCheck, settings
 
 from frugalvae.data.catalogue import data_folder, in_data_folder
 from frugalvae.data.features import Features, load_features
+from frugalvae.errors import MissingPackageError
 from frugalvae.heads import make_head
 from frugalvae.heads.base import Head
 from frugalvae.tasks import Task
-from tests.small_clip import clip_on_disk
 from tests.tool import Encoders, Tool
+
+#: Whether this is an installation without PyTorch and other extras; see ``make test-light``.
+LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
+
+#: Tests of what needs them. Whatever is not listed must be right without them.
+HEAVY = """
+    test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine test_demo
+    test_equations test_evaluation test_hub test_networks test_normalise test_nullspace test_priors
+    test_prompt test_ray test_report test_resnet18 test_results test_run test_samples
+    test_saving_networks test_text test_vae test_vae_factors
+"""
+collect_ignore = [f"{name}.py" for name in HEAVY.split()] if LIGHT else []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """In a light installation, skip what says that it needs more."""
+    yield from light(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """The same while a test runs."""
+    yield from light(item)
+
+
+def light(_: pytest.Item) -> Iterator[None]:
+    try:
+        yield
+    except MissingPackageError as error:
+        if not LIGHT:
+            raise
+        pytest.skip(str(error))
+
 
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -55,6 +91,8 @@ def small_head(name: str) -> Head:
     if name == "ranpac":
         settings = {"width": 100}
     if name == "prompt":
+        from tests.small_clip import clip_on_disk
+
         settings = {"model": clip_on_disk(), "optimiser": "lbfgs"}
         settings |= {"epochs": 2, "samples": 32, "passes": 25}
     return make_head(name, **settings)
@@ -63,6 +101,8 @@ def small_head(name: str) -> Head:
 @pytest.fixture(scope="session")
 def clip_folder() -> Path:
     """A small CLIP with both towers, as it is on disk."""
+    from tests.small_clip import clip_on_disk
+
     return Path(clip_on_disk(24))
 
 

@@ -5,13 +5,11 @@ import sys
 from typing import Any
 
 import pytest
-import torch
 
 from frugalvae import accounting
-from frugalvae.accounting import Component, MemoryReport, component, layer_sizes, parameters
+from frugalvae.accounting import Component, MemoryReport, component
 from frugalvae.errors import InputError
 from frugalvae.memories.plan import plan
-from frugalvae.networks import MLP
 
 DIM, TASKS = 768, 10
 FODCE = {"dynamic": True, "embedding": 10}
@@ -86,39 +84,6 @@ def test_new_class_costs_what_the_text_says() -> None:
     assert growth(lambda classes: accounting.mixture(DIM, [5] * classes)) == 7680
 
 
-# --------------------------------------------------------------------------- real networks
-
-
-@pytest.mark.parametrize("embedding", [0, 3])
-def test_parameters_are_those_of_a_real_network(embedding: int) -> None:
-    network = MLP([5, 7, 6, 4], embedding, rng=torch.Generator())
-    real = sum(tensor.numel() for tensor in network.parameters())  # tables have no rows yet
-    assert parameters(layer_sizes([5, 7, 6, 4], embedding)) == real
-
-
-def test_vae_parts_are_those_of_real_networks() -> None:
-    rng = torch.Generator()
-    encoder, decoder = MLP([9, 6, 6, 8], 3, rng=rng), MLP([4, 6, 6, 9], 3, rng=rng)
-    small = {"hidden": 6, "latent": 4, "embedding": 3, "dynamic": True}
-    parts = named(accounting.vae(9, classes=5, tasks=3, **small))
-    inputs = [layer.in_features for layer in decoder.layers[:-1]]
-    assert parts["encoder"].stored == sum(p.numel() for p in encoder.parameters())
-    assert parts["decoder"].stored == sum(p.numel() for p in decoder.parameters())
-    assert parts["covariances"].paper == sum(size**2 for size in inputs)
-    for network in (encoder, decoder):
-        network.add_classes(5, rng)
-    tables = [*encoder.tables, *decoder.tables]
-    assert parts["class embeddings"].stored == sum(table.numel() for table in tables)
-
-
-def test_task_layers_are_what_a_fork_does_not_share() -> None:
-    decoder = MLP([4, 6, 6, 9], rng=torch.Generator())
-    shared = {id(tensor) for tensor in decoder.parameters()}
-    own = sum(p.numel() for p in decoder.fork().parameters() if id(p) not in shared)
-    parts = named(accounting.vae(9, classes=5, tasks=3, hidden=6, latent=4, dynamic=True))
-    assert parts["task layers"].stored == 2 * own
-
-
 # --------------------------------------------------------------------------- variants
 
 
@@ -173,12 +138,6 @@ def test_stored_numbers_leave_out_what_the_paper_counts_twice() -> None:
     assert parts["encoder"].paper == parts["encoder"].stored
     per_class = named(accounting.class_vae(DIM, 200))
     assert per_class["normalisation"] == parts["normalisation"]
-
-
-def test_class_vae_keeps_a_decoder_for_every_class() -> None:
-    decoders = named(accounting.class_vae(9, 5, hidden=6, latent=4))["decoders"]
-    real = MLP([4, 6, 6, 9], rng=torch.Generator())
-    assert decoders.paper == decoders.stored == 5 * sum(p.numel() for p in real.parameters())
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from frugalvae.tasks import Replay, Task
 from tests.conftest import accuracy, blobs
 
 SHRINKAGE = Shrinkage(own=0.3, ridge=0.05)
-WITH_DENSITY = [name for name in MEMORIES if hasattr(MEMORIES.part(name), "log_density")]
 
 
 def learned(memory: Memory, *tasks: Task) -> Memory:
@@ -120,8 +119,10 @@ def test_scores_are_densities_up_to_one_number_a_row(own: float, based: bool, ro
     assert np.ptp(off[:, 0]) > 1  # and that number is not the same everywhere
 
 
-@pytest.mark.parametrize("name", WITH_DENSITY)
+@pytest.mark.parametrize("name", MEMORIES)
 def test_every_memory_with_densities_classifies_by_them(name: str) -> None:
+    if not hasattr(MEMORIES.part(name), "log_density"):
+        pytest.skip(f"{name} has no densities")
     memory, rng, head = make_memory(name), np.random.default_rng(0), BayesHead()
     for classes in ([0, 1], [2], [3, 4]):
         memory.learn(blobs(classes), rng)

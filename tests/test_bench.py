@@ -32,7 +32,7 @@ from frugalvae.experiments.store import Results
 from frugalvae.experiments.toml import parse, read_experiments
 from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.registry import settings_of
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE, descendants, needs_proc, wait_until, worked
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 
@@ -95,39 +95,11 @@ def records(results: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def descendants(pid: int) -> dict[int, str]:
-    """Processes that a process has started, and these in turn, with their commands."""
-    parents, commands = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except (OSError, ValueError):  # it has ended meanwhile
-            continue
-        if state != "Z":
-            parents[int(folder.name)], commands[int(folder.name)] = int(parent), command
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return {child: commands[child] for child in found - {pid}}
-
-
 def alive(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:1]
     except OSError:
         return False
-
-
-def worked(pid: int) -> float:
-    """Seconds of work that a process has done so far."""
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc"
-)
 
 
 # --------------------------------------------------------------------------- kills

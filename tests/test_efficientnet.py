@@ -249,15 +249,3 @@ def test_what_is_no_network_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match="ONNX Runtime cannot load the network"):
         Network(b"nonsense")
     assert capfd.readouterr() == ("", "")
-
-
-def test_features_of_a_photograph_that_is_decoded_smaller() -> None:
-    encoder, rng = EfficientNetEncoder(size=64), np.random.default_rng(0)
-    assert encoder.side == 73
-    coarse = Image.fromarray(rng.integers(0, 256, (30, 40, 3), dtype=np.uint8))
-    buffer = io.BytesIO()
-    coarse.resize((1203, 902), Image.Resampling.BICUBIC).save(buffer, "jpeg", quality=95)
-    images = [decode(buffer.getvalue(), side) for side in (None, encoder.side)]
-    assert images[0].size > images[1].size
-    one, other = encoder.encode(np.stack([encoder.prepare(image) for image in images]))
-    assert one @ other / np.linalg.norm(one) / np.linalg.norm(other) > 0.998

@@ -23,10 +23,8 @@ from frugalvae.encoding.folder import Report, encode_folder
 from frugalvae.errors import InputError
 from frugalvae.progress import listening
 from tests.colours import Colours
-from tests.test_bench import needs_proc
 from tests.test_images import cifar_archive, cifar_parts, dumps, save
-from tests.test_ray import kill_a_run
-from tests.waiting import wait_until
+from tests.waiting import kill_a_run, needs_proc, wait_until
 
 
 @pytest.fixture

@@ -276,7 +276,6 @@ def test_unknown_names_of_parts_are_refused() -> None:
     [
         {"memory": "vae-f0"},
         {"memory": "none"},  # the head needs replay
-        {"head": make_head("cosine", start="text")},
         {"device": "gpu"},
         {"random_state": -1},
         {"memory": 3},
@@ -290,6 +289,13 @@ def test_a_first_call_that_fails_leaves_an_unfitted_classifier(settings: dict[st
     assert vars(classifier) == before
     with pytest.raises(NotFittedError):
         classifier.predict(np.zeros((1, 8)))
+
+
+def test_a_head_that_misses_text_leaves_an_unfitted_classifier() -> None:
+    classifier = FrugalClassifier("gaussian-diagonal", make_head("cosine", start="text"))
+    with pytest.raises(InputError, match="text feature of every new class"):
+        classifier.partial_fit(*named([0, 1]))
+    assert not hasattr(classifier, "model_")
 
 
 def test_a_memory_that_knows_classes_already_is_no_template(taught: FrugalClassifier) -> None:

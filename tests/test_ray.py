@@ -24,8 +24,8 @@ from frugalvae.experiments.cell import Cell
 from frugalvae.experiments.pool import ProcessPool
 from frugalvae.experiments.ray_pool import RayPool
 from frugalvae.experiments.spec import Part
-from tests.test_bench import SMALL_GRID, descendants, needs_proc, records, written
-from tests.waiting import PATIENCE, wait_until
+from tests.test_bench import SMALL_GRID, records, written
+from tests.waiting import PATIENCE, kill_a_run, needs_proc, wait_until
 
 ONE_RUN = """
 title = "one"
@@ -94,17 +94,6 @@ def test_an_address_without_a_cluster_is_told_at_once() -> None:
 
 
 # --------------------------------------------------------------------------- on one Ray
-
-
-def kill_a_run(killed: list[int], task: str = "_perform") -> None:
-    """Wait until a worker of our Ray is at a run, and kill it."""
-
-    def at_work() -> list[int]:
-        running = descendants(os.getpid()).items()
-        return [pid for pid, command in running if command.startswith(f"ray::{task}")]
-
-    wait_until(lambda: killed.extend(at_work()[:1]) or killed)
-    os.kill(killed[0], signal.SIGKILL)
 
 
 @needs_proc

@@ -63,7 +63,9 @@ def test_no_heavy_package_is_imported_between_a_photograph_and_its_name(
 
 def test_importing_the_package_imports_next_to_nothing() -> None:
     script = "import frugalvae, sys; print(*(name for name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert not {"numpy", "onnxruntime", "PIL", *HEAVY} & set(done.stdout.split())
 
 

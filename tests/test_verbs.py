@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.data.digits import load_digits
@@ -167,8 +166,8 @@ def test_prompts_speak_of_the_new_name_only_if_they_spoke_of_the_label() -> None
     token, vectors = classifier.head_.tokens_.clone(), classifier.head_.vectors_.clone()
     classifier.rename("class 0", "wren").rename("class 1", "robin")
     assert classifier.head_.names_ == {0: "wren", 1: "a robin"}
-    assert torch.equal(classifier.head_.tokens_, token)
-    assert torch.equal(classifier.head_.vectors_, vectors)
+    assert classifier.head_.tokens_.equal(token)
+    assert classifier.head_.vectors_.equal(vectors)
 
 
 def test_the_history_tells_every_change_in_plain_values(taught: FrugalClassifier) -> None:

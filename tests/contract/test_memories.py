@@ -100,7 +100,9 @@ def test_the_same_generator_gives_the_same_memory_and_samples(generative: Memory
     assert np.array_equal(samples[0], samples[1])
 
 
-def test_another_generator_gives_other_samples(generative: Memory, rng: np.random.Generator) -> None:
+def test_another_generator_gives_other_samples(
+    generative: Memory, rng: np.random.Generator
+) -> None:
     generative.learn(blobs([0, 1]), rng)
     assert not np.array_equal(generative.sample(0, 9, rng), generative.sample(0, 9, rng))
 

@@ -14,9 +14,7 @@ import safetensors.numpy
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from frugalvae.priors import FixedPointPrior
 from tests.conftest import SMALL, blobs
-from tests.small_clip import clip_on_disk
 
 QUICK = SMALL | {"epochs": 3, "max_steps": 10, "width": 50, "samples": 8}
 FRESH = {"on_saturation": "fresh", "saturation": 0.0, "min_free": 1.0}
@@ -27,7 +25,7 @@ SPECIAL: dict[str, tuple[Any, Any]] = {
     "fresh forks with embeddings": (("vae-fodce", FRESH), ("nearest-mean", {})),
     "one map for all": (("vae-fo", {"classwise": False}), ("nearest-mean", {})),
     "a prior of its own": (
-        ("vae-fo", {"prior": FixedPointPrior(weight=50.0, history=2)}),
+        ("vae-fo", {"prior": {"weight": 50.0, "history": 2}}),
         ("nearest-mean", {}),
     ),
     "text": (("gaussian-diagonal", {}), ("cosine", {"start": "text"})),
@@ -55,7 +53,13 @@ ALONE = {
 def quick(registry: Any, make: Any, name: str, settings: dict[str, Any]) -> Any:
     known = inspect.signature(registry.part(name)).parameters
     if "model" in known:
+        from tests.small_clip import clip_on_disk
+
         settings = {"model": clip_on_disk()} | settings
+    if "prior" in settings:
+        from frugalvae.priors import FixedPointPrior
+
+        settings = settings | {"prior": FixedPointPrior(**settings["prior"])}
     return make(name, **{k: v for k, v in QUICK.items() if k in known} | settings)
 
 
