@@ -18,6 +18,8 @@ from frugalvae.data.features import Features, load_features
 from frugalvae.errors import MissingPackageError
 from frugalvae.heads import make_head
 from frugalvae.heads.base import Head
+from frugalvae.memories import make_memory
+from frugalvae.memories.base import Memory
 from frugalvae.tasks import Task
 from tests.tool import Encoders, Tool
 
@@ -26,7 +28,7 @@ LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
 
 #: Tests of what needs them. Whatever is not listed must be right without them.
 HEAVY = """
-    test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine test_demo
+    small_clip test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine test_demo
     test_equations test_evaluation test_hub test_networks test_normalise test_nullspace test_priors
     test_prompt test_ray test_report test_resnet18 test_results test_run test_samples
     test_saving_networks test_text test_vae test_vae_factors
@@ -83,6 +85,11 @@ def blobs(
         np.repeat(classes, per_class),
         names={label: f"class {label}" for label in classes},
     )
+
+
+def made(memory: str | tuple[str, dict[str, Any]]) -> str | Memory:
+    """A memory by name, or one by name and settings, which is made now."""
+    return memory if isinstance(memory, str) else make_memory(memory[0], **memory[1])
 
 
 def small_head(name: str) -> Head:

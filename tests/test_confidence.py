@@ -17,7 +17,7 @@ from frugalvae.data.digits import load_digits
 from frugalvae.errors import InputError
 from frugalvae.memories import MEMORIES
 from frugalvae.saving.container import from_bytes
-from tests.conftest import SMALL, blobs
+from tests.conftest import SMALL, blobs, made
 from tests.test_learner import named, small
 
 
@@ -57,7 +57,7 @@ def test_on_digits_calibration_makes_probabilities_better_and_leaves_predictions
     memory: str, head: str
 ) -> None:
     x, y, x_test, y_test = digits(range(10))
-    plain = FrugalClassifier(memory, head).fit(x, y)
+    plain = FrugalClassifier(made(memory), head).fit(x, y)
     calibrated = FrugalClassifier(memory, head, calibrate=True).fit(x, y)
     assert plain.confidence_.temperature == 1.0
     assert surprise(calibrated, x_test, y_test) < surprise(plain, x_test, y_test)
@@ -125,11 +125,11 @@ def test_few_activations_that_are_never_negative_are_enough_to_notice_noise() ->
     assert classifier.knows(test).mean() > 0.8
 
 
-@pytest.mark.parametrize("memory", ["gaussian-shared", make_memory("vae-fo", **SMALL)])
+@pytest.mark.parametrize("memory", ["gaussian-shared", ("vae-fo", SMALL)])
 def test_on_digits_about_as_many_known_ones_are_refused_as_asked(memory: Any) -> None:
     x, y, known, _ = digits(range(7))
     unknown = digits(range(7, 10))[2]
-    classifier = FrugalClassifier(memory, "nearest-mean")
+    classifier = FrugalClassifier(made(memory), "nearest-mean")
     for classes in (range(4), range(4, 7)):
         rows = np.isin(y, classes)
         classifier.partial_fit(x[rows], y[rows])

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae import FrugalClassifier, make_head
 from frugalvae.data.digits import load_digits
 from frugalvae.data.features import Features
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
 from frugalvae.moments import merge
-from tests.conftest import accuracy, blobs, real_features, small_head
+from tests.conftest import accuracy, blobs, made, real_features, small_head
 from tests.test_learner import named, small, state
 
 NETWORK = {"hidden": 64, "latent": 32, "max_steps": 200}
@@ -114,8 +114,10 @@ def test_merged_moments_are_those_of_all_samples() -> None:
 def test_sums_are_updated_as_if_all_samples_had_come_at_once(memory: str, head: str) -> None:
     x, y = named([0, 1, 2])
     late = (y == "class 1") & (np.arange(len(y)) % 3 > 0)
-    at_once = FrugalClassifier(memory, head).fit(x, y)
-    updated = FrugalClassifier(memory, head).fit(x[~late], y[~late]).update("class 1", x[late])
+    at_once = FrugalClassifier(made(memory), head).fit(x, y)
+    updated = (
+        FrugalClassifier(made(memory), head).fit(x[~late], y[~late]).update("class 1", x[late])
+    )
     for part in ("memory_", "head_"):
         one, other = (getattr(made, part).arrays() for made in (at_once, updated))
         for name, kept in one.items():
@@ -246,29 +248,31 @@ def check_update(classifier: FrugalClassifier, data: Features, tolerance: float)
     [
         ("gaussian-shared", "cosine"),
         ("mixture", "ridge"),
-        (make_memory("vae-fo", **NETWORK), "cosine"),
+        (("vae-fo", NETWORK), "cosine"),
         ("none", "lda"),
         ("none", "nearest-mean"),
     ],
     ids=["gaussian", "mixture", "vae", "lda", "nearest-mean"],
 )
 def test_on_digits_an_update_helps_the_class_and_leaves_the_others(memory: Any, head: str) -> None:
-    check_update(FrugalClassifier(memory, head), load_digits(), tolerance=0.03)
+    check_update(FrugalClassifier(made(memory), head), load_digits(), tolerance=0.03)
 
 
-@pytest.mark.parametrize("memory", ["gaussian-shared", make_memory("vae-fo", max_steps=60)])
+@pytest.mark.parametrize("memory", ["gaussian-shared", ("vae-fo", {"max_steps": 60})])
 def test_on_clip_features_an_update_helps_the_class(memory: Any) -> None:
     check_update(
-        FrugalClassifier(memory), part(real_features("ucf101-clip_vit_b32"), 20), tolerance=0.03
+        FrugalClassifier(made(memory)),
+        part(real_features("ucf101-clip_vit_b32"), 20),
+        tolerance=0.03,
     )
 
 
 @pytest.mark.parametrize(
-    "memory", ["gaussian-shared", make_memory("vae-fo", **NETWORK)], ids=["gaussian", "vae"]
+    "memory", ["gaussian-shared", ("vae-fo", NETWORK)], ids=["gaussian", "vae"]
 )
 def test_on_digits_forgetting_hurts_no_other_class_and_scrubbing_little(memory: Any) -> None:
     data = load_digits()
-    classifier = FrugalClassifier(memory, make_head("cosine", epochs=10))
+    classifier = FrugalClassifier(made(memory), make_head("cosine", epochs=10))
     for classes in np.array_split(data.classes, 5):
         rows = np.isin(data.y_train, classes)
         classifier.partial_fit(data.x_train[rows], data.y_train[rows])
