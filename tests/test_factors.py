@@ -14,9 +14,9 @@ from scipy.stats import multivariate_normal
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.arrays import Array
 from frugalvae.errors import InputError
-from frugalvae.memories.densities import Shrinkage
+from frugalvae.memories.densities import Scores, Shrinkage
 from frugalvae.memories.factors import FactorMemory
-from frugalvae.memories.mixing import rotation
+from frugalvae.memories.mixing import rotate, rotate_back
 from frugalvae.tasks import Task
 
 
@@ -33,6 +33,11 @@ def features(classes: int, per_class: int = 40, dim: int = 12, seed: int = 0) ->
         rows.append(normal(dim) + normal(per_class, dim) @ common + own)
     labels = np.arange(classes).repeat(per_class)
     return Task(np.concatenate(rows).astype(np.float32), labels)
+
+
+def rotation(dim: int) -> Array:
+    """As a matrix that features are multiplied by from the right."""
+    return rotate(np.eye(dim), dim)
 
 
 def split(task: Task, *groups: list[int]) -> list[Task]:
@@ -77,10 +82,14 @@ def test_what_lies_beside_the_coordinates_is_counted_too(budget: int) -> None:
     assert total == pytest.approx(float(pooled(task, 12).trace()), rel=1e-5)
 
 
+@pytest.mark.parametrize("directions", [0, 1, 32])
 @pytest.mark.parametrize("budget", [10_000, 200])
-def test_densities_are_those_of_the_covariances_that_the_memory_says(budget: int) -> None:
-    """But for what is the same for all classes."""
-    memory = taught(*split(features(4), [0, 1], [2, 3]), budget=budget)
+def test_densities_are_those_of_the_covariances_that_the_memory_says(
+    budget: int, directions: int
+) -> None:
+    """But for what is the same for all classes; with few directions, by one product."""
+    tasks = split(features(4), [0, 1], [2, 3])
+    memory = taught(*tasks, budget=budget, directions=directions)
     assert (memory.rank_ < 12) == (budget == 200)
     x, shrinkage = features(4, seed=5).features.astype(np.float64), Shrinkage(own=0.3, ridge=0.05)
     found, expected = memory.log_density(x, shrinkage), []
@@ -97,6 +106,7 @@ def test_densities_are_those_of_the_covariances_that_the_memory_says(budget: int
         expected.append(twin.logpdf(x @ turned) - off)
     apart = found - found[:, :1], np.transpose(expected) - expected[0][:, None]
     np.testing.assert_allclose(*apart, rtol=1e-7, atol=1e-7)
+    assert isinstance(memory._scores[1], Scores) == (directions < 32)  # type: ignore[index]
 
 
 def test_directions_are_those_in_which_a_class_spreads_most_beyond_the_rest() -> None:
@@ -183,13 +193,30 @@ def test_a_budget_that_means_alone_exceed_is_said_to_be_exceeded() -> None:
 
 @pytest.mark.parametrize("dim", [1, 2, 7, 64, 333])
 def test_the_rotation_is_orthogonal_and_the_same_for_ever(dim: int) -> None:
+    """A file that was written with another one would be worthless."""
     turned = rotation(dim)
     np.testing.assert_allclose(turned.T @ turned, np.eye(dim), rtol=1e-7, atol=1e-7)
-    if dim == 7:  # a file that was written with another one would be worthless
+    raw = np.random.PCG64(0).random_raw(2 * dim)
+    signs, order = np.where(raw[:dim] < 2**63, 1.0, -1.0), np.argsort(raw[dim:], kind="stable")
+    cosines = np.cos(np.pi / dim * (np.arange(dim)[:, None] + 0.5) * order)
+    lengths = np.where(order == 0, 1 / dim, 2 / dim) ** 0.5
+    np.testing.assert_allclose(turned, signs[:, None] * cosines * lengths, rtol=0, atol=1e-12)
+    if dim == 7:
         first = [-0.377964, 0.377964, 0.377964, 0.377964, -0.377964, -0.377964, -0.377964]
         column = int(np.abs(np.abs(turned) - 7**-0.5).sum(axis=0).argmin())
         assert [round(float(value), 6) for value in turned[:, column]] == first
         assert column == 3
+
+
+@pytest.mark.parametrize(("dim", "rank"), [(1, 1), (2, 1), (7, 3), (64, 64), (333, 100)])
+def test_rotating_keeps_the_first_coordinates_and_back_takes_the_others_as_zero(
+    dim: int, rank: int
+) -> None:
+    rows = np.random.default_rng(0).normal(size=(5, dim))
+    turned = rotation(dim)[:, :rank]
+    np.testing.assert_allclose(rotate(rows, rank), rows @ turned, rtol=0, atol=1e-12)
+    back = rotate_back(rotate(rows, rank), dim)
+    np.testing.assert_allclose(back, rows @ turned @ turned.T, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("budget", [10_000, 200, 120])
