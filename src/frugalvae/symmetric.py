@@ -15,7 +15,8 @@ def pack(symmetric: Array) -> Array:
     >>> pack(np.array([[1.0, 2.0], [2.0, 3.0]])).tolist()
     [1.0, 2.0, 3.0]
     """
-    return np.concatenate([row[start:] for start, row in enumerate(symmetric)])
+    rows = [row[start:] for start, row in enumerate(symmetric)]
+    return np.concatenate(rows) if rows else symmetric.ravel()
 
 
 def unpack(triangle: Array) -> Array:
@@ -25,13 +26,13 @@ def unpack(triangle: Array) -> Array:
     [[1.0, 2.0], [2.0, 3.0]]
     """
     size, used = int((2 * len(triangle)) ** 0.5), 0
+    if triangle.shape != (size * (size + 1) // 2,):
+        raise ValueError(f"an array of shape {triangle.shape} is no triangle of a matrix")
     symmetric = np.empty((size, size), triangle.dtype)
     for start in range(size):
         row = triangle[used : used + size - start]
         symmetric[start, start:] = symmetric[start:, start] = row
         used += size - start
-    if used != len(triangle):
-        raise ValueError(f"{len(triangle)} numbers are no triangle")
     return symmetric
 
 

@@ -51,7 +51,7 @@ class TensorTask:
 
 def to_tensor(array: Array, device: torch.device) -> Tensor:
     """An array in float32 on a device; what is done to it does not reach the array."""
-    return torch.tensor(np.ascontiguousarray(array, np.float32), device=device)
+    return torch.from_numpy(np.array(array, np.float32, order="C")).to(device)
 
 
 def to_array(tensor: Tensor) -> Array:
