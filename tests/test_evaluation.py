@@ -484,7 +484,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
 def test_a_classifier_that_does_not_name_its_encoder_takes_features_alone(
     classifier: FrugalClassifier, images: Path, tmp_path: Path
 ) -> None:
-    del classifier.encoder_
+    classifier.encoder_ = None
     file, output = tmp_path / "unnamed.frugal", tmp_path / "report.html"
     classifier.save(file)
     with pytest.raises(InputError, match="does not say which encoder made them"):
