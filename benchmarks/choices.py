@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.accounting import usual_budget
@@ -29,7 +28,6 @@ from frugalvae.confidence import fit_temperature
 from frugalvae.data.catalogue import in_data_folder
 from frugalvae.data.features import Features, load_features
 from frugalvae.data.stream import split_classes
-from frugalvae.heads.bayes import BayesHead
 from frugalvae.tasks import Replay, Task
 
 TOGETHER = {
@@ -121,15 +119,14 @@ def shrinkage(sets: list[Features], most: int | None = None) -> None:
 
 
 def with_all_settings(features: Features, seed: int) -> dict[Setting, float]:
-    classifier = FrugalClassifier()
+    classifier, rng = FrugalClassifier(), np.random.default_rng(0)
     teach(classifier, features, tasks=10, seed=seed)
     found = {}
     for own, ridge in itertools.product(OWN, RIDGES):
-        head = BayesHead(own=own, ridge=ridge)
-        replay = Replay(classifier.memory_, classifier._generator("head", 0))
-        head.learn(Task.empty(features.x_train.shape[1]), replay)
-        classifier.head_ = head
-        found[own, ridge] = float(classifier.score(features.x_test, features.y_test))
+        head = make_head("bayes", own=own, ridge=ridge)
+        head.learn(Task.empty(features.x_train.shape[1]), Replay(classifier.memory_, rng))
+        asked = replace(classifier.model_, head=head)
+        found[own, ridge] = float(np.mean(asked.predict(features.x_test) == features.y_test))
     return found
 
 
@@ -145,7 +142,7 @@ def tempering(features: Features) -> None:
         column = {label: number for number, label in enumerate(classifier.classes_.tolist())}
         right = [column[label] for label in fewer.y_test.tolist()]
         logits = np.log(np.maximum(classifier.predict_proba(fewer.x_test), 1e-300))
-        fitted = 1 / fit_temperature(torch.as_tensor(logits), torch.as_tensor(right))
+        fitted = 1 / fit_temperature(logits, np.array(right))
         found.append(f"{width} features {fitted:.1f}")
     print(f"{features.name.split('-')[0]}: {', '.join(found)}", flush=True)
 

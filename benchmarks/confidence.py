@@ -24,7 +24,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
@@ -32,6 +31,7 @@ from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.confidence import Confidence, fit_temperature
 from frugalvae.data.catalogue import data_folder
 from frugalvae.data.features import Features, load_features
+from frugalvae.model import Model
 from frugalvae.tasks import Replay
 
 DATA = [
@@ -113,33 +113,30 @@ def noticed(
         yield f"AUROC {name}", float(roc_auc_score(truth, score(np.concatenate([known, unknown]))))
     yield "known refused", 1 - float(classifier.knows(known, THRESHOLD).mean())
     yield "unknown refused", 1 - float(classifier.knows(unknown, THRESHOLD).mean())
-    measured = classifier.confidence_
-    classifier.confidence_ = Confidence(measured.temperature)
-    yield "known refused by replay", 1 - float(classifier.knows(known, THRESHOLD).mean())
-    classifier.confidence_ = measured
+    by_replay = replace(classifier.model_, confidence=Confidence())
+    yield "known refused by replay", float(np.mean(by_replay.familiarity(known) < THRESHOLD))
 
 
 def calibrated(
     classifier: FrugalClassifier, x: NDArray[Any], y: NDArray[Any]
 ) -> Iterator[tuple[str, float]]:
-    fitted = classifier.confidence_
+    model, fitted = classifier.model_, classifier.confidence_
     temperatures = {"1": 1.0}
     if classifier.memory_.arrays():
-        replay, columns = Replay(classifier.memory_, torch.Generator().manual_seed(0)).draw(64)
-        logits = torch.as_tensor(classifier.model_.logits(replay.numpy()))
+        replay, columns = Replay(classifier.memory_, np.random.default_rng(0)).draw(64)
         order = np.argsort(np.argsort(classifier.memory_.classes))
-        temperatures["of replay"] = fit_temperature(logits, torch.as_tensor(order)[columns])
+        temperatures["of replay"] = fit_temperature(model.logits(replay), order[columns])
     temperatures["calibrated"] = fitted.temperature
     for name, temperature in temperatures.items():
-        classifier.confidence_ = replace(fitted, temperature=temperature)
-        yield f"ECE {name}", calibration_error(classifier, x, y)
+        asked = replace(model, confidence=replace(fitted, temperature=temperature))
+        yield f"ECE {name}", calibration_error(asked, x, y)
     yield "temperature", fitted.temperature
 
 
-def calibration_error(classifier: FrugalClassifier, x: NDArray[Any], y: NDArray[Any]) -> float:
+def calibration_error(model: Model, x: NDArray[Any], y: NDArray[Any]) -> float:
     """Mean distance of confidence and accuracy, over bins of equal width."""
-    probabilities = classifier.predict_proba(x)
-    right = classifier.classes_[probabilities.argmax(axis=1)] == y
+    probabilities = model.predict_proba(x)
+    right = model.classes[probabilities.argmax(axis=1)] == y
     sure = probabilities.max(axis=1)
     bins = np.minimum((sure * BINS).astype(int), BINS - 1)
     gaps = [abs((right[bins == b] - sure[bins == b]).sum()) for b in range(BINS)]

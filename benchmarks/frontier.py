@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, make_memory
@@ -31,7 +31,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
     warnings.simplefilter("ignore")
-    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
+    print(f"{os.environ.get('OMP_NUM_THREADS', os.cpu_count())} threads, NumPy {np.__version__}")
     path = next(iter(in_data_folder("cifar100-efficientnet_lite0.npz")), None)
     if path is None:
         print("CIFAR-100: skipped, cifar100-efficientnet_lite0.npz is not in FRUGALVAE_DATA")

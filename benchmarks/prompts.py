@@ -16,20 +16,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy
 
+from frugalvae.arrays import Array, unit
 from frugalvae.console import Display, duration
 from frugalvae.equations import cosine_logits
 from frugalvae.heads.prompt import PromptHead
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
+from frugalvae.heads.replaying import draw
 from frugalvae.tasks import Replay, Task
 from frugalvae.text import TextTower, spoken
 
 SCALE = 100.0  # CLIP's
 CONTEXT = 77
 SMALL_BATCH = 128
+CPU = torch.device("cpu")
 KINDS = [
     "albatross",
     "auklet",
@@ -93,16 +97,16 @@ class Simulated:
     """Stands for a memory: classes around means that have a direction in common, as CLIP's."""
 
     def __init__(self, classes: int, dim: int, seed: int = 0) -> None:
-        rng = torch.Generator().manual_seed(seed)
-        shared, own = (torch.empty(n, dim).normal_(generator=rng) for n in (1, classes))
-        self.means = normalize(normalize(shared) + 0.7 * normalize(own))
+        rng = np.random.default_rng(seed)
+        shared, own = (rng.standard_normal((n, dim), np.float32) for n in (1, classes))
+        self.means = unit(unit(shared) + 0.7 * unit(own))
         self.classes = list(range(classes))
 
-    def sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Samples (count, dim) of length one."""
         dim = self.means.shape[1]
-        noise = torch.empty(count, dim).normal_(std=1.6 / math.sqrt(dim), generator=rng)
-        return normalize(self.means[label] + noise)
+        noise = rng.normal(0, 1.6 / math.sqrt(dim), (count, dim))
+        return unit(self.means[label] + noise).astype(np.float32)
 
 
 def random_tower(width: int, layers: int, heads: int, seed: int = 0) -> TextTower:
@@ -173,13 +177,13 @@ class Bench:
         self.tower = random_tower(options.width, options.layers, options.width // 64)
         self.memory = Simulated(options.classes, self.tower.dim)
         self.names = names(options.classes)
-        self.held_out = Replay(self.memory, torch.Generator().manual_seed(1)).draw(64)
-        no_samples = torch.zeros(options.classes, self.tower.dim), torch.arange(options.classes)
+        self.held_out = draw(Replay(self.memory, np.random.default_rng(1)), 64, CPU)
+        no_samples = np.zeros((options.classes, self.tower.dim)), np.arange(options.classes)
         self.task = Task(*no_samples, names=dict(enumerate(self.names)))
 
     def replay(self) -> Replay:
         """The same draws for everything measured."""
-        return Replay(self.memory, torch.Generator().manual_seed(0))
+        return Replay(self.memory, np.random.default_rng(0))
 
     def prompts(self) -> Prompts:
         """Untrained, always the same."""
@@ -192,7 +196,7 @@ class Bench:
         """Of one step: the best of a few, after checking that it computes the same."""
         prompts = self.prompts()
         padded = Padded(prompts)
-        x, y = self.replay().draw(1)
+        x, y = draw(self.replay(), 1, CPU)
         fastest = math.inf
         for _ in range(self.options.steps):
             start = time.perf_counter()
@@ -217,7 +221,7 @@ class Bench:
         prompts = self.prompts()
         parameters = [prompts.tokens, *prompts.network.parameters()]
         optimiser = torch.optim.AdamW(parameters, rate, weight_decay=0.0)
-        x, y = self.replay().draw(self.options.samples)
+        x, y = draw(self.replay(), self.options.samples, CPU)
         order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
         for number, rows in enumerate(order.split(SMALL_BATCH), start=1):
             optimiser.zero_grad(set_to_none=True)

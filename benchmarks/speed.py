@@ -83,7 +83,7 @@ def training_step(x: torch.Tensor) -> Callable[[], object]:
     """One optimiser step of a null-space task, projection included."""
     rng = torch.Generator().manual_seed(0)
     memory = VAEMemory(epochs=1, max_steps=1)
-    memory.learn(Task(x, torch.arange(len(x)) % 10), rng)
+    memory.learn(Task(x.numpy(), np.arange(len(x)) % 10), np.random.default_rng(0))
     decoder = memory.decoders_[0]
     spaces = decoder.null_spaces(memory.settings.ratio, memory.settings.max_proportion)
     freedom = decoder.freedom("null-space", spaces, dynamic=False, projection="update")
@@ -162,7 +162,7 @@ def growth() -> None:
     features = load_features(UCF)
     print(f"{'known':>6} {'memory, s':>10} {'head, s':>9}")
     for known in (10, 100, 1000):
-        rng = torch.Generator().manual_seed(0)
+        rng = np.random.default_rng(0)
         memory, head = VAEMemory(epochs=1, latent=1024, prior="normal"), make_head("cosine")
         memory.learn(simulated(features.x_train, features.y_train, range(known)), rng)
         memory.settings = VAESettings(latent=1024)  # the task to be timed is learned in full
@@ -214,7 +214,7 @@ def simulated(x: np.ndarray, y: np.ndarray, labels: range) -> Task:
         samples = x[y == names[label % len(names)]]
         rows.append(np.roll(samples, label // len(names) * 37, axis=1))
         targets.append(np.full(len(samples), label))
-    return Task(torch.tensor(np.concatenate(rows)), torch.tensor(np.concatenate(targets)))
+    return Task(np.concatenate(rows), np.concatenate(targets))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from scipy.stats import multivariate_normal
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.arrays import Array
 from frugalvae.errors import InputError
-from frugalvae.memories.densities import Scores, Shrinkage
+from frugalvae.memories.densities import Gaussians, Scores, Shrinkage
 from frugalvae.memories.factors import FactorMemory
 from frugalvae.memories.mixing import rotate, rotate_back
 from frugalvae.tasks import Task
@@ -82,12 +82,14 @@ def test_what_lies_beside_the_coordinates_is_counted_too(budget: int) -> None:
     assert total == pytest.approx(float(pooled(task, 12).trace()), rel=1e-5)
 
 
+@pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("directions", [0, 1, 32])
 @pytest.mark.parametrize("budget", [10_000, 200])
 def test_densities_are_those_of_the_covariances_that_the_memory_says(
-    budget: int, directions: int
+    budget: int, directions: int, folded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for what is the same for all classes; with few directions, by one product."""
+    """But for what is the same for all classes; by one product, or step by step."""
+    monkeypatch.setattr(Gaussians, "is_worth_folding", lambda *_: folded)
     tasks = split(features(4), [0, 1], [2, 3])
     memory = taught(*tasks, budget=budget, directions=directions)
     assert (memory.rank_ < 12) == (budget == 200)
@@ -106,7 +108,7 @@ def test_densities_are_those_of_the_covariances_that_the_memory_says(
         expected.append(twin.logpdf(x @ turned) - off)
     apart = found - found[:, :1], np.transpose(expected) - expected[0][:, None]
     np.testing.assert_allclose(*apart, rtol=1e-7, atol=1e-7)
-    assert isinstance(memory._scores[1], Scores) == (directions < 32)  # type: ignore[index]
+    assert isinstance(memory._scores[1], Scores) == folded  # type: ignore[index]
 
 
 def test_directions_are_those_in_which_a_class_spreads_most_beyond_the_rest() -> None:

@@ -149,10 +149,11 @@ class Gaussians:
         """The same up to what all classes have in common, (n, k)."""
         return self._scores.of(rows.astype(np.float64) @ self.whiten)
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether means and directions are fewer than features: scores are worth folding."""
-        return bool(len(self.means) * (1 + self.directions.shape[1]) <= len(self.whiten))
+    def is_worth_folding(self, dim: int) -> bool:
+        """Whether fewer products score a row of ``dim`` features folded than step by step."""
+        rank, (classes, most, _) = len(self.whiten), self.directions.shape
+        vectors = classes * (1 + most)
+        return bool(vectors * dim <= rank * rank + vectors * rank + classes * dim)
 
     def folded(self) -> Scores:
         """Scores of rows themselves, which need not be whitened then."""

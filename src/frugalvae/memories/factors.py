@@ -298,7 +298,7 @@ class FactorMemory:
     def _make_scores(self, shrinkage: Shrinkage) -> Scores | tuple[Gaussians, Array, Array]:
         """What scores rows; of many classes in steps, as one matrix would be too large."""
         gaussians, beside = self._gaussians(shrinkage), self._beside(shrinkage)
-        if not gaussians.is_narrow:
+        if not gaussians.is_worth_folding(self._dim):
             return gaussians, *beside
         scores = gaussians.folded()
         if self.rank_ < self._dim:
