@@ -226,12 +226,12 @@ def clip_b32(folder: Path) -> Encoder:
     from transformers import CLIPImageProcessorPil, CLIPVisionConfig, CLIPVisionModelWithProjection
     from transformers.utils.logging import disable_progress_bar
 
-    from frugalvae.encoders.clip import ClipEncoder
+    from frugalvae.encoders.transformers import TransformersEncoder
 
     disable_progress_bar()
     CLIPVisionModelWithProjection(CLIPVisionConfig()).save_pretrained(folder)
     CLIPImageProcessorPil().save_pretrained(folder)
-    return ClipEncoder(folder)
+    return TransformersEncoder(folder)
 
 
 if __name__ == "__main__":

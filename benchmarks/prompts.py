@@ -27,8 +27,9 @@ from frugalvae.equations import cosine_logits
 from frugalvae.heads.prompt import PromptHead
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
 from frugalvae.heads.replaying import draw
+from frugalvae.sentence import spoken
 from frugalvae.tasks import Replay, Task
-from frugalvae.text import TextTower, spoken
+from frugalvae.text import TextTower
 
 SCALE = 100.0  # CLIP's
 CONTEXT = 77

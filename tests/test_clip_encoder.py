@@ -16,8 +16,8 @@ import torch
 from PIL import Image
 
 from frugalvae.encoders import FROZEN, make_frozen
-from frugalvae.encoders.clip import ClipEncoder
-from frugalvae.encoders.preprocess import from_config
+from frugalvae.encoders.processor import from_config
+from frugalvae.encoders.transformers import TransformersEncoder
 from frugalvae.errors import InputError, UnknownNameError
 from tests.small_clip import save_clip
 
@@ -104,7 +104,7 @@ def test_text_features_are_those_of_clip(clip_folder: Path) -> None:
     with torch.inference_mode():
         model = CLIPModel.from_pretrained(clip_folder)
         expected = model.get_text_features(**tokens).pooler_output
-    features = ClipEncoder(clip_folder).text_features(names)
+    features = TransformersEncoder(clip_folder).text_features(names)
     assert features is not None
     expected = expected / expected.norm(dim=1, keepdim=True)
     torch.testing.assert_close(torch.tensor(features), expected, rtol=1e-5, atol=1e-6)
@@ -115,25 +115,25 @@ def test_without_a_text_tower_there_are_no_text_features(clip_folder: Path, tmp_
 
     CLIPVisionModelWithProjection.from_pretrained(clip_folder).save_pretrained(tmp_path)
     shutil.copy(clip_folder / "preprocessor_config.json", tmp_path)
-    images_only, whole = ClipEncoder(tmp_path), ClipEncoder(str(clip_folder))
+    images_only, whole = TransformersEncoder(tmp_path), TransformersEncoder(str(clip_folder))
     assert images_only.text_features(["cat"]) is None
     assert images_only.digest == whole.digest
     (tmp_path / "preprocessor_config.json").unlink()
     with pytest.raises(InputError, match="preprocessor_config.json is missing, .*; copy it"):
-        ClipEncoder(tmp_path)
+        TransformersEncoder(tmp_path)
 
 
 def test_the_identity_tells_weights_and_preprocessing_but_no_paths(
     clip_folder: Path, tmp_path: Path
 ) -> None:
-    encoder = ClipEncoder(clip_folder)
+    encoder = TransformersEncoder(clip_folder)
     assert encoder.side == 32
     assert json.loads(json.dumps(encoder.identity)) == encoder.identity
     assert encoder.identity["model"] == "small-clip"
-    other = ClipEncoder(save_clip(tmp_path / "small-clip", seed=1))
-    assert other.identity | {"weights": encoder.digest} == encoder.identity
+    other = TransformersEncoder(save_clip(tmp_path / "small-clip", seed=1))
+    assert other.identity | {"weights": encoder.digest, "probe": encoder.probe} == encoder.identity
     assert other.digest != encoder.digest
-    blurred = ClipEncoder(changed(clip_folder, tmp_path / "two" / "small-clip", resample=2))
+    blurred = TransformersEncoder(changed(clip_folder, tmp_path / "two" / "small-clip", resample=2))
     assert blurred.digest == encoder.digest
     assert blurred.identity != encoder.identity
 
@@ -143,23 +143,25 @@ def test_models_without_an_image_tower_are_refused(clip_folder: Path, tmp_path: 
 
     sizes = {"hidden_size": 8, "intermediate_size": 8, "vocab_size": 9, "num_hidden_layers": 1}
     BertModel(BertConfig(**sizes, num_attention_heads=1)).save_pretrained(tmp_path / "bert")
-    with pytest.raises(InputError, match="bert: a model of the kind 'bert', .*a whole CLIP"):
-        ClipEncoder(tmp_path / "bert")
+    with pytest.raises(
+        InputError, match="bert: a model of the kind 'bert', .*; known: clip, clip_v"
+    ):
+        TransformersEncoder(tmp_path / "bert")
     CLIPTextModelWithProjection.from_pretrained(clip_folder).save_pretrained(tmp_path / "text")
     with pytest.raises(InputError, match="text: a model of the kind 'clip_text_model'"):
-        ClipEncoder(tmp_path / "text")
+        TransformersEncoder(tmp_path / "text")
     CLIPVisionModel.from_pretrained(clip_folder).save_pretrained(tmp_path / "bare")
     shutil.copy(clip_folder / "preprocessor_config.json", tmp_path / "bare")
     with pytest.raises(InputError, match=r"1 of the weights of a .* such as visual_projection"):
-        ClipEncoder(tmp_path / "bare")
+        TransformersEncoder(tmp_path / "bare")
     with pytest.raises(InputError, match="no AutoConfig can be loaded .* as save_pretrained"):
-        ClipEncoder(tmp_path)  # without a config
+        TransformersEncoder(tmp_path)  # without a config
 
 
 def test_a_preprocessing_for_another_network_is_refused(clip_folder: Path, tmp_path: Path) -> None:
     path = changed(clip_folder, tmp_path / "model", crop_size={"height": 24, "width": 24})
     with pytest.raises(InputError, match=r"images of \(24, 24\), and its network takes 32 x 32"):
-        ClipEncoder(path)
+        TransformersEncoder(path)
 
 
 # --------------------------------------------------------------------------- what is not there
@@ -172,8 +174,8 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_names_of_frozen_encoders() -> None:
-    assert list(FROZEN) == ["clip", "efficientnet"]
-    with pytest.raises(InputError, match="'resnet18' is not pretrained: .* choose clip or eff"):
+    assert list(FROZEN) == ["efficientnet", "onnx", "transformers", "clip"]
+    with pytest.raises(InputError, match="'resnet18' is not pretrained: .* choose efficientnet or"):
         make_frozen("resnet18")
     with pytest.raises(UnknownNameError, match="no frozen encoder 'clap'. Did you mean 'clip'"):
         make_frozen("clap")

@@ -23,6 +23,7 @@ from frugalvae.encoders.efficientnet import (
     as_onnx,
     find_checkpoint,
 )
+from frugalvae.encoders.model_file import Model
 from frugalvae.encoders.onnx_file import Graph
 from frugalvae.encoders.session import Network, threads_asked
 from frugalvae.errors import InputError
@@ -247,5 +248,5 @@ def test_threads_are_as_asked_for(
 
 def test_what_is_no_network_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match="ONNX Runtime cannot load the network"):
-        Network(b"nonsense")
+        Network(Model(b"nonsense"))
     assert capfd.readouterr() == ("", "")

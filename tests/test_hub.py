@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from frugalvae.encoders.clip import ClipEncoder
+from frugalvae.encoders.transformers import TransformersEncoder
 from frugalvae.errors import InputError
 from frugalvae.text import load_text_tower
 from tests.tool import QUICK, Tool, paint
@@ -43,7 +43,7 @@ def copied(source: Path, target: Path, **entries: Any) -> Path:
     return target
 
 
-@pytest.mark.parametrize("load", [ClipEncoder, lambda model: load_text_tower(str(model))])
+@pytest.mark.parametrize("load", [TransformersEncoder, lambda model: load_text_tower(str(model))])
 @pytest.mark.parametrize("kind", ["clip", "clip_of_my_own"])
 def test_code_in_a_model_never_runs_nor_is_anyone_asked(
     clip_folder: Path,
@@ -74,7 +74,7 @@ def test_attention_is_not_taken_from_elsewhere(clip_folder: Path, tmp_path: Path
     config = json.loads((clip_folder / "config.json").read_text())
     towers = {name: config[name] | theirs for name in ("text_config", "vision_config")}
     model = copied(clip_folder, tmp_path / "model", **towers, **theirs)
-    assert ClipEncoder(model).digest == ClipEncoder(clip_folder).digest
+    assert TransformersEncoder(model).digest == TransformersEncoder(clip_folder).digest
     assert load_text_tower(str(model)).dim == 24
 
 
@@ -110,7 +110,7 @@ def test_weights_that_are_no_tensors_are_an_error_and_run_nothing(
     with pytest.raises(
         InputError, match="model: no CLIPVisionModelWithProjection can be loaded"
     ) as told:
-        ClipEncoder(model)
+        TransformersEncoder(model)
     assert "\n" not in str(told.value)
     assert "\x1b" not in str(told.value)
     if make in (evil, evil_archive) and name == "pytorch_model.bin":

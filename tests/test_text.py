@@ -20,7 +20,8 @@ from torch.nn.functional import cross_entropy
 from frugalvae.errors import InputError
 from frugalvae.heads.prompts import Prompts, context_network, first_tokens
 from frugalvae.hub import pretrained
-from frugalvae.text import TextTower, groups, load_text_tower, spoken
+from frugalvae.sentence import sentence
+from frugalvae.text import TextTower, groups, load_text_tower
 
 NAMES = ["cat", "Black_footed_Albatross", "001.House_Finch", "emu", "gulls/Ring billed gull", "owl"]
 
@@ -67,7 +68,7 @@ def test_a_text_feature_is_that_of_the_whole_model_at_all_positions(
     tower: TextTower, clip_folder: Path
 ) -> None:
     model = pretrained("CLIPModel", clip_folder)
-    texts = [f"a photo of a {spoken(name)}." for name in NAMES]
+    texts = [sentence(name) for name in NAMES]
     tokens = tower.tokenizer(texts, padding="max_length", max_length=77, return_tensors="pt")
     with torch.no_grad():
         expected = model.get_text_features(**tokens).pooler_output

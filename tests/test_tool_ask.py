@@ -16,6 +16,7 @@ from rich.console import Console
 
 from frugalvae import FrugalClassifier
 from frugalvae.cli import main, parser
+from frugalvae.encoders import FROZEN
 from frugalvae.tool.answers import Answer, as_table
 from frugalvae.tool.completion import SHELLS, commands_of
 from frugalvae.tool.status import told
@@ -290,7 +291,7 @@ def test_bash_completes_commands_options_choices_and_files() -> None:
     assert completed("frugalvae", "pre") == ["predict"]
     assert {"learn", "status", "undo"} <= set(completed("frugalvae", ""))
     assert completed("frugalvae", "learn", "x.frugal", "--enc") == ["--encoder"]
-    assert completed("frugalvae", "learn", "x.frugal", "--encoder", "") == ["clip", "efficientnet"]
+    assert completed("frugalvae", "learn", "x.frugal", "--encoder", "") == list(FROZEN)
     assert completed("frugalvae", "predict", "fixt") == ["fixtures"]
     assert completed("frugalvae", "bench", "run", "--pl") == ["--plan"]
     assert completed("frugalvae", "completion", "z") == ["zsh"]

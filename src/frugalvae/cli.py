@@ -11,7 +11,7 @@ from typing import Any
 
 from frugalvae import __version__
 from frugalvae.arguments import on_ray, one_seed, positive, quiet, seed, settings, share, task_sizes
-from frugalvae.encoders import BATCH_SIZE, FROZEN
+from frugalvae.encoders import BATCH_SIZE, FROZEN, WHICH
 from frugalvae.errors import FrugalError
 from frugalvae.extras import needing
 from frugalvae.heads import HEADS
@@ -114,7 +114,11 @@ def add_encode(verbs: Any) -> None:
         "class. Folders train/ and test/ with such folders in them are the two sets; without "
         "them a random quarter of each class, always the same, is the test set. After a kill, "
         "the same command goes on.",
-        parents=[on_ray("task"), quiet()],
+        parents=[
+            settings("change a setting of the encoder, such as encoder.size=128"),
+            on_ray("task"),
+            quiet(),
+        ],
     )
     encode.add_argument(
         "images", type=Path, metavar="IMAGES", help="a folder, a zip archive of it, or CIFAR-100"
@@ -123,13 +127,12 @@ def add_encode(verbs: Any) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE.npz", help="the file to write"
     )
     encode.add_argument(
-        "--encoder", required=True, metavar="NAME", help=f"{', '.join(FROZEN)}; both are frozen"
+        "--encoder", required=True, metavar="NAME", help=f"{', '.join(FROZEN)}; all are frozen"
     )
     encode.add_argument(
         "--model",
         metavar="MODEL",
-        help="which CLIP: a folder in the format of transformers, or a name on the Hugging Face "
-        "hub such as openai/clip-vit-large-patch14",
+        help=WHICH,
     )
     encode.add_argument(
         "--batch-size",
@@ -350,6 +353,7 @@ def run_encode(options: argparse.Namespace) -> None:
         options.output,
         encoder=options.encoder,
         model=options.model,
+        changes=options.set,
         batch_size=options.batch_size,
         jobs=options.jobs,
         strict=options.strict,

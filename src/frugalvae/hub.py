@@ -9,14 +9,14 @@ import importlib
 import logging
 import pickle
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SAFE = {"trust_remote_code": False}  # without it, transformers asks whether to run code
 OWN = {**SAFE, "attn_implementation": "sdpa"}  # a model may name code on the hub for it
@@ -71,13 +71,51 @@ def check_model(model: str | Path) -> None:
         raise InputError(f"{model}: there is no such folder; check the path")
 
 
+def snapshot(model: str, choose: Callable[[list[str]], list[str]]) -> Path:
+    """A folder with files of a model on the hub, downloaded unless they are there.
+
+    Parameters
+    ----------
+    choose
+        Is given the names of all files, and says which are needed, the most important last;
+        or raises an ``InputError`` if what is needed is not among them.
+    """
+    hub = _import("huggingface_hub", "A name on the hub", "onnx")
+    with suppress(OSError, ValueError):  # as which errors of the hub count too, and our own
+        folder = Path(hub.snapshot_download(model, local_files_only=True))
+        choose([path.relative_to(folder).as_posix() for path in folder.rglob("*")])
+        return folder
+    try:
+        *rest, last = choose(list(hub.list_repo_files(model)))
+        with _no_bars():
+            if rest:
+                hub.snapshot_download(model, allow_patterns=rest)
+            return Path(hub.snapshot_download(model, allow_patterns=[last]))  # so all is there
+    except InputError:
+        raise
+    except Exception as error:  # of the network, the hub, and the name
+        raise InputError(
+            f"{model}: it cannot be downloaded ({_reason(error)}); expected a folder, a file, or "
+            "a name on the hub and a network"
+        ) from error
+
+
 def import_transformers() -> Any:
     """``transformers``, or how to install it."""
+    return _import("transformers", "CLIP", "clip")
+
+
+def import_tokenizers() -> Any:
+    """``tokenizers``, or how to install it."""
+    return _import("tokenizers", "A text tower", "onnx")
+
+
+def _import(package: str, what: str, extra: str) -> Any:
     try:
-        return importlib.import_module("transformers")
+        return importlib.import_module(package)
     except ImportError as error:
         raise InputError(
-            "CLIP needs 'transformers', which is not installed; pip install 'frugalvae[clip]'"
+            f"{what} needs {package!r}, which is not installed; pip install 'frugalvae[{extra}]'"
         ) from error
 
 
@@ -108,3 +146,16 @@ def _quiet() -> Iterator[None]:
         hub.set_verbosity(levels[1])
         if bars:
             chatter.enable_progress_bar()
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    from huggingface_hub import utils
+
+    before = utils.are_progress_bars_disabled()
+    utils.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not before:
+            utils.enable_progress_bars()

@@ -9,7 +9,6 @@ once. In the last layer, only the end-of-text position is computed at all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal
@@ -20,6 +19,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from frugalvae.errors import InputError, check_choice
 from frugalvae.hub import pretrained
+from frugalvae.sentence import sentence
 
 Precision = Literal["float32", "bfloat16"]
 START = 1  # position of the start-of-text token, which prompts here leave out
@@ -126,9 +126,9 @@ class TextTower:
         return features.float()
 
     @torch.no_grad()
-    def describe(self, names: Sequence[str], template: str = "a photo of a {}.") -> Tensor:
+    def describe(self, names: Sequence[str]) -> Tensor:
         """Text features (k, dim) of class names put into a sentence."""
-        texts = [self.tokenise(template.format(spoken(name))) for name in names]
+        texts = [self.tokenise(sentence(name)) for name in names]
         features = torch.empty(len(texts), self.dim, device=self.tokens.device)
         for rows in groups([len(text) for text in texts], 64):
             prompts = torch.stack([self.embed(texts[row]) for row in rows])
@@ -185,16 +185,6 @@ def groups(lengths: Sequence[int], most: int) -> list[list[int]]:
     """
     same = [[row for row, n in enumerate(lengths) if n == length] for length in sorted({*lengths})]
     return [rows[at : at + most] for rows in same for at in range(0, len(rows), most)]
-
-
-def spoken(name: str) -> str:
-    """A class's name as people say it: folders often carry numbers and underscores.
-
-    >>> spoken("birds/001.Black_footed_Albatross"), spoken("707-320")
-    ('Black footed Albatross', '707-320')
-    """
-    last = name.rsplit("/", maxsplit=1)[-1]
-    return re.sub(r"^\d+\.", "", last).replace("_", " ").strip() or name
 
 
 @cache

@@ -13,20 +13,34 @@ if TYPE_CHECKING:
 #: Encoders that learn on the first task, by name.
 ENCODERS = Registry("encoder", {"resnet18": ("frugalvae.encoders.resnet18:ResNet18Encoder", {})})
 
-#: Pretrained encoders that stay as they are, by name.
+#: Pretrained encoders that stay as they are, by name; ``clip`` is the older one for any.
 FROZEN = Registry(
     "frozen encoder",
     {
-        "clip": ("frugalvae.encoders.clip:ClipEncoder", {}),
         "efficientnet": ("frugalvae.encoders.efficientnet:EfficientNetEncoder", {}),
+        "onnx": ("frugalvae.encoders.onnx:OnnxEncoder", {}),
+        "transformers": ("frugalvae.encoders.transformers:TransformersEncoder", {}),
+        "clip": ("frugalvae.encoders.transformers:TransformersEncoder", {}),
     },
 )
 
-#: What ``--model`` may be, of encoders that cannot do without it.
-NEEDED = {
-    "clip": "a folder in the format of transformers, or a name on the Hugging Face hub such as "
-    "openai/clip-vit-large-patch14",
+_MODEL = "a folder in the format of transformers, or a name on the Hugging Face hub such as"
+
+#: What ``--model`` has to be, of encoders that are many. The same network may be had by
+#: several of them: its features tell.
+MANY = {
+    "onnx": "an .onnx file, a folder with one, or a name on the Hugging Face hub such as "
+    "Xenova/clip-vit-base-patch32",
+    "transformers": f"{_MODEL} facebook/dinov2-base",
+    "clip": f"{_MODEL} openai/clip-vit-large-patch14",
 }
+
+#: What help says of ``--model``.
+WHICH = (
+    "which one: lite0 (default), lite1 or lite2 of efficientnet; of onnx an .onnx file, of others "
+    "a folder in the format of transformers, and of both a name on the Hugging Face hub such as "
+    "openai/clip-vit-large-patch14"
+)
 
 #: Images that an encoder takes at a time. More are no faster on a processor, and take
 #: 10 MB each: ``python -m benchmarks.encoding batches``.
@@ -36,7 +50,8 @@ __all__ = [
     "BATCH_SIZE",
     "ENCODERS",
     "FROZEN",
-    "NEEDED",
+    "MANY",
+    "WHICH",
     "check_frozen",
     "make_encoder",
     "make_frozen",

@@ -15,6 +15,7 @@ from PIL import Image
 from frugalvae.encoders.base import weights_digest
 from frugalvae.encoders.cache import cached
 from frugalvae.encoders.checkpoint import read_checkpoint
+from frugalvae.encoders.model_file import Model
 from frugalvae.encoders.onnx_file import Graph
 from frugalvae.encoders.preprocess import Preprocessing
 from frugalvae.encoders.session import Network
@@ -24,6 +25,7 @@ MODELS = {"lite0": (1.0, 224), "lite1": (1.1, 240), "lite2": (1.2, 260)}  # dept
 STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, stride of the first
 BORDER = 256 / 224  # the shorter side before the middle is cut out, against after it
 EPSILON = 1e-3  # of the batch norms
+IMAGES = "images"  # the graph's input
 WRITTEN = 1  # how the graph is written: to be raised whenever that changes
 
 Weights = Mapping[str, NDArray[Any]]
@@ -82,7 +84,7 @@ class EfficientNetEncoder:
         content = cached(
             f"{checkpoint.stem}-{WRITTEN}", lambda: as_onnx(read_checkpoint(checkpoint), depth)
         )
-        self.network = Network(content, threads, device)
+        self.network = Network(Model(content), threads, device)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -105,8 +107,8 @@ class EfficientNetEncoder:
 
     def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features (n, 1280)."""
-        features: NDArray[np.float32] = self.network(batch)[0]
-        return features
+        [output] = self.network.outputs
+        return self.network.run(output, {IMAGES: batch})
 
     def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
         """None: it cannot read."""
@@ -137,7 +139,7 @@ def as_onnx(weights: Weights, depth: float) -> bytes:
     Each batch norm is folded into the convolution before it. Channels and kernels are
     those of the weights; ``depth`` says how many blocks there are.
     """
-    graph = Graph("images", ["n", 3, "height", "width"])
+    graph = Graph(IMAGES, ["n", 3, "height", "width"])
     bounds = graph.constant(np.float32(0)), graph.constant(np.float32(6))
 
     def convolve(x: str, layer: str, norm: str, stride: int = 1, *, bounded: bool = True) -> str:
@@ -161,7 +163,7 @@ def as_onnx(weights: Weights, depth: float) -> bytes:
         y = convolve(y, f"{name}._depthwise_conv", f"{name}._bn1", stride)
         return convolve(y, f"{name}._project_conv", f"{name}._bn2", bounded=False)
 
-    x = convolve("images", "_conv_stem", "_bn0", 2)
+    x = convolve(IMAGES, "_conv_stem", "_bn0", 2)
     for number, (stride, repeated) in enumerate(blocks(depth)):
         y = block(x, f"_blocks.{number}", stride)
         x = graph.add("Add", x, y) if repeated else y

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,9 +13,6 @@ from frugalvae.errors import InputError
 
 Size = tuple[int, int]  # height and width
 THINNEST = 100  # how often the shorter side may go into the longer: more is no photograph
-
-OPENAI_MEAN = (0.48145466, 0.4578275, 0.40821073)
-OPENAI_STD = (0.26862954, 0.26130258, 0.27577711)
 
 
 @dataclass(frozen=True)
@@ -108,39 +104,3 @@ def middle(image: Image.Image, height: int, width: int) -> Image.Image:
     """
     left, top = (image.width - width) // 2, (image.height - height) // 2
     return image.crop((left, top, left + width, top + height))
-
-
-def from_config(config: Mapping[str, Any]) -> Preprocessing:
-    """What a ``preprocessor_config.json`` of CLIP describes.
-
-    >>> from_config({"size": 224, "crop_size": 224, "do_normalize": False}).crop
-    (224, 224)
-    """
-    normalise = config.get("do_normalize", True)
-    mean = config.get("image_mean", OPENAI_MEAN) if normalise else (0.0,) * 3
-    std = config.get("image_std", OPENAI_STD) if normalise else (1.0,) * 3
-    crop = _size(config.get("crop_size", 224)) if config.get("do_center_crop", True) else None
-    return Preprocessing(
-        _size(config.get("size", 224)) if config.get("do_resize", True) else None,
-        (crop, crop) if isinstance(crop, int) else crop,
-        tuple(map(float, mean)),
-        tuple(map(float, std)),
-        config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1.0,
-        int(config.get("resample", Image.Resampling.BICUBIC)),
-    )
-
-
-def _size(given: Any) -> int | Size:
-    """A number for the shorter side; or height and width."""
-    if isinstance(given, int):
-        return given
-    if isinstance(given, Mapping):
-        sides = {name: side for name, side in given.items() if side is not None}
-        if sides.keys() == {"shortest_edge"}:
-            return int(sides["shortest_edge"])
-        if sides.keys() == {"height", "width"}:
-            return int(sides["height"]), int(sides["width"])
-    raise InputError(
-        f"the preprocessing has the size {given!r}; expected a number, 'shortest_edge', or "
-        "'height' and 'width'"
-    )

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.encoders.model_file import Model, read_model
 from frugalvae.errors import InputError
 
 SPINNING = "session.intra_op.allow_spinning"
+FORMAT = "session.load_model_format"
 QUIET = 4  # of ONNX Runtime's levels, only what is fatal: other errors are exceptions as well
+TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+}
 
 
 class Network:
@@ -20,33 +29,52 @@ class Network:
 
     Parameters
     ----------
-    content
-        The file.
+    model
+        The graph, and the files that it names.
     threads
         How many may compute; by default ``OMP_NUM_THREADS`` of them, or one a core.
     device
         ``"cpu"`` or ``"cuda"``; ``None`` takes a GPU if this ONNX Runtime can use one.
+    path
+        Where the model can be read again; without it, a copy is kept.
     """
 
     def __init__(
-        self, content: bytes, threads: int | None = None, device: str | None = None
+        self,
+        model: Model,
+        threads: int | None = None,
+        device: str | None = None,
+        path: Path | None = None,
     ) -> None:
-        self.content, self.threads = content, threads
-        self.to(device)
+        self.kept, self.threads = path or model, threads
+        self._open(model, device)
 
     def to(self, device: str | None) -> None:
         """Compute there from now on."""
+        self._open(self._model(), device)
+
+    def _model(self) -> Model:
+        return self.kept if isinstance(self.kept, Model) else read_model(self.kept)
+
+    def _open(self, model: Model, device: str | None) -> None:
         import onnxruntime as ort
 
         options = ort.SessionOptions()
         options.log_severity_level = QUIET
         options.intra_op_num_threads = self.threads or threads_asked()
         options.add_session_config_entry(SPINNING, "0")  # who waits leaves the core to others
+        options.add_session_config_entry(FORMAT, "ONNX")
+        if model.files:
+            sizes = [len(content) for content in model.files.values()]
+            options.add_external_initializers_from_files_in_memory(
+                list(model.files), list(model.files.values()), sizes
+            )
         providers = _providers(device, ort.get_available_providers())
-        try:
-            self.session = ort.InferenceSession(self.content, options, providers=providers)
+        here = model.content if self.kept is model or model.files else str(self.kept)
+        try:  # ONNX Runtime would keep the bytes; and its fallback prints
+            self.session = ort.InferenceSession(here, options, providers, enable_fallback=0)
         except Exception as error:  # ONNX Runtime has ten kinds, with no base in common
-            raise InputError(f"ONNX Runtime cannot load the network ({error})") from error
+            raise InputError(f"ONNX Runtime cannot load the network ({_line(error)})") from error
 
     @property
     def told(self) -> dict[str, str]:
@@ -54,16 +82,30 @@ class Network:
         told: dict[str, str] = self.session.get_modelmeta().custom_metadata_map
         return told
 
-    def __call__(self, batch: NDArray[Any], outputs: Sequence[str] | None = None) -> list[Any]:
-        """What the network gives for its first input."""
-        [given, *_] = self.session.get_inputs()
-        found: list[Any] = self.session.run(outputs, {given.name: np.ascontiguousarray(batch)})
-        return found
+    @property
+    def inputs(self) -> dict[str, int]:
+        """How many axes each input has."""
+        return {given.name: len(given.shape) for given in self.session.get_inputs()}
 
-    def __getstate__(self) -> tuple[bytes, int | None]:
-        return self.content, self.threads
+    @property
+    def outputs(self) -> dict[str, int]:
+        """How many axes each output has."""
+        return {given.name: len(given.shape) for given in self.session.get_outputs()}
 
-    def __setstate__(self, state: tuple[bytes, int | None]) -> None:
+    def run(self, output: str, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """One output for some inputs, which are converted to what the network takes."""
+        types = {given.name: TYPES.get(given.type) for given in self.session.get_inputs()}
+        ready = {name: np.ascontiguousarray(x, types[name]) for name, x in inputs.items()}
+        try:
+            [found] = self.session.run([output], ready)
+        except Exception as error:  # as above
+            raise InputError(f"ONNX Runtime cannot compute the network ({_line(error)})") from error
+        return np.asarray(found, np.float32)
+
+    def __getstate__(self) -> tuple[Model, int | None]:
+        return self._model(), self.threads
+
+    def __setstate__(self, state: tuple[Model, int | None]) -> None:
         self.__init__(*state, device="cpu")  # type: ignore[misc]
 
 
@@ -87,3 +129,8 @@ def _providers(device: str | None, available: Sequence[str]) -> list[str]:
             "pip install onnxruntime-gpu, or leave the device out"
         )
     return [gpu, cpu] if wanted and gpu in available else [cpu]
+
+
+def _line(error: Exception) -> str:
+    """An error of ONNX Runtime without its number, in one line."""
+    return str(error).strip().partition("\n")[0].rpartition(" : ")[2] or type(error).__name__

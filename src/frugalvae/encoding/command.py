@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from frugalvae.cluster import Cluster
 from frugalvae.console import Display, duration
 from frugalvae.data.listing import Listing
-from frugalvae.encoders import NEEDED, check_frozen, make_frozen
+from frugalvae.encoders import MANY, check_frozen, make_frozen
 from frugalvae.encoders.base import Encoder
 from frugalvae.encoding.folder import Report, Runner, encode_images
 from frugalvae.encoding.shard import Encoded, Shard
@@ -25,6 +26,7 @@ def run_encode(
     *,
     encoder: str,
     model: str | None,
+    changes: Sequence[tuple[str, str, Any]],
     batch_size: int,
     jobs: int,
     strict: bool,
@@ -36,10 +38,11 @@ def run_encode(
     """Encode, show how it goes, and say what came of it."""
     check_place(output)
     check_choice(encoder, model)
+    settings = encoder_settings(model, changes)
     display = Display(quiet)
     with open_images(path) as images:
         display.say(describe(images))
-        frozen = make_frozen(encoder, **({} if model is None else {"model": model}))
+        frozen = make_frozen(encoder, **settings)
         with display.watching(), runner(frozen, batch_size, jobs, ray, ray_address, gpus) as run:
             report = encode_images(
                 images,
@@ -59,8 +62,21 @@ def run_encode(
 def check_choice(encoder: str, model: str | None) -> None:
     """Refuse what no encoder is made of, before images are looked for and models loaded."""
     check_frozen(encoder)
-    if model is None and encoder in NEEDED:
-        raise InputError(f"--encoder {encoder} needs a model: give --model with {NEEDED[encoder]}")
+    if model is None and encoder in MANY:
+        raise InputError(f"--encoder {encoder} needs a model: give --model with {MANY[encoder]}")
+
+
+def encoder_settings(model: str | None, changes: Sequence[tuple[str, str, Any]]) -> dict[str, Any]:
+    """What the encoder is made with.
+
+    >>> encoder_settings("lite2", [("encoder", "size", 128)])
+    {'model': 'lite2', 'size': 128}
+    """
+    for part, name, _ in changes:
+        if part != "encoder":
+            raise InputError(f"--set {part}.{name}: there is no {part} here, only an encoder")
+    named = {} if model is None else {"model": model}
+    return {**named, **{name: value for _, name, value in changes}}
 
 
 @contextmanager

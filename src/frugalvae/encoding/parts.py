@@ -109,7 +109,7 @@ def depends_on(images: Listing, identity: dict[str, Any], shard_size: int) -> di
     ]
     return {
         "images": digest(files),
-        "encoder": digest(identity),
+        "encoder": digest({key: told for key, told in identity.items() if key != "probe"}),
         "batch size": str(shard_size),
     }
 

@@ -18,9 +18,10 @@ from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
 from frugalvae.heads.replaying import Samples, replayed
 from frugalvae.progress import track
+from frugalvae.sentence import spoken
 from frugalvae.tasks import Replay, Task
 from frugalvae.tensors import to_array, to_generator
-from frugalvae.text import Precision, TextTower, load_text_tower, spoken
+from frugalvae.text import Precision, TextTower, load_text_tower
 
 BETAS = (0.8, 0.9)  # of AdamW: with few steps of many samples, faster than (0.9, 0.999)
 VECTOR_RATE = 0.01  # learning rate of free class vectors

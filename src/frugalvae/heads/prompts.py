@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from frugalvae.networks import MLP
-from frugalvae.text import TextTower, groups, spoken
+from frugalvae.sentence import spoken
+from frugalvae.text import TextTower, groups
 
 LEARNED = 2  # tokens of a prompt that are learned: the class's own, and the shared network's
 TOGETHER = 64  # prompts that pass the tower at once

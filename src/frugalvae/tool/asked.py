@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from frugalvae.encoders import BATCH_SIZE, FROZEN
+from frugalvae.encoders import BATCH_SIZE, FROZEN, WHICH
 
 WAIT = 10.0  # seconds
 
@@ -62,8 +62,7 @@ def which_encoder() -> argparse.ArgumentParser:
     parent.add_argument(
         "--model",
         metavar="MODEL",
-        help="which CLIP: a folder in the format of transformers, or a name on the Hugging Face "
-        "hub such as openai/clip-vit-large-patch14 (default: what the file remembers)",
+        help=f"{WHICH} (default: what the file remembers)",
     )
     parent.add_argument(
         "--batch-size",

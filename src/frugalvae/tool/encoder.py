@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders import NEEDED, check_frozen, make_frozen
+from frugalvae.encoders import MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
 from frugalvae.tool.asked import complain
 
@@ -44,14 +44,16 @@ def choose(remembered: Remembered, choice: Choice, file: Path) -> dict[str, Any]
     before = remembered.get(GIVEN) or implied(remembered)
     name = before.get("name") or remembered.get("encoder") or DEFAULT
     if choice.encoder is not None and remembered and choice.encoder != name:
-        raise InputError(
-            f"--encoder {choice.encoder}: {file} was taught with {name}, and features of another "
-            "encoder mean nothing to it; leave --encoder out, or start another file"
-        )
+        if not {choice.encoder, name} <= MANY.keys():
+            raise InputError(
+                f"--encoder {choice.encoder}: {file} was taught with {name}, and features of "
+                "another encoder mean nothing to it; leave --encoder out, or start another file"
+            )
+        before = {}  # the same network in another format, perhaps
     name = choice.encoder or name
     settings = {**before.get("settings", {}), **choice.settings}
     if choice.model is not None:
-        settings["model"] = _findable(choice.model) if name in NEEDED else choice.model
+        settings["model"] = _findable(choice.model) if name in MANY else choice.model
     check_frozen(name)
     check_model(name, settings.get("model"), file)
     return {"name": name, "settings": settings}
@@ -67,7 +69,7 @@ def implied(remembered: Mapping[str, Any]) -> dict[str, Any]:
     """
     model, prepared = str(remembered.get("model")), remembered.get("preprocessing")
     crop = prepared.get("crop") if isinstance(prepared, Mapping) else None
-    if remembered.get("encoder") == "clip" and "/" in model:  # of a folder only the end is told
+    if remembered.get("encoder") in MANY and "/" in model:  # of a folder only the end is told
         return {"settings": {"model": model}}
     if remembered.get("encoder") == "efficientnet":
         found = {"size": crop[0]} if crop else {}
@@ -79,12 +81,11 @@ def implied(remembered: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_model(name: str, model: str | None, file: Path) -> None:
     """Refuse a choice that no encoder can be made of."""
-    if model is None and name in NEEDED:
-        raise InputError(f"{file}: which {name} is its encoder? Give --model with {NEEDED[name]}")
-    if model is not None and os.path.isabs(model) and not os.path.isdir(model):
+    if model is None and name in MANY:
+        raise InputError(f"{file}: which {name} is its encoder? Give --model with {MANY[name]}")
+    if model is not None and os.path.isabs(model) and not os.path.exists(model):
         raise InputError(
-            f"{model}: the folder of {file}'s {name} is not there any more; say where it is with "
-            "--model FOLDER"
+            f"{model}: the {name} of {file} is not there any more; say where it is with --model"
         )
 
 
@@ -93,7 +94,7 @@ def load_encoder(
 ) -> tuple[Encoder, dict[str, Any]]:
     """The encoder, and what the file is to remember of it."""
     given = choose(remembered, choice, file)
-    if choice.model is None and "model" in given["settings"]:
+    if choice.model is None and given["name"] in MANY:
         say_model(given["settings"]["model"], file)
     made = make_frozen(given["name"], **given["settings"])
     check_same(remembered, made.identity, file, "the encoder here")
@@ -117,12 +118,21 @@ def check_same(remembered: Remembered, other: Remembered, file: Path, what: str 
     if not remembered or not other:
         return  # nothing is known of one of them
     differ = [key for key in TELLING if remembered.get(key) != other.get(key)]
-    if differ:
+    if differ and not _in_another_format(remembered, other):
         raise InputError(
             f"{what} is not the encoder of {file}: {' and '.join(differ)} differ "
             f"({described(other)}, expected {described(remembered)}); "
             "use the same encoder with the same weights, or start another file"
         )
+
+
+def _in_another_format(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether it is the same network in ONNX and in PyTorch: its features agree."""
+    from frugalvae.encoders.probe import agree
+
+    alike = one.get("preprocessing") == other.get("preprocessing")
+    formats = one.get("encoder") != other.get("encoder")
+    return formats and alike and agree(one.get("probe"), other.get("probe"))
 
 
 def described(remembered: Mapping[str, Any]) -> str:
@@ -150,5 +160,5 @@ def encode_files(encoder: Encoder, paths: Sequence[Path], batch_size: int) -> En
 
 
 def _findable(model: str) -> str:
-    """A folder from wherever the command is run next; a name as it is."""
-    return os.path.abspath(model) if os.path.isdir(model) else model
+    """A folder or a file from wherever the command is run next; a name as it is."""
+    return os.path.abspath(model) if os.path.exists(model) else model

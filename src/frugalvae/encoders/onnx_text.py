@@ -1,0 +1,111 @@
+"""A text tower in the format ONNX: features of classes' names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.encoders.layout import Layout
+from frugalvae.encoders.model_file import read_model
+from frugalvae.encoders.session import Network
+from frugalvae.errors import InputError
+from frugalvae.hub import import_tokenizers
+from frugalvae.sentence import sentence
+
+OUTPUTS = ("text_embeds", "pooler_output")
+CONTEXT = {"clip": 77, "siglip": 64, "siglip2": 64}  # tokens, where config.json is silent
+AT_ONCE = 16  # sentences
+
+
+class TextNetwork:
+    """The text tower of CLIP or SigLIP, which is loaded when it is first needed.
+
+    Every sentence is padded to the model's context, with the token that the model's
+    tokenizer pads with: CLIP's own end, SigLIP's own padding.
+    """
+
+    def __init__(self, layout: Layout, threads: int | None) -> None:
+        self.layout, self.threads = layout, threads
+
+    def describe(self, names: Sequence[str], dim: int) -> NDArray[np.float32]:
+        """A feature (k, dim) of each class's name, put into a sentence."""
+        path = self.layout.text
+        assert path is not None
+        tokens, there = self._tokens([sentence(name) for name in names])
+        network = Network(read_model(path), self.threads, path=path)
+        output = next((name for name in OUTPUTS if name in network.outputs), None)
+        if output is None:
+            raise InputError(
+                f"{path}: its outputs are {', '.join(network.outputs)}; expected "
+                f"{' or '.join(OUTPUTS)}"
+            )
+        given = {"input_ids": tokens, "attention_mask": there}
+        parts = [
+            network.run(
+                output, {n: given[n][at : at + AT_ONCE] for n in network.inputs if n in given}
+            )
+            for at in range(0, len(names), AT_ONCE)
+        ]
+        features = np.concatenate(parts)
+        if features.shape[1] != dim:
+            raise InputError(
+                f"{path}: its features have {features.shape[1]} numbers, those of images {dim}; "
+                "expected both towers of one model"
+            )
+        return features
+
+    def _tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Tokens (k, context) of texts, and which of them are not padding."""
+        tokenizer = import_tokenizers().Tokenizer.from_file(str(self._file("tokenizer.json")))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        context, padding = self._context(), self._padding(tokenizer)
+        tokens = np.full((len(texts), context), padding, np.int64)
+        there = np.zeros((len(texts), context), np.int64)
+        for row, found in enumerate(tokenizer.encode_batch(list(texts))):
+            if len(found.ids) > context:
+                raise InputError(
+                    f"{texts[row]!r} makes {len(found.ids)} tokens; expected at most {context}, "
+                    f"the context of {self.layout.text}; give the class another name"
+                )
+            tokens[row, : len(found.ids)] = found.ids
+            there[row, : len(found.ids)] = 1
+        return tokens, there
+
+    def _context(self) -> int:
+        config = _read(self._file("config.json"))
+        told = (config.get("text_config") or {}).get("max_position_embeddings")
+        kind = str(config.get("model_type"))
+        if told is None and kind not in CONTEXT:
+            raise InputError(f"{self._file('config.json')}: it does not say how long texts may be")
+        return int(told or CONTEXT[kind])
+
+    def _padding(self, tokenizer: Any) -> int:
+        path = self._file("tokenizer_config.json")
+        token = _read(path).get("pad_token")
+        text = token.get("content") if isinstance(token, dict) else token
+        number = tokenizer.token_to_id(str(text))
+        if number is None:
+            raise InputError(f"{path}: its pad_token {text!r} is not in the vocabulary")
+        return int(number)
+
+    def _file(self, name: str) -> Path:
+        path = self.layout.setting(name)
+        if path is None:
+            raise InputError(
+                f"{self.layout.text}: {name} is missing, which its text tower needs; copy it from "
+                "where the model comes from, or remove the text tower"
+            )
+        return path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return {**json.loads(path.read_text())}
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: no JSON of settings ({error}); copy it anew") from error

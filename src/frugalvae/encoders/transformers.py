@@ -1,0 +1,175 @@
+"""Image encoders in the format of ``transformers``, on PyTorch: CLIP, SigLIP, DINOv2 and v3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch.nn.functional import normalize
+
+from frugalvae.encoders.base import weights_digest
+from frugalvae.encoders.preprocess import Preprocessing
+from frugalvae.encoders.probe import mark, picture
+from frugalvae.encoders.processor import CONFIGS, from_config, read_config
+from frugalvae.errors import InputError
+from frugalvae.hub import pretrained, snapshot
+from frugalvae.sentence import sentence
+from frugalvae.text import load_text_tower
+
+#: The class of ``transformers`` that is a model's image tower, by the kind of model.
+TOWERS = {
+    "clip": "CLIPVisionModelWithProjection",
+    "clip_vision_model": "CLIPVisionModelWithProjection",
+    "siglip": "SiglipVisionModel",
+    "siglip_vision_model": "SiglipVisionModel",
+    "dinov2": "Dinov2Model",
+    "dinov2_with_registers": "Dinov2WithRegistersModel",
+    "dinov3_vit": "DINOv3ViTModel",
+}
+COMPARED = ("clip", "siglip")  # with texts, as features of length one
+
+
+class TransformersEncoder:
+    """Images to the features of a pretrained network.
+
+    A feature of CLIP is the projected embedding of an image; of others it is what their last
+    layer pools, else the token of the class. Those of CLIP and SigLIP have length one: they are
+    compared so with texts. Images are prepared as the model's ``preprocessor_config.json`` says.
+
+    Parameters
+    ----------
+    model
+        A folder that ``save_pretrained`` wrote, or a name on the Hugging Face hub such as
+        ``"openai/clip-vit-large-patch14"``, which is downloaded once.
+    device
+        Where to compute; ``None`` takes a GPU if there is one.
+
+    References
+    ----------
+    Radford et al.: "Learning Transferable Visual Models From Natural Language Supervision",
+    ICML 2021. Zhai et al.: "Sigmoid Loss for Language Image Pre-Training", ICCV 2023. Oquab et
+    al.: "DINOv2: Learning Robust Visual Features without Supervision", TMLR 2024.
+
+    Examples
+    --------
+    >>> TransformersEncoder("./absent/")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: ./absent/: there is no such folder; check the path
+    """
+
+    def __init__(self, model: str | Path, device: str | None = None) -> None:
+        self.kind = str(pretrained("AutoConfig", model).model_type)
+        if self.kind not in TOWERS:
+            raise InputError(
+                f"{model}: a model of the kind {self.kind!r}, of which no image tower is known "
+                f"here; known: {', '.join(TOWERS)}"
+            )
+        self.model = model
+        self.prepared = _preprocessing(model)
+        network = pretrained(TOWERS[self.kind], model)
+        self.network = network.float().eval().requires_grad_(False)
+        self._check_size(network.config)
+        weights = self.network.state_dict()
+        self.digest = weights_digest({name: weight.numpy() for name, weight in weights.items()})
+        self.to(device)
+        [feature] = self.encode(self.prepare(picture())[None])
+        self.dim, self.probe = len(feature), mark(feature)
+
+    def _check_size(self, config: Any) -> None:
+        """Refuse images that a network of fixed positions does not take."""
+        side = config.image_size
+        if self.kind.startswith(COMPARED) and self.prepared.shape != (side, side):
+            raise InputError(
+                f"{self.model}: its preprocessing gives images of {self.prepared.shape}, "
+                f"and its network takes {side} x {side}; correct {CONFIGS[0]}"
+            )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Which network it is; of a folder only the name is told."""
+        folder = Path(self.model)
+        return {
+            "encoder": "clip" if self.kind.startswith("clip") else "transformers",
+            "model": folder.resolve().name if folder.is_dir() else str(self.model),
+            "preprocessing": self.prepared.to_json(),
+            "weights": self.digest,
+            "probe": self.probe,
+        }
+
+    @property
+    def side(self) -> int | None:
+        """What the shorter side of an image is resized to."""
+        return self.prepared.side
+
+    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
+        """An image in red, green and blue as the network takes it, (3, height, width)."""
+        return self.prepared(image)
+
+    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features (n, dim)."""
+        with torch.inference_mode():
+            found = self.network(pixel_values=torch.from_numpy(batch).to(self.device))
+            features = found.get("image_embeds", found.get("pooler_output"))
+            if features is None:
+                features = found.last_hidden_state[:, 0]
+            if self.kind.startswith(COMPARED):
+                features = normalize(features, dim=1)
+            features = features.cpu().numpy()
+        return np.asarray(features, np.float32)
+
+    def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
+        """Features of "a photo of a NAME.", of length one; None without a text tower."""
+        if self.kind == "clip":
+            tower = load_text_tower(str(self.model)).to(self.device)
+            return np.asarray(normalize(tower.describe(names), dim=1).cpu())
+        return self._siglip_features(names) if self.kind == "siglip" else None
+
+    def _siglip_features(self, names: Sequence[str]) -> NDArray[np.float32]:
+        """SigLIP reads the last position, so that all texts are padded to its context."""
+        tower = pretrained("SiglipTextModel", self.model).float().eval().to(self.device)
+        tokenizer = pretrained("AutoTokenizer", self.model)
+        tokens = tokenizer(
+            [sentence(name) for name in names],
+            padding="max_length",
+            max_length=tower.config.max_position_embeddings,
+            return_tensors="pt",
+        )
+        if tokens["input_ids"].shape[1] > tower.config.max_position_embeddings:
+            raise InputError(
+                f"a class's name makes more than {tower.config.max_position_embeddings} tokens; "
+                "give it another one"
+            )
+        with torch.inference_mode():
+            found = tower(input_ids=tokens["input_ids"].to(self.device)).pooler_output
+            return np.asarray(normalize(found, dim=1).cpu())
+
+    def to(self, device: str | None) -> TransformersEncoder:
+        """Compute there from now on; ``None`` takes a GPU if there is one."""
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.network.to(self.device)
+        return self
+
+
+def _preprocessing(model: str | Path) -> Preprocessing:
+    """By our own hands: the processors of ``transformers`` may need torchvision."""
+
+    def settings(names: list[str]) -> list[str]:
+        found = [name for name in names if name in CONFIGS]
+        if not found:
+            raise InputError(
+                f"{model}: {CONFIGS[0]} is missing, which says how images are prepared; copy it "
+                "from where the model comes from"
+            )
+        return found
+
+    folder = Path(model)
+    if not folder.is_dir():
+        folder = snapshot(str(model), settings)
+    settings([path.name for path in folder.iterdir()])
+    return from_config(read_config(folder) or {})
