@@ -28,7 +28,8 @@ LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
 
 #: Tests of what needs them. Whatever is not listed must be right without them.
 HEAVY = """
-    small_clip test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine test_demo
+    small_clip test_accounting_networks
+    test_bench test_clip_encoder test_clip_path test_cosine test_demo
     test_equations test_evaluation test_hub test_networks test_normalise test_nullspace test_priors
     test_prompt test_ray test_report test_resnet18 test_results test_run test_samples
     test_saving_networks test_text test_vae test_vae_factors
@@ -154,7 +155,7 @@ def accuracy(truth: np.ndarray, prediction: np.ndarray) -> float:
 def encoders(monkeypatch: pytest.MonkeyPatch) -> Encoders:
     """Encoders of colours in place of all others, in the commands."""
     made = Encoders()
-    monkeypatch.setattr("frugalvae.tool.encoder.make_frozen", made)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", made)
     return made
 
 

@@ -29,8 +29,9 @@ OPERATIONS = ("open", "replace", "link", "unlink", "fsync", "mkdir", "rmdir", "w
 
 def serve() -> None:
     """Answer until there is no more to read."""
+    from frugalvae.encoders import remembered as encoder
     from frugalvae.encoding import folder
-    from frugalvae.tool import encoder, store
+    from frugalvae.tool import store
     from tests.colours import Colours
 
     encoder.make_frozen = lambda _, **__: Colours()  # type: ignore[assignment]

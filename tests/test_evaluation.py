@@ -21,6 +21,7 @@ from frugalvae.accounting import MemoryReport, gaussian
 from frugalvae.cli import main
 from frugalvae.data.features import Features, write_features
 from frugalvae.encoders import make_frozen
+from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.report.calibration import reliability
 from frugalvae.report.confusions import IN_TABLE
@@ -29,8 +30,6 @@ from frugalvae.report.evaluation_json import to_json
 from frugalvae.report.evaluation_page import WRONG, evaluation_page, pictured
 from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
 from frugalvae.report.verdict import shown_names, verdict
-from frugalvae.tool import encoder
-from frugalvae.tool.asked import Choice
 from frugalvae.tool.evaluation import evaluate
 from tests.colours import Colours
 from tests.test_images import save
@@ -44,6 +43,8 @@ HOSTILE = [
 ]
 VOID = {"meta", "img", "br"}
 LEAVES = {"path", "rect", "line", "use"}
+
+REMEMBERED = "frugalvae.encoders.remembered"
 
 
 def made(k: int = 5, n: int = 60, tasks: int = 2, **changes: Any) -> Evaluation:
@@ -334,8 +335,8 @@ COLOUR = {"cat": (200, 20, 20), "dax": (20, 200, 20), "emu": (20, 20, 200)}
 @pytest.fixture(autouse=True)
 def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """All encoders are those of the tests."""
-    monkeypatch.setattr(encoder, "make_frozen", lambda *_, **__: Colours())
-    monkeypatch.setattr(encoder, "check_frozen", lambda _: None)
+    monkeypatch.setattr(f"{REMEMBERED}.make_frozen", lambda *_, **__: Colours())
+    monkeypatch.setattr(f"{REMEMBERED}.check_frozen", lambda _: None)
 
 
 @pytest.fixture
@@ -496,7 +497,7 @@ def test_a_classifier_that_does_not_name_its_encoder_takes_features_alone(
 def test_an_identity_leads_back_to_its_encoder(
     clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoder, "make_frozen", make_frozen)
+    monkeypatch.setattr(f"{REMEMBERED}.make_frozen", make_frozen)
     file = Path("birds.frugal")
     for made_with in (
         {"name": "efficientnet", "size": 64},
@@ -505,9 +506,9 @@ def test_an_identity_leads_back_to_its_encoder(
     ):
         told = json.loads(json.dumps(make_frozen(**made_with).identity))  # as files keep it
         model = str(clip_folder) if made_with["name"] == "clip" else None
-        made, _ = encoder.load_encoder(told, Choice(model=model), file)
+        made, _ = load_encoder(told, Choice(model=model), file, print)
         assert made.identity == told
         with pytest.raises(InputError, match="is not the encoder of birds.frugal: weights differ"):
-            encoder.load_encoder(told | {"weights": "0"}, Choice(model=model), file)
+            load_encoder(told | {"weights": "0"}, Choice(model=model), file, print)
     with pytest.raises(InputError, match="model is 'here'. Choices: 'lite0'"):
-        encoder.load_encoder({"encoder": "efficientnet"}, Choice(model="here"), file)
+        load_encoder({"encoder": "efficientnet"}, Choice(model="here"), file, print)

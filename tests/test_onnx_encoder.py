@@ -21,8 +21,8 @@ from frugalvae.encoders import make_frozen
 from frugalvae.encoders.model_file import named_files, read_model
 from frugalvae.encoders.onnx import OnnxEncoder
 from frugalvae.encoders.processor import from_config
+from frugalvae.encoders.remembered import check_same
 from frugalvae.errors import InputError
-from frugalvae.tool.encoder import check_same
 from tests.small_clip import save_clip
 from tests.small_onnx import (
     export_clip,

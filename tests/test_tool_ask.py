@@ -20,7 +20,7 @@ from frugalvae.encoders import FROZEN
 from frugalvae.tool.answers import Answer, as_table
 from frugalvae.tool.completion import SHELLS, commands_of
 from frugalvae.tool.status import told
-from frugalvae.tool.words import size
+from frugalvae.words import size
 from tests.conftest import SMALL
 from tests.test_images import save
 from tests.tool import Encoders, Tool, paint

@@ -440,9 +440,11 @@ def test_many_that_wait_hold_the_lock_one_at_a_time(tmp_path: Path) -> None:
 def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
     tool.learn(paint(tool.folder / "one", "cat"))
     start = (
-        "import sys; from frugalvae.cli import main; from frugalvae.tool import encoder\n"
+        "import sys\n"
+        "from frugalvae.cli import main\n"
+        "from frugalvae.encoders import remembered\n"
         "from tests.colours import Colours\n"
-        "encoder.make_frozen = lambda *_: Colours(pause=0.3)\n"
+        "remembered.make_frozen = lambda *_: Colours(pause=0.3)\n"
         f"sys.exit(main(['learn', *sys.argv[1:], '--wait', '{PATIENCE}']))"
     )
     running = [

@@ -16,9 +16,9 @@ from PIL import Image
 from frugalvae import FrugalClassifier
 from frugalvae.cli import main
 from frugalvae.data.features import Features, write_features
+from frugalvae.data.folders import check_case, find_classes
 from frugalvae.encoding import folder as encoding
 from frugalvae.saving.container import is_half
-from frugalvae.tool.folders import check_case, find_classes
 from tests.conftest import blobs
 from tests.test_encode import Interrupted
 from tests.test_images import save
@@ -235,13 +235,13 @@ def test_interrupted_it_goes_on_where_it_stopped(
 ) -> None:
     monkeypatch.setattr(encoding, "SHARD", 4)
     images = paint(tool.folder / "one", "cat", "dax")
-    monkeypatch.setattr("frugalvae.tool.encoder.make_frozen", lambda _: Interrupted(2))
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda _: Interrupted(2))
     said = tool.learn(images, "--batch-size", 4, code=130)
     assert said == (
         "frugalvae: interrupted; what is encoded is kept, and the same command goes on\n"
     )
     assert tool.beside == ["birds.frugal.parts"]
-    monkeypatch.setattr("frugalvae.tool.encoder.make_frozen", encoders)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", encoders)
     said = tool.learn(images, "--batch-size", 4)
     assert "birds.frugal.parts: 8 images encoded before, going on from there" in said
     assert encoders.images == 4

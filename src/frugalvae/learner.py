@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,12 +22,14 @@ from frugalvae.model import Model, Recipe
 from frugalvae.saving.model import load, save
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import ArrayLike, NDArray
 
+    from frugalvae.encoders.base import Encoder
     from frugalvae.heads.base import Head
     from frugalvae.memories.base import Memory
+    from frugalvae.photographs import Photograph
+
+logger = logging.getLogger(__name__)
 
 
 class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -330,6 +334,88 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [('learn', {'a': 1, 'b': 1})]
         """
         return copy.deepcopy(list(self._fitted().history))
+
+    def learn_images(
+        self,
+        folder: str | Path,
+        *,
+        encoder: str | None = None,
+        model: str | None = None,
+        **settings: Any,
+    ) -> FrugalClassifier:
+        """Learn the classes of a folder of photographs: each folder in it is a class.
+
+        Classes that are known already are left alone, as in ``frugalvae learn``.
+
+        Parameters
+        ----------
+        folder
+            With a folder of photographs for each class.
+        encoder, model, settings
+            What makes features of them, chosen with the first photographs and remembered from
+            then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0),
+            which model of that kind, and any of its settings.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from PIL import Image
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     for colour in ("red", "blue"):
+        ...         Path(name, colour).mkdir()
+        ...         Image.new("RGB", (80, 60), colour).save(Path(name, colour, "one.png"))
+        ...     clf = FrugalClassifier().learn_images(name, size=64)
+        >>> clf.predict_images(Image.new("RGB", (60, 80), "blue")).tolist()
+        ['blue']
+        """
+        from frugalvae.data.folders import find_classes
+        from frugalvae.photographs import encode_photographs
+
+        found = find_classes(Path(folder))
+        known = set(self.model_.classes.tolist()) if "model_" in vars(self) else set()
+        new = [name for name in sorted(found.images) if name not in known]
+        if not new:
+            return self
+        photographs = [(path, name) for name in new for path in found.images[name]]
+        made, remembered = self._encoder(encoder, model, settings)
+        features = encode_photographs(made, [path for path, _ in photographs])
+        names = made.text_features(new)
+        text = None if names is None else dict(zip(new, names, strict=True))
+        self.partial_fit(features, [name for _, name in photographs], text=text)
+        self.encoder_ = remembered
+        return self
+
+    def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:
+        """The most probable class of each photograph.
+
+        Parameters
+        ----------
+        images
+            One or many: paths, images of Pillow, or arrays (height, width, 3) of uint8. The
+            encoder is loaded once, with the first of them.
+        """
+        return self.predict(self.encode_images(images))
+
+    def encode_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[np.float32]:
+        """Features (n, d) of photographs, for any method that takes features."""
+        from frugalvae.photographs import encode_photographs
+
+        self._fitted()
+        return encode_photographs(self._encoder(None, None, {})[0], images)
+
+    def _encoder(
+        self, name: str | None, model: str | None, settings: dict[str, Any]
+    ) -> tuple[Encoder, dict[str, Any]]:
+        """What makes features of photographs, and what is to be remembered of it."""
+        from frugalvae.encoders.remembered import Choice, load_encoder
+
+        remembered = self.model_.encoder if "model_" in vars(self) else {}
+        asked, loaded = Choice(name, model, settings), vars(self).get("_loaded")
+        if loaded is None or asked != Choice() or remembered != loaded[1]:
+            loaded = load_encoder(remembered, asked, "this classifier", logger.warning)
+            self._loaded = loaded
+        return loaded
 
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from frugalvae.encoders import BATCH_SIZE, FROZEN, WHICH
 
+if TYPE_CHECKING:
+    from frugalvae.encoders.remembered import Choice
+
 WAIT = 10.0  # seconds
-
-
-@dataclass(frozen=True)
-class Choice:
-    """An encoder as it was asked for; None and nothing for what was not."""
-
-    encoder: str | None = None
-    model: str | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
 
 
 def classifier_file() -> argparse.ArgumentParser:
@@ -76,6 +69,8 @@ def which_encoder() -> argparse.ArgumentParser:
 
 def choice(options: argparse.Namespace) -> Choice:
     """The encoder that was asked for."""
+    from frugalvae.encoders.remembered import Choice
+
     settings = {key: value for part, key, value in getattr(options, "set", []) if part == "encoder"}
     return Choice(options.encoder, options.model, settings)
 
@@ -93,4 +88,4 @@ def seconds(text: str) -> float:
 
 def complain(line: str) -> None:
     """A line on standard error, where results are not."""
-    print(line, file=sys.stderr)
+    print(f"frugalvae: {line}", file=sys.stderr)

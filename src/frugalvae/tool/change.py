@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frugalvae.arguments import quiet
 from frugalvae.tool.asked import classifier_file, waiting, which_encoder
-from frugalvae.tool.words import plural
+from frugalvae.words import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,8 +80,7 @@ def opened(options: argparse.Namespace) -> tuple[Store, Model, Any]:
 def run_update(options: argparse.Namespace) -> None:
     """``frugalvae update``."""
     from frugalvae.console import Display
-    from frugalvae.tool.encoder import say_model_of_head
-    from frugalvae.tool.learn import with_source
+    from frugalvae.tool.learn import say_model_of_head, with_source
     from frugalvae.tool.store import Store
 
     display = Display(options.quiet)
@@ -115,7 +114,7 @@ def more_rows(
 def run_rename(options: argparse.Namespace) -> None:
     """``frugalvae rename``."""
     from frugalvae.console import Display
-    from frugalvae.tool.folders import as_label, check_case
+    from frugalvae.data.folders import as_label, check_case
     from frugalvae.tool.store import Store
 
     with Store(options.file).changing(f"frugalvae rename {options.file}", options.wait):
@@ -133,7 +132,7 @@ def run_rename(options: argparse.Namespace) -> None:
 def run_forget(options: argparse.Namespace) -> None:
     """``frugalvae forget``."""
     from frugalvae.console import Display
-    from frugalvae.tool.encoder import say_model_of_head
+    from frugalvae.tool.learn import say_model_of_head
     from frugalvae.tool.store import Store
 
     display = Display(options.quiet)
@@ -174,7 +173,7 @@ def run_undo(options: argparse.Namespace) -> None:
 def difference(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """What going back takes away, and what it brings back."""
     from frugalvae.tool.status import told
-    from frugalvae.tool.words import shortened
+    from frugalvae.words import shortened
 
     lines = []
     if len(now["history"]) > len(before["history"]):

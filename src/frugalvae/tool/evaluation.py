@@ -10,6 +10,7 @@ from pathlib import Path
 from frugalvae import __version__
 from frugalvae.console import Display
 from frugalvae.encoders import BATCH_SIZE
+from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import InputError
 from frugalvae.files import check_place, write_text
 from frugalvae.report.evaluation import Evaluation
@@ -18,7 +19,6 @@ from frugalvae.report.evaluation_page import evaluation_page, pictured
 from frugalvae.report.page import percent
 from frugalvae.report.thumbnails import thumbnails
 from frugalvae.report.verdict import shown_names
-from frugalvae.tool.asked import Choice
 from frugalvae.tool.samples import Samples, open_samples
 from frugalvae.tool.store import Store
 

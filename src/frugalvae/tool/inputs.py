@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.console import Display
+from frugalvae.data.folders import find_images
+from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
-from frugalvae.tool.asked import choice
-from frugalvae.tool.encoder import Remembered, check_same, encode_files, load_encoder
-from frugalvae.tool.folders import find_images
+from frugalvae.photographs import encode_paths
+from frugalvae.tool.asked import choice, complain
 
 #: Features of a file, and the encoder that it names.
 Rows = tuple[NDArray[np.float32], Remembered]
@@ -48,9 +49,9 @@ def gather(
     if not pictures:
         return names, np.concatenate(rows), {}
     found = images_of(pictures)
-    made, _ = load_encoder(remembered, choice(options), options.file)
+    made, _ = load_encoder(remembered, choice(options), options.file, complain)
     with display.watching():
-        done = encode_files(made, found, options.batch_size)
+        done = encode_paths(made, found, options.batch_size)
     names += [str(found[place]) for place in done.places.tolist()]
     unreadable = {str(found[place]): why for place, why in done.reasons.items()}
     return names, np.concatenate([*rows, done.features]), unreadable

@@ -13,8 +13,8 @@ from frugalvae.arguments import quiet, seed, settings
 from frugalvae.errors import InputError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from frugalvae.tool.asked import as_json, choice, classifier_file, waiting, which_encoder
-from frugalvae.tool.words import plural, size
+from frugalvae.tool.asked import as_json, choice, classifier_file, complain, waiting, which_encoder
+from frugalvae.words import plural, size
 
 if TYPE_CHECKING:
     from frugalvae.console import Display
@@ -104,8 +104,6 @@ def refuse_choices(options: argparse.Namespace) -> None:
 
 def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[str, Any]:
     """Learn what is new, say what came of it, and return the same as JSON."""
-    from frugalvae.tool.encoder import say_model_of_head
-
     started = time.perf_counter()
     model = store.load() if store.exists else new_model(options)
     lesson = prepare(options, pupil_of(model, store, options.case_matters), display)
@@ -128,8 +126,8 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
 
 def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
     """Features of what is new, with a line for all that is left out."""
+    from frugalvae.data.folders import find_classes
     from frugalvae.tool import lesson
-    from frugalvae.tool.folders import find_classes
 
     if options.source.suffix == ".npz":
         return lesson.from_features(options.source, pupil, display.say)
@@ -170,6 +168,15 @@ def new_model(options: argparse.Namespace) -> Model:
         random_state=Recipe.random_state if options.seed is None else options.seed,
     )
     return Model(recipe)
+
+
+def say_model_of_head(taught: Model, asked: str | None, file: Path) -> None:
+    """Say which model a head learns with, if only the file names it."""
+    from frugalvae.encoders.remembered import findable, named_by
+
+    model = getattr(taught.head, "model", None)
+    if model is not None and (asked is None or model != findable(asked)):
+        complain(named_by(file, model))
 
 
 def pupil_of(model: Model, store: Store, case_matters: bool) -> Pupil:

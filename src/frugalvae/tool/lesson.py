@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.data.folders import Found, as_label, check_case
+from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.encoding.unreadable import named, refuse
 from frugalvae.errors import InputError
-from frugalvae.tool.encoder import Remembered, check_same, load_encoder
-from frugalvae.tool.folders import Found, as_label, check_case
-from frugalvae.tool.words import plural, shortened
+from frugalvae.tool.asked import complain
+from frugalvae.words import plural, shortened
 
 if TYPE_CHECKING:
-    from frugalvae.tool.asked import Choice
+    from frugalvae.encoders.remembered import Choice
     from frugalvae.tool.store import Store
 
 
@@ -106,7 +107,7 @@ def from_folder(
         clear_parts(found, pupil.store)
         return Lesson(np.empty((0, 0), np.float32), np.array([]), pupil.encoder, known=known)
     say(announced(found, new))
-    encoder, remembered = load_encoder(pupil.encoder, choice, pupil.store.given)
+    encoder, remembered = load_encoder(pupil.encoder, choice, pupil.store.given, complain)
     text = describe(encoder, sorted(new))
     images = found.listing(new)
     done = encode_parts(found, pupil.store, encoder, new, batch_size, say)

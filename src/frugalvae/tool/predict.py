@@ -75,5 +75,5 @@ def run_predict(options: argparse.Namespace) -> int:
     else:
         show(answers)
     for name, why in unreadable.items():
-        complain(f"frugalvae: {name} cannot be read: {why}")
+        complain(f"{name} cannot be read: {why}")
     return 1 if unreadable else 0

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.encoders.remembered import Remembered
 from frugalvae.errors import FeatureFileError
-from frugalvae.tool.encoder import Remembered
 
 
 def read_rows(path: Path, names: tuple[str, ...]) -> tuple[NDArray[np.float32], Remembered]:
@@ -58,7 +58,7 @@ def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remember
     if "x" in read_arrays(path):
         return read_rows(path, ("x",))
     from frugalvae.data.features import load_features
-    from frugalvae.tool.folders import as_label
+    from frugalvae.data.folders import as_label
 
     features = load_features(path)
     labels = [as_label(str(known)) for known in features.y_train.tolist()]

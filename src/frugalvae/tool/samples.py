@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from frugalvae.checks import listing
 from frugalvae.data.features import load_features
+from frugalvae.encoders.remembered import Choice, check_same, described, load_encoder
 from frugalvae.encoding.shard import encode_files
 from frugalvae.encoding.source import open_test_images
 from frugalvae.errors import InputError, suggestion
 from frugalvae.model import Model
-from frugalvae.tool.asked import Choice
-from frugalvae.tool.encoder import check_same, described, load_encoder
+from frugalvae.tool.asked import complain
 
 FEATURES = ".npz"
 
@@ -61,7 +61,7 @@ def open_samples(
         return
     with open_test_images(path) as found:
         numbers, unknown = known(model, found.labels, path)
-        encoder, _ = load_encoder(model.encoder, choice, file)
+        encoder, _ = load_encoder(model.encoder, choice, file, complain)
         check_width(model, encoder.dim, f"{described(encoder.identity)} gives features")
         places = np.flatnonzero(numbers >= 0)
         files = [found.files[place] for place in places]

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.tool.asked import as_json, classifier_file
-from frugalvae.tool.words import plural, size
+from frugalvae.words import plural, size
 
 if TYPE_CHECKING:
     from frugalvae.console import Display
@@ -55,7 +55,7 @@ def run_status(options: argparse.Namespace) -> None:
 
 def show(summary: Summary, display: Display, most: int) -> None:
     """A screenful."""
-    from frugalvae.tool.encoder import described
+    from frugalvae.encoders.remembered import described
 
     known = f"{plural(summary.classes, 'class')} in {plural(len(summary.tasks), 'task')}"
     taken = f"{size(summary.bytes)}, last changed {summary.changed}"

@@ -172,8 +172,8 @@ def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
 
 def label_named(path: Path, labels: list[Any], typed: str) -> Any:
     """The label that was typed: a name, or a number where labels are numbers."""
+    from frugalvae.data.folders import as_label
     from frugalvae.errors import UnknownClassError, suggestion
-    from frugalvae.tool.folders import as_label
 
     for label in labels:
         if as_label(str(label)) == as_label(typed):

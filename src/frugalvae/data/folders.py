@@ -17,7 +17,7 @@ import numpy as np
 
 from frugalvae.data.listing import KINDS, SPLITS, File, Listing, head_of, is_image
 from frugalvae.errors import InputError
-from frugalvae.tool.words import shortened
+from frugalvae.words import shortened
 
 HOW = "expected a folder with a folder of images for each class"
 

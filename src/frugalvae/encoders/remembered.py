@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frugalvae.encoders import MANY, check_frozen, make_frozen
+from frugalvae.encoders.base import Encoder
 from frugalvae.errors import InputError
-from frugalvae.tool.asked import complain
-
-if TYPE_CHECKING:
-    from frugalvae.encoders.base import Encoder
-    from frugalvae.encoding.shard import Encoded
-    from frugalvae.model import Model
-    from frugalvae.tool.asked import Choice
 
 DEFAULT = "efficientnet"
 GIVEN = "given"  # where it is remembered how to make the encoder again
@@ -26,7 +20,16 @@ TELLING = ("encoder", "preprocessing", "weights")  # a model may be moved and re
 Remembered = dict[str, Any] | None
 
 
-def choose(remembered: Remembered, choice: Choice, file: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Choice:
+    """An encoder as it was asked for; None and nothing for what was not."""
+
+    encoder: str | None = None
+    model: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str, Any]:
     """Name and settings of the encoder: those remembered, or those asked for.
 
     Parameters
@@ -53,7 +56,7 @@ def choose(remembered: Remembered, choice: Choice, file: Path) -> dict[str, Any]
     name = choice.encoder or name
     settings = {**before.get("settings", {}), **choice.settings}
     if choice.model is not None:
-        settings["model"] = _findable(choice.model) if name in MANY else choice.model
+        settings["model"] = findable(choice.model) if name in MANY else choice.model
     check_frozen(name)
     check_model(name, settings.get("model"), file)
     return {"name": name, "settings": settings}
@@ -79,7 +82,7 @@ def implied(remembered: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def check_model(name: str, model: str | None, file: Path) -> None:
+def check_model(name: str, model: str | None, file: Path | str) -> None:
     """Refuse a choice that no encoder can be made of."""
     if model is None and name in MANY:
         raise InputError(f"{file}: which {name} is its encoder? Give --model with {MANY[name]}")
@@ -90,30 +93,28 @@ def check_model(name: str, model: str | None, file: Path) -> None:
 
 
 def load_encoder(
-    remembered: Remembered, choice: Choice, file: Path
+    remembered: Remembered, choice: Choice, file: Path | str, say: Callable[[str], object]
 ) -> tuple[Encoder, dict[str, Any]]:
-    """The encoder, and what the file is to remember of it."""
+    """The encoder, and what the file is to remember of it.
+
+    ``say`` is told of a model that is going to be loaded and that nobody asked for but the file.
+    """
     given = choose(remembered, choice, file)
     if choice.model is None and given["name"] in MANY:
-        say_model(given["settings"]["model"], file)
+        say(named_by(file, given["settings"]["model"]))
     made = make_frozen(given["name"], **given["settings"])
     check_same(remembered, made.identity, file, "the encoder here")
     return made, {**made.identity, GIVEN: given}
 
 
-def say_model(model: str, file: Path) -> None:
-    """Say that a model is going to be loaded that nobody asked for but the file."""
-    complain(f"frugalvae: loading the model {model}, which {file} names")
+def named_by(file: Path | str, model: str) -> str:
+    """What to say before a model is loaded that only a file names."""
+    return f"loading the model {model}, which {file} names"
 
 
-def say_model_of_head(taught: Model, asked: str | None, file: Path) -> None:
-    """The same of a head that learns with a model, if that is not what was asked for."""
-    model = getattr(taught.head, "model", None)
-    if model is not None and (asked is None or model != _findable(asked)):
-        say_model(model, file)
-
-
-def check_same(remembered: Remembered, other: Remembered, file: Path, what: str | Path) -> None:
+def check_same(
+    remembered: Remembered, other: Remembered, file: Path | str, what: str | Path
+) -> None:
     """Refuse features of another encoder than those that were learned."""
     if not remembered or not other:
         return  # nothing is known of one of them
@@ -147,18 +148,6 @@ def described(remembered: Mapping[str, Any]) -> str:
     return name + (f", weights {weights}" if weights else "")
 
 
-def encode_files(encoder: Encoder, paths: Sequence[Path], batch_size: int) -> Encoded:
-    """Features of image files, and why others have none."""
-    from frugalvae.data.listing import File
-    from frugalvae.data.pixels import reading_images
-    from frugalvae.encoding.shard import encode_files as encode
-    from frugalvae.tool.folders import read_file
-
-    with reading_images():
-        files = [File(partial(read_file, path), ()) for path in paths]
-        return encode(files, encoder, batch_size, os.cpu_count() or 1)
-
-
-def _findable(model: str) -> str:
+def findable(model: str) -> str:
     """A folder or a file from wherever the command is run next; a name as it is."""
     return os.path.abspath(model) if os.path.exists(model) else model
