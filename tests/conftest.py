@@ -16,11 +16,13 @@ from hypothesis import HealthCheck, settings
 from frugalvae.data.catalogue import data_folder, in_data_folder
 from frugalvae.data.features import Features, load_features
 from frugalvae.errors import MissingPackageError
+from frugalvae.extras import EXTRAS
 from frugalvae.heads import make_head
 from frugalvae.heads.base import Head
 from frugalvae.memories import make_memory
 from frugalvae.memories.base import Memory
 from frugalvae.tasks import Task
+from tests.small_clip import clip_on_disk
 from tests.tool import Encoders, Tool
 
 #: Whether this is an installation without PyTorch and other extras; see ``make test-light``.
@@ -28,8 +30,7 @@ LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
 
 #: Tests of what needs them. Whatever is not listed must be right without them.
 HEAVY = """
-    small_clip test_accounting_networks
-    test_bench test_clip_encoder test_clip_path test_cosine test_demo
+    test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine test_demo
     test_equations test_evaluation test_hub test_networks test_normalise test_nullspace test_priors
     test_prompt test_ray test_report test_resnet18 test_results test_run test_samples
     test_saving_networks test_text test_vae test_vae_factors
@@ -52,8 +53,11 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def light(_: pytest.Item) -> Iterator[None]:
     try:
         yield
-    except MissingPackageError as error:
-        if not LIGHT:
+    except ImportError as error:
+        missing = (
+            isinstance(error, MissingPackageError) or (error.name or "").split(".")[0] in EXTRAS
+        )
+        if not LIGHT or not missing:
             raise
         pytest.skip(str(error))
 
@@ -99,8 +103,6 @@ def small_head(name: str) -> Head:
     if name == "ranpac":
         settings = {"width": 100}
     if name == "prompt":
-        from tests.small_clip import clip_on_disk
-
         settings = {"model": clip_on_disk(), "optimiser": "lbfgs"}
         settings |= {"epochs": 2, "samples": 32, "passes": 25}
     return make_head(name, **settings)
@@ -109,8 +111,6 @@ def small_head(name: str) -> Head:
 @pytest.fixture(scope="session")
 def clip_folder() -> Path:
     """A small CLIP with both towers, as it is on disk."""
-    from tests.small_clip import clip_on_disk
-
     return Path(clip_on_disk(24))
 
 

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import torch
 
 END = 49407  # of CLIP's vocabulary: the end-of-text token is the last
 
@@ -68,6 +67,8 @@ def save_clip(folder: Path, *, dim: int = 24, image: int = 32, seed: int = 0) ->
         },
         projection_dim=dim,
     )
+    import torch
+
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = CLIPModel(config)

@@ -352,7 +352,7 @@ def test_the_command_says_what_it_did(
         (["--encoder", "clap"], "Did you mean 'clip'"),
         (["--encoder", "clip"], "such as openai/clip-vit-large-patch14"),
         (["--encoder", "efficientnet", "--model", "b7"], "model is 'b7'. Choices: 'lite0'"),
-        (["--encoder", "clip", "--model", "./nowhere"], "./nowhere: there is no such folder"),
+        (["--encoder", "onnx", "--model", "./nowhere"], "./nowhere: there is no such folder"),
     ],
 )
 def test_wrong_options_are_told(

@@ -75,7 +75,7 @@ def test_unknown_setting_is_answered_with_the_nearest_and_all_settings() -> None
 
 
 def test_part_without_settings_says_that_it_has_none() -> None:
-    parts = Registry("object", {"bare": ("frugalvae.priors:SinglePrior", {})})
+    parts = Registry("object", {"bare": ("frugalvae.memories.store_all:NoMemory", {})})
     with pytest.raises(InputError, match=r"object 'bare' has no setting 'scale'\. Known: none$"):
         parts.make("bare", {"scale": 1})
 

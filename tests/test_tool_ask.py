@@ -180,6 +180,7 @@ def test_status_tells_what_is_known_and_what_it_takes(taught: Tool) -> None:
 
 
 def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:
+    pytest.importorskip("torch", reason="the memory or the head needs PyTorch")
     small = [f"--set=memory.{name}={value}" for name, value in SMALL.items()]
     small += ["--memory", "vae-fo"]
     saturated = ["--set=memory.saturation=0", "--set=memory.min_free=1"]

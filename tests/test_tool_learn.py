@@ -281,6 +281,7 @@ def test_what_is_not_known_of_an_encoder_is_not_made_up(tool: Tool) -> None:
 
 
 def test_texts_of_names_are_learned_however_they_are_written(tool: Tool) -> None:
+    pytest.importorskip("torch", reason="the memory or the head needs PyTorch")
     composed, apart = (unicodedata.normalize(form, "Rüppell") for form in ("NFC", "NFD"))
     x, y = np.eye(4, dtype=np.float32), np.array([apart, apart, "cat", "cat"])
     text = {apart: x[0], "cat": x[1]}

@@ -15,6 +15,7 @@ from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
 from tests.conftest import SMALL, blobs
+from tests.small_clip import clip_on_disk
 
 QUICK = SMALL | {"epochs": 3, "max_steps": 10, "width": 50, "samples": 8}
 FRESH = {"on_saturation": "fresh", "saturation": 0.0, "min_free": 1.0}
@@ -53,8 +54,6 @@ ALONE = {
 def quick(registry: Any, make: Any, name: str, settings: dict[str, Any]) -> Any:
     known = inspect.signature(registry.part(name)).parameters
     if "model" in known:
-        from tests.small_clip import clip_on_disk
-
         settings = {"model": clip_on_disk()} | settings
     if "prior" in settings:
         from frugalvae.priors import FixedPointPrior

@@ -19,7 +19,7 @@ from frugalvae.encoders.model_file import Model
 from frugalvae.encoders.onnx_file import Graph
 from frugalvae.encoders.preprocess import Preprocessing
 from frugalvae.encoders.session import Network
-from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.errors import MissingPackageError, check_choice, check_number
 
 MODELS = {"lite0": (1.0, 224), "lite1": (1.1, 240), "lite2": (1.2, 260)}  # depth, side of images
 STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, stride of the first
@@ -127,7 +127,7 @@ def find_checkpoint(model: str) -> Path:
     for folder in (found and found.submodule_search_locations) or ():
         for path in sorted(Path(folder, "models").glob("*.pth")):
             return path
-    raise InputError(
+    raise MissingPackageError(
         f"EfficientNet needs {package.replace('_', '-')!r}, which is not installed; "
         "pip install 'frugalvae[efficientnet]'"
     )
