@@ -158,7 +158,7 @@ def test_the_report_counts_memory_and_head(taught: FrugalClassifier) -> None:
     assert (report.classes, report.tasks) == (3, 2)
     arrays = [*taught.memory_.arrays().values(), *taught.head_.arrays().values()]
     assert report.stored == sum(kept.size for kept in arrays)
-    assert "latent means" in str(report)
+    assert "means" in str(report)
 
 
 def test_a_head_can_start_from_text_features() -> None:
@@ -302,7 +302,7 @@ def test_a_head_that_misses_text_leaves_an_unfitted_classifier() -> None:
 
 def test_a_memory_that_knows_classes_already_is_no_template(taught: FrugalClassifier) -> None:
     with pytest.raises(InputError, match="a memory that knows no class yet"):
-        FrugalClassifier(taught.memory_).partial_fit(*named([0]))
+        FrugalClassifier(taught.memory_, "ridge").partial_fit(*named([0]))
 
 
 @pytest.mark.parametrize(
