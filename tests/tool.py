@@ -13,7 +13,13 @@ from frugalvae.cli import main
 from tests.colours import Colours
 from tests.test_images import save
 
-SHADES = {"cat": (200, 30, 30), "dax": (30, 200, 30), "emu": (30, 30, 200), "gnu": (200, 200, 30)}
+SHADES = {
+    "cat": (200, 30, 30),
+    "dax": (30, 200, 30),
+    "emu": (30, 30, 200),
+    "fox": (30, 200, 200),
+    "gnu": (200, 200, 30),
+}
 
 #: What learns in a moment.
 QUICK = ["--memory", "gaussian-diagonal", "--head", "nearest-mean"]

@@ -1,0 +1,114 @@
+"""Photographs in Python: from a folder to names, by one call each."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from frugalvae import FrugalClassifier
+from frugalvae.cli import main
+from frugalvae.errors import InputError
+from tests.colours import Colours
+from tests.tool import Encoders, paint
+
+
+@pytest.fixture
+def photos(tmp_path: Path, encoders: Encoders) -> Path:
+    return paint(tmp_path / "photos", "cat", "dax", "emu")
+
+
+def pictures(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*/*"))
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [path.parent.name for path in paths]
+
+
+def test_a_folder_is_learned_and_its_photographs_are_named(photos: Path) -> None:
+    classifier, paths = FrugalClassifier().learn_images(photos), pictures(photos)
+    assert classifier.classes_.tolist() == ["cat", "dax", "emu"]
+    assert classifier.predict_images(paths).tolist() == names(paths)
+
+
+def test_paths_images_and_arrays_are_the_same_photograph(photos: Path) -> None:
+    classifier, path = FrugalClassifier().learn_images(photos), pictures(photos)[0]
+    with Image.open(path) as image:
+        image.load()
+    array = np.asarray(image.convert("RGB"))
+    expected = classifier.encode_images(path)
+    assert expected.shape == (1, classifier.n_features_in_)
+    for given in (str(path), image, array, [path], (image,), array[None], iter([str(path)])):
+        np.testing.assert_allclose(classifier.encode_images(given), expected, atol=1e-5)
+    assert classifier.encode_images([path, image, array]).shape[0] == 3
+
+
+def test_only_new_classes_are_learned_later(photos: Path, tmp_path: Path) -> None:
+    classifier = FrugalClassifier().learn_images(photos)
+    before = classifier.model_
+    assert classifier.learn_images(photos).model_ is before  # nothing new
+    more = paint(tmp_path / "more", "cat", "fox")
+    classifier.learn_images(more)
+    assert classifier.classes_.tolist() == ["cat", "dax", "emu", "fox"]
+    assert classifier.task_of_class_.tolist() == [0, 0, 0, 1]
+    counts = dict(zip(classifier.classes_.tolist(), classifier.n_samples_of_class_, strict=True))
+    assert counts["cat"] == len(list((photos / "cat").iterdir()))
+
+
+def test_the_tool_goes_on_with_what_python_has_taught_and_the_other_way_round(
+    photos: Path, tmp_path: Path
+) -> None:
+    file, more = tmp_path / "both.frugal", paint(tmp_path / "more", "fox")
+    FrugalClassifier().learn_images(photos).save(file)
+    assert main(["learn", str(file), str(more)]) == 0
+    loaded, paths = FrugalClassifier.load(file), [*pictures(photos), *pictures(more)]
+    assert loaded.predict_images(paths).tolist() == names(paths)
+    loaded.learn_images(paint(tmp_path / "most", "gnu")).save(file)
+    assert main(["predict", str(file), str(paths[0])]) == 0
+
+
+def test_the_encoder_is_loaded_once_however_often_is_asked(
+    photos: Path, encoders: Encoders
+) -> None:
+    classifier, path = FrugalClassifier().learn_images(photos), pictures(photos)[0]
+    made = len(encoders.made)
+    for _ in range(5):
+        classifier.predict_images(path)
+    assert len(encoders.made) == made
+
+
+def test_a_classifier_that_has_seen_photographs_can_be_pickled(photos: Path) -> None:
+    classifier, paths = FrugalClassifier().learn_images(photos), pictures(photos)
+    again = pickle.loads(pickle.dumps(classifier))
+    assert again.predict_images(paths).tolist() == names(paths)
+
+
+def test_what_cannot_be_read_is_named_and_changes_nothing(photos: Path) -> None:
+    classifier = FrugalClassifier().learn_images(photos)
+    wrong = photos / "cat" / "wrong.jpg"
+    wrong.write_text("no picture")
+    with pytest.raises(InputError, match=r"1 of 2 photographs cannot be read.*wrong\.jpg: "):
+        classifier.predict_images([pictures(photos)[0], wrong])
+    with pytest.raises(InputError, match=r"number 0: an array of shape \(3, 3\) and type float64"):
+        classifier.predict_images(np.zeros((3, 3)))
+    with pytest.raises(InputError, match="no photographs were given"):
+        classifier.predict_images([])
+    with pytest.raises(InputError, match="there is no such folder"):
+        classifier.learn_images(photos / "nowhere")
+    assert classifier.n_tasks_ == 1
+    fresh = FrugalClassifier()
+    with pytest.raises(InputError, match=r"wrong\.jpg"):
+        fresh.learn_images(photos)
+    assert not hasattr(fresh, "model_")
+
+
+def test_features_of_unknown_origin_cannot_be_asked_with_photographs(photos: Path) -> None:
+    classifier = FrugalClassifier().fit(np.eye(3), ["a", "b", "c"])
+    with pytest.raises(InputError, match="does not say which encoder made them"):
+        classifier.predict_images(pictures(photos))
+    classifier.encoder_ = {**Colours().identity, "given": {"name": "efficientnet", "settings": {}}}
+    classifier.encode_images(pictures(photos))
