@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from frugalvae.errors import InputError
+from frugalvae.errors import DeviceError
 
 if TYPE_CHECKING:
     import torch
@@ -38,6 +38,6 @@ def find_device(device: str | None = None) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise InputError(
+        raise DeviceError(
             f"device is {name!r}, which cannot be used here ({error}); try device='cpu'"
         ) from error

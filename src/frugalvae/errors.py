@@ -38,6 +38,10 @@ class MemoryFileError(InputError):
     """A saved classifier is missing, damaged, or from a version that cannot be read."""
 
 
+class DeviceError(InputError):
+    """A device was asked for that cannot be used here."""
+
+
 class MissingPackageError(InputError, ImportError):
     """Something needs a package that is not installed."""
 

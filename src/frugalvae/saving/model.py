@@ -12,6 +12,7 @@ from frugalvae.checks import check_kept, check_learned
 from frugalvae.confidence import Confidence
 from frugalvae.devices import computing_on
 from frugalvae.errors import (
+    DeviceError,
     MemoryFileError,
     MissingPackageError,
     check_choice,
@@ -63,6 +64,8 @@ def load(path: str | Path, device: str | None = None, *, thorough: bool = True) 
             reader = Reader(arrays)
             model = revive(document, reader, device)
             check_answers(model, reader, thorough)
+    except DeviceError:  # no fault of the file
+        raise
     except MissingPackageError as error:
         raise MissingPackageError(f"{path}: {error}") from error
     except MemoryFileError as error:
