@@ -81,11 +81,10 @@ def write_csv(answers: list[Answer]) -> None:
 
 def show(answers: list[Answer]) -> None:
     """A table on a terminal; elsewhere a line each."""
-    from frugalvae.console import Display
+    if sys.stdout.isatty() and answers:
+        from frugalvae.console import Display
 
-    display = Display()
-    if display.console.is_terminal and answers:
-        display.console.print(as_table(answers))
+        Display().console.print(as_table(answers))
         return
     width = max((len(answer.input) for answer in answers), default=0)
     for answer in answers:

@@ -103,7 +103,9 @@ def more_rows(
     from frugalvae.tool.inputs import gather
     from frugalvae.tool.rows import rows_of_class
 
-    _, x, skipped = gather(options, remembered, lambda path: rows_of_class(path, label), display)
+    _, x, skipped = gather(
+        options, remembered, lambda path: rows_of_class(path, label), display.watching()
+    )
     if skipped:
         display.say("\n".join([f"left out as unreadable, {len(skipped):,}:", *named(skipped)]))
     if not len(x):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.console import Display
 from frugalvae.data.folders import find_images
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
@@ -24,7 +24,7 @@ def gather(
     options: argparse.Namespace,
     remembered: Remembered,
     read: Callable[[Path], Rows],
-    display: Display,
+    watching: AbstractContextManager[None],
 ) -> tuple[list[str], NDArray[np.float32], dict[str, str]]:
     """A name and a row of features for each input that can be read; why others cannot.
 
@@ -36,6 +36,8 @@ def gather(
         The encoder of the classifier.
     read
         What reads a feature file.
+    watching
+        What shows how encoding goes.
     """
     names: list[str] = []
     rows: list[NDArray[np.float32]] = []
@@ -50,7 +52,7 @@ def gather(
         return names, np.concatenate(rows), {}
     found = images_of(pictures)
     made, _ = load_encoder(remembered, choice(options), options.file, complain)
-    with display.watching():
+    with watching:
         done = encode_paths(made, found, options.batch_size)
     names += [str(found[place]) for place in done.places.tolist()]
     unreadable = {str(found[place]): why for place, why in done.reasons.items()}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,6 @@ def add_predict(verbs: Any) -> None:
 
 def run_predict(options: argparse.Namespace) -> int:
     """``frugalvae predict``: 1 if an input cannot be read."""
-    from frugalvae.console import Display
     from frugalvae.tool.inputs import gather
     from frugalvae.tool.rows import read_rows
     from frugalvae.tool.store import Store
@@ -61,7 +62,7 @@ def run_predict(options: argparse.Namespace) -> int:
         options,
         model.encoder,
         lambda path: read_rows(path, ("x", "x_test")),
-        Display(quiet=options.json or options.csv),
+        progress(options),
     )
     answers = []
     if len(names):
@@ -77,3 +78,12 @@ def run_predict(options: argparse.Namespace) -> int:
     for name, why in unreadable.items():
         complain(f"{name} cannot be read: {why}")
     return 1 if unreadable else 0
+
+
+def progress(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """A bar where somebody looks at one: elsewhere, an answer need not wait for it."""
+    if options.json or options.csv or not sys.stdout.isatty():
+        return nullcontext()
+    from frugalvae.console import Display
+
+    return Display().watching()
