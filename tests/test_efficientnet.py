@@ -176,6 +176,8 @@ def test_a_file_that_is_damaged_or_foreign_is_made_anew(folder: Path, harm: str)
     )
     assert EfficientNetEncoder(size=64).identity["weights"] == IN_THE_FIELD["weights"]
     assert [file.read_bytes() for file in folder.iterdir()] == [whole]
+    path.with_name(path.name.replace("-1-", "-1-0")).mkdir()
+    assert EfficientNetEncoder(size=64).identity["weights"] == IN_THE_FIELD["weights"]
 
 
 def test_without_a_place_to_write_it_works_and_says_so(

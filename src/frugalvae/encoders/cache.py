@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from frugalvae.errors import InputError
@@ -28,9 +29,10 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
     """
     folder = cache_folder()
     for path in folder.glob(f"{name}-*.onnx"):
-        content = path.read_bytes()
-        if path.name == _file_name(name, content):
-            return content
+        with suppress(OSError):
+            content = path.read_bytes()
+            if path.name == _file_name(name, content):
+                return content
     content = make()
     try:
         folder.mkdir(parents=True, exist_ok=True)
