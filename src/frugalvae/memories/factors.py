@@ -19,13 +19,14 @@ from frugalvae.errors import check_choice, check_number
 from frugalvae.memories.densities import SHRINKAGE, Gaussians, Scores, Shrinkage, Whitener
 from frugalvae.memories.mixing import rotate, rotate_back
 from frugalvae.moments import merge
-from frugalvae.symmetric import pack, square_root
+from frugalvae.symmetric import add_ridge, pack
 from frugalvae.tasks import Task
 
 #: What scores rows, and the shrinkage that it was made with.
 Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]
 
 RIDGE = 0.1  # as a part of the mean variance, where directions of classes are looked for
+ROUNDING = 1e-6  # the same where samples are drawn: few samples leave most variances at zero
 
 
 class FactorMemory:
@@ -253,7 +254,8 @@ class FactorMemory:
         """Draw from the class's Gaussian; beside its coordinates all variances are alike."""
         root = self._root
         if root is None:
-            root = self._root = square_root(self.scatter_ / self.count_)
+            shared = add_ridge(self.scatter_ / self.count_, ROUNDING)
+            root = self._root = np.linalg.cholesky(shared).astype(np.float32)
         mean, factors, scale = self.means_[label], self.factors_[label], self._scale(label) ** 0.5
 
         def noise(width: int) -> Array:
