@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from frugalvae.arrays import Array
-from frugalvae.symmetric import add_ridge, invert_triangle, pack, square_root, unpack
+from frugalvae.symmetric import add_ridge, pack, solve_lower, solve_upper, square_root, unpack
 
 
 def normal(*shape: int, seed: int = 0) -> Array:
@@ -94,17 +94,21 @@ def test_ridge_changes_neither_its_argument_nor_the_precision(dtype: type[np.flo
 
 
 @pytest.mark.parametrize("size", [1, 2, 63, 64, 65, 200, 333])
-def test_a_triangle_is_inverted_by_halves_as_any_other_matrix(size: int) -> None:
-    lower = np.linalg.cholesky(covariance(size, 2 * size) / size)
-    before = lower.copy()
-    inverse = invert_triangle(lower)
-    np.testing.assert_allclose(inverse, np.linalg.inv(lower), rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(inverse @ lower, np.eye(size), atol=1e-10)
-    assert np.array_equal(inverse, np.tril(inverse))
-    assert np.array_equal(lower, before)
+def test_triangles_are_solved_by_halves_as_any_other_matrix(size: int) -> None:
+    lower, right = np.linalg.cholesky(covariance(size, 2 * size) / size), normal(size, 3)
+    before = lower.copy(), right.copy()
+    for matrix, found in (
+        (lower, solve_lower(lower, right)),
+        (lower.T, solve_upper(lower, right)),
+    ):
+        np.testing.assert_allclose(found, np.linalg.solve(matrix, right), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(matrix @ found, right, atol=1e-10)
+    assert np.array_equal(lower, before[0])
+    assert np.array_equal(right, before[1])
 
 
 @pytest.mark.parametrize("size", [2, 200])
-def test_inverting_a_triangle_keeps_the_precision(size: int) -> None:
+def test_solving_a_triangle_keeps_the_precision(size: int) -> None:
     lower = np.linalg.cholesky(covariance(size, 2 * size)).astype(np.float32)
-    assert invert_triangle(lower).dtype == np.float32
+    right = np.ones((size, 1), np.float32)
+    assert solve_lower(lower, right).dtype == solve_upper(lower, right).dtype == np.float32

@@ -1,4 +1,4 @@
-"""Symmetric matrices: packing, square roots, ridges and triangular inverses."""
+"""Symmetric matrices: packing, square roots, ridges, and their triangles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from frugalvae.arrays import Array
 
-SMALL = 64  # side below which a triangle is inverted as any other matrix
+SMALL = 64  # side up to which a triangle is solved as any other matrix
 
 
 def pack(symmetric: Array) -> Array:
@@ -64,18 +64,25 @@ def add_ridge(matrix: Array, amount: float) -> Array:
     return ridged
 
 
-def invert_triangle(lower: Array) -> Array:
-    """The inverse of a lower triangular matrix, by halves: most of the work is products.
+def solve_lower(lower: Array, right: Array) -> Array:
+    """X with ``lower @ X = right``, for a lower triangle (d, d), by halves: mostly products.
 
-    >>> invert_triangle(np.array([[2.0, 0.0], [4.0, 1.0]])).tolist()
-    [[0.5, 0.0], [-2.0, 1.0]]
+    >>> solve_lower(np.array([[2.0, 0.0], [4.0, 1.0]]), np.array([[2.0], [5.0]])).tolist()
+    [[1.0], [1.0]]
     """
     size = len(lower)
     if size <= SMALL:
-        return np.tril(np.linalg.inv(lower))
+        return np.linalg.solve(lower, right)
     half = size // 2
-    inverse = np.zeros_like(lower)
-    inverse[:half, :half] = invert_triangle(lower[:half, :half])
-    inverse[half:, half:] = invert_triangle(lower[half:, half:])
-    inverse[half:, :half] = -inverse[half:, half:] @ lower[half:, :half] @ inverse[:half, :half]
-    return inverse
+    first = solve_lower(lower[:half, :half], right[:half])
+    second = solve_lower(lower[half:, half:], right[half:] - lower[half:, :half] @ first)
+    return np.concatenate([first, second])
+
+
+def solve_upper(lower: Array, right: Array) -> Array:
+    """X with ``lower.T @ X = right``, likewise.
+
+    >>> solve_upper(np.array([[2.0, 0.0], [4.0, 1.0]]), np.array([[6.0], [1.0]])).tolist()
+    [[1.0], [1.0]]
+    """
+    return solve_lower(lower.T[::-1, ::-1], right[::-1])[::-1]  # turned around, it is a lower one

@@ -11,7 +11,7 @@ import numpy as np
 
 from frugalvae.arrays import Array
 from frugalvae.errors import check_number
-from frugalvae.symmetric import add_ridge, invert_triangle
+from frugalvae.symmetric import add_ridge, solve_lower, solve_upper
 
 LEAST_RIDGE, PLAIN_RIDGE = 0.03, 0.1
 
@@ -72,26 +72,39 @@ class Whitener:
 
     Attributes
     ----------
-    matrix, back
-        (d, d): rows of features are multiplied by it from the right; and its inverse.
-    log_det
-        Logarithm of the covariance's determinant.
+    root
+        The covariance's lower Cholesky factor, (d, d).
     """
 
-    matrix: Array
-    back: Array
-    log_det: float
+    root: Array
 
     @classmethod
     def of(cls, covariance: Array, ridge: float) -> Whitener:
         """Of a covariance (d, d), with ``ridge`` times its mean variance on the diagonal.
 
         >>> whitener = Whitener.of(np.array([[6.0, 0.0], [0.0, 2.0]]), ridge=0.5)
-        >>> (np.array([[2.0, 4.0]]) @ whitener.matrix).round(4).tolist()
+        >>> whitener.whiten(np.array([[2.0, 4.0]])).round(4).tolist()
         [[0.7071, 2.0]]
         """
-        root = np.linalg.cholesky(add_ridge(covariance, ridge))
-        return cls(invert_triangle(root).T, root.T, 2 * float(np.log(root.diagonal()).sum()))
+        return cls(np.linalg.cholesky(add_ridge(covariance, ridge)))
+
+    def whiten(self, rows: Array) -> Array:
+        """Rows (n, d) in coordinates in which the covariance is the identity."""
+        return solve_lower(self.root, rows.astype(np.float64).T).T
+
+    def back(self, white: Array) -> Array:
+        """Rows of which these (n, d) are the coordinates."""
+        rows: Array = white @ self.root.T
+        return rows
+
+    def pull_back(self, white: Array) -> Array:
+        """Vectors whose products with rows are those of ``white`` (n, d) with whitened rows."""
+        return solve_upper(self.root, white.T).T
+
+    @property
+    def log_det(self) -> float:
+        """Logarithm of the covariance's determinant."""
+        return 2 * float(np.log(self.root.diagonal()).sum())
 
 
 @dataclass(frozen=True)
@@ -100,8 +113,8 @@ class Gaussians:
 
     Attributes
     ----------
-    whiten
-        (d, d): turns the shared covariance into the identity.
+    whitener
+        Turns the shared covariance into the identity.
     means
         In those coordinates, (k, d).
     directions
@@ -111,7 +124,7 @@ class Gaussians:
         What is subtracted from minus half the squared distance, (k,).
     """
 
-    whiten: Array
+    whitener: Whitener
     means: Array
     directions: Array
     constants: Array
@@ -129,35 +142,36 @@ class Gaussians:
         factors
             F^T of each class, (k, m, d); rows may be zero.
         """
-        means = means.astype(np.float64) @ whitener.matrix
-        white = factors.astype(np.float64) @ whitener.matrix
+        classes, most, dim = factors.shape
+        both = whitener.whiten(np.concatenate([means, factors.reshape(classes * most, dim)]))
+        means, white = both[:classes], both[classes:].reshape(factors.shape)
         values, vectors = np.linalg.eigh(white @ white.swapaxes(1, 2))  # m x m a class
         values = own * np.maximum(values, 0)  # variances that the class adds
         lengths = np.sqrt(own / (1 + values))
         log_det = whitener.log_det + np.log1p(values).sum(axis=1)
         constants = (log_det + means.shape[1] * math.log(2 * math.pi)) / 2
         directions = lengths[..., None] * (vectors.swapaxes(1, 2) @ white)
-        return cls(whitener.matrix, means, directions, constants)
+        return cls(whitener, means, directions, constants)
 
     def log_density(self, rows: Array) -> Array:
         """Of each class at each row (n, d): (n, k)."""
-        white = rows.astype(np.float64) @ self.whiten
+        white = self.whitener.whiten(rows)
         common: Array = (white**2).sum(axis=1)[:, None] / 2
         return self._scores.of(white) - common
 
     def scores(self, rows: Array) -> Array:
         """The same up to what all classes have in common, (n, k)."""
-        return self._scores.of(rows.astype(np.float64) @ self.whiten)
+        return self._scores.of(self.whitener.whiten(rows))
 
     def is_worth_folding(self, dim: int) -> bool:
         """Whether fewer products score a row of ``dim`` features folded than step by step."""
-        rank, (classes, most, _) = len(self.whiten), self.directions.shape
+        classes, most, rank = self.directions.shape
         vectors = classes * (1 + most)
         return bool(vectors * dim <= rank * rank + vectors * rank + classes * dim)
 
     def folded(self) -> Scores:
         """Scores of rows themselves, which need not be whitened then."""
-        return self._scores.turned(lambda vectors: vectors @ self.whiten.T)
+        return self._scores.turned(self.whitener.pull_back)
 
     @cached_property
     def _scores(self) -> Scores:

@@ -133,9 +133,10 @@ class FactorMemory:
             rows[own] -= mean
         coordinates = self._pool(rows, len(rows))
         whitener = Whitener.of(self.scatter_ / self.count_, RIDGE)
+        white = whitener.whiten(coordinates)
         for label in task.classes:
             own = task.labels == label
-            values, vectors = _spectrum(coordinates[own] @ whitener.matrix)
+            values, vectors = _spectrum(white[own])
             self.spread_[label] = _float32((rows[own] ** 2).sum() / max(int(own.sum()) - 1, 1))
             self._keep_directions(label, values, vectors, whitener)
         self._keep_within_budget()
@@ -179,7 +180,7 @@ class FactorMemory:
         """Of all directions in the order of their variances the leading ones above one."""
         most = min(self.directions, int((values > 1).sum()))
         values, vectors = values[:most], vectors[:, :most]
-        factors = ((vectors * np.sqrt(values - 1)).T @ whitener.back).astype(np.float32)
+        factors = whitener.back((vectors * np.sqrt(values - 1)).T).astype(np.float32)
         self.factors_[label] = factors[:0]
         self._replace(label, factors)
 
@@ -231,7 +232,7 @@ class FactorMemory:
         self.means_[label] = mean.astype(np.float32)
         new = self._pool(rows, len(features))
         whitener, total = Whitener.of(self.scatter_ / self.count_, RIDGE), count + len(features)
-        old, new = self.factors_[label] @ whitener.matrix, new @ whitener.matrix
+        old, new = whitener.whiten(self.factors_[label]), whitener.whiten(new)
         spread = self._scale(label) * np.eye(self.rank_) + old.T @ old
         values, vectors = np.linalg.eigh((count * spread + new.T @ new) / total)
         variance = float(self.spread_[label]) + float((self.factors_[label] ** 2).sum())
