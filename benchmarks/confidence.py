@@ -3,8 +3,7 @@
 ``python -m benchmarks.confidence``: half of the classes are taught in five tasks; test samples
 of the other half are unknown. For each data set and memory, over seeds:
 
-- AUROC of known against unknown test samples, by ``familiarity``, and by the largest
-  probability and the largest logit of the head;
+- AUROC of known against unknown test samples, by ``familiarity`` and by the largest probability;
 - the part of known and of unknown test samples that ``knows`` refuses at 0.05, and of
   known ones if quantiles were those of replayed samples;
 - expected calibration error in 15 bins, at temperature 1, at one fitted on replay, and
@@ -106,7 +105,6 @@ def noticed(
     scores = {
         "familiarity": classifier.familiarity,
         "probability": lambda x: classifier.predict_proba(x).max(axis=1),
-        "logit": lambda x: classifier.model_.logits(x).max(axis=1),
     }
     truth = np.repeat([1, 0], [len(known), len(unknown)])
     for name, score in scores.items():

@@ -30,10 +30,10 @@ def check_features(X: ArrayLike, width: int | None = None) -> NDArray[np.float32
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as numbers ({error}). {EXPECTED}") from error
     if features.ndim != 2 or not features.size or width not in (None, features.shape[1]):
-        d = "d" if width is None else width
+        expected = f"(n, {'d' if width is None else width}), n at least 1"
         raise InputError(
-            f"X has shape {np.shape(X)}; expected (n, {d}), n at least 1"
-            + ("" if width is None else ", of the encoder that made what was taught")
+            f"the features have shape {np.shape(X)}; expected {expected}"
+            + ("" if width is None else ", from the encoder that made what was taught")
         )
     return check_finite(features)
 
