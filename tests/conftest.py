@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import os
 import pkgutil
@@ -36,6 +37,12 @@ HEAVY = """
     test_saving_networks test_text test_vae test_vae_factors
 """
 collect_ignore = [f"{name}.py" for name in HEAVY.split()] if LIGHT else []
+
+
+def pytest_configure() -> None:
+    """A light installation must be one, or its tests would prove nothing."""
+    if LIGHT and importlib.util.find_spec("torch"):
+        pytest.exit("FRUGALVAE_LIGHT is set, and PyTorch is installed here", returncode=2)
 
 
 @pytest.hookimpl(wrapper=True)
