@@ -122,7 +122,7 @@ class RanPACHead:
                 self._weights = None
             while self._weights is None:
                 check_number("penalty", self.penalty_, 1e-12, 1e38)  # or no penalty would ever do
-                self._weights = self._solve(self.penalty_)
+                self._weights = self._solve(self.penalty_, np.float64)
                 self.penalty_ *= 10 if self._weights is None else 1
             return self._weights
 
@@ -137,12 +137,16 @@ class RanPACHead:
                 errors[penalty] = float(((hidden @ weights - targets) ** 2).mean())
         return min(errors, key=errors.__getitem__, default=max(self.penalties))
 
-    def _solve(self, penalty: float) -> Array | None:
-        """Weights for a penalty; none if it drowns in the Gram matrix's rounding."""
+    def _solve(self, penalty: float, precision: type[np.floating] = np.float32) -> Array | None:
+        """Weights for a penalty; none if it drowns in the Gram matrix's rounding.
+
+        In float64, a class's weights do not depend on which others there are; to choose a
+        penalty, float32 will do.
+        """
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-        ridged = self.gram_.copy()
-        ridged[np.diag_indices(self.width)] += np.float32(penalty)
+        ridged = self.gram_.astype(precision)
+        ridged[np.diag_indices(self.width)] += precision(penalty)
         try:
             return np.asarray(cho_solve(cho_factor(ridged, overwrite_a=True), self.targets_))
         except LinAlgError:
