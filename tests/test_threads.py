@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from frugalvae import FrugalClassifier
 from tests.conftest import blobs, small_head
@@ -98,6 +99,36 @@ def test_what_only_looks_changes_nothing_for_those_who_look_at_the_same_time() -
         for _ in range(20):
             classifier.model_ = FrugalClassifier().fit(*named([0, 1, 2, 9])).model_
     assert not wrong, wrong[0]
+
+
+def test_whoever_teaches_waits_for_whoever_teaches() -> None:
+    classifier = FrugalClassifier().fit(*named([0, 9]))
+    teachers = [
+        threading.Thread(target=classifier.partial_fit, args=named([label]))
+        for label in range(1, 9)
+    ]
+    for teacher in teachers:
+        teacher.start()
+    for teacher in teachers:
+        teacher.join()
+    assert sorted(classifier.classes_.tolist()) == [f"class {label}" for label in range(10)]
+    assert classifier.n_tasks_ == 9
+    x, truth = named(list(range(10)), seed=5)
+    assert classifier.predict(x).tolist() == truth.tolist()
+
+
+def test_asked_before_anything_is_taught_it_says_so_and_then_it_answers() -> None:
+    x, truth = named([0, 9], seed=5)
+    for _ in range(ROUNDS):
+        classifier = FrugalClassifier()
+
+        def question(classifier: FrugalClassifier = classifier) -> None:
+            with suppress(NotFittedError):
+                assert classifier.predict(x).tolist() == truth.tolist()
+
+        with asking(question) as wrong:
+            classifier.partial_fit(*named([0, 9]))
+        assert not wrong, wrong[0]
 
 
 def test_a_failure_while_others_ask_leaves_everything_as_it_was(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import logging
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from frugalvae.photographs import Photograph
 
 logger = logging.getLogger(__name__)
+
+_TEACHING: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()  # a lock a classifier
+_GUARD = threading.Lock()
 
 
 class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -96,6 +101,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     model_: Model
+    n_features_in_: int
     memory_: Memory
     head_: Head
     classes_: NDArray[Any]
@@ -131,11 +137,12 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names: Mapping[Any, str] | None = None,
     ) -> FrugalClassifier:
         """Forget everything, then learn the given classes as one task."""
-        fresh = copy.copy(self)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(fresh, name)
-        fresh.partial_fit(X, y, text=text, names=names)
-        self.__dict__ = fresh.__dict__
+        with self._teaching():
+            fresh = copy.copy(self)
+            for name in [name for name in vars(self) if name.endswith("_")]:
+                delattr(fresh, name)
+            fresh.partial_fit(X, y, text=text, names=names)
+            self.__dict__ = fresh.__dict__
         return self
 
     def partial_fit(
@@ -166,23 +173,24 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             where nothing is predicted between tasks. :meth:`fit_head` makes up for it, and
             so does the next call that does not defer: the outcome is the same.
         """
-        before = vars(self).copy()
-        try:
-            features, labels = self._check_samples(X, y, first="model_" not in before)
+        with self._teaching():
+            noted = copy.copy(self)  # scikit-learn notes width and names of features at once
+            features, labels = noted._check_samples(X, y, first=not self._is_fitted())
             model = self._model().learn(
                 features, labels, text=text, names=names, defer_head=defer_head
             )
-        except BaseException:
-            self.__dict__ = before  # scikit-learn notes width and names of features at once
-            raise
-        given = getattr(self, "feature_names_in_", None)
-        named = None if given is None else tuple(given.tolist())
-        self.model_ = replace(model, feature_names=named)
+            given = getattr(noted, "feature_names_in_", None)
+            if given is not None:
+                self.feature_names_in_ = given
+                model = replace(model, feature_names=tuple(given.tolist()))
+            self.n_features_in_ = noted.n_features_in_
+            self.model_ = model
         return self
 
     def fit_head(self) -> FrugalClassifier:
         """Fit the head that :meth:`partial_fit` deferred; nothing happens if none is due."""
-        self.model_ = self._fitted().fit_head()
+        with self._teaching():
+            self.model_ = self._fitted().fit_head()
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -262,8 +270,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.n_samples_of_class_.tolist()
         [4, 1]
         """
-        position_of(label, self._fitted().classes, "; teach new classes with partial_fit()")
-        self.model_ = self._model().update(label, self._check_features(X))
+        with self._teaching():
+            position_of(label, self._fitted().classes, "; teach new classes with partial_fit()")
+            self.model_ = self._model().update(label, self._check_features(X))
         return self
 
     def forget(self, label: Any, *, scrub: bool = False) -> list[str]:
@@ -300,8 +309,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.forget("a", scrub=True)
         []
         """
-        self._fitted()
-        self.model_, remains = self._model().forget(label, scrub=scrub)
+        with self._teaching():
+            self._fitted()
+            self.model_, remains = self._model().forget(label, scrub=scrub)
         return remains
 
     def rename(self, old: Any, new: Any) -> FrugalClassifier:
@@ -316,7 +326,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.rename("a", "aardvark").predict([[0.0, 1.0]]).tolist()
         ['aardvark']
         """
-        self.model_ = self._fitted().rename(old, new)
+        with self._teaching():
+            self.model_ = self._fitted().rename(old, new)
         return self
 
     def history(self) -> list[dict[str, Any]]:
@@ -373,17 +384,18 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from frugalvae.photographs import encode_photographs
 
         found = find_classes(Path(folder))
-        known = set(self.model_.classes.tolist()) if "model_" in vars(self) else set()
-        new = [name for name in sorted(found.images) if name not in known]
-        if not new:
-            return self
-        photographs = [(path, name) for name in new for path in found.images[name]]
-        made, remembered = self._encoder(encoder, model, settings)
-        features = encode_photographs(made, [path for path, _ in photographs])
-        names = made.text_features(new)
-        text = None if names is None else dict(zip(new, names, strict=True))
-        self.partial_fit(features, [name for _, name in photographs], text=text)
-        self.encoder_ = remembered
+        with self._teaching():
+            known = set(self.model_.classes.tolist()) if self._is_fitted() else set()
+            new = [name for name in sorted(found.images) if name not in known]
+            if not new:
+                return self
+            photographs = [(path, name) for name in new for path in found.images[name]]
+            made, remembered = self._encoder(encoder, model, settings)
+            features = encode_photographs(made, [path for path, _ in photographs])
+            names = made.text_features(new)
+            text = None if names is None else dict(zip(new, names, strict=True))
+            self.partial_fit(features, [name for _, name in photographs], text=text)
+            self.encoder_ = remembered
         return self
 
     def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:
@@ -410,7 +422,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What makes features of photographs, and what is to be remembered of it."""
         from frugalvae.encoders.remembered import Choice, load_encoder
 
-        remembered = self.model_.encoder if "model_" in vars(self) else {}
+        remembered = self.model_.encoder if self._is_fitted() else {}
         asked, loaded = Choice(name, model, settings), vars(self).get("_loaded")
         if loaded is None or asked != Choice() or remembered != loaded[1]:
             loaded = load_encoder(remembered, asked, "this classifier", logger.warning)
@@ -472,8 +484,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         """What was learned, by the names that scikit-learn's users expect."""
-        if name in FrugalClassifier.__annotations__ and "model_" in vars(self):
-            return getattr(self.model_, name.removesuffix("_"))
+        model = vars(self).get("model_")
+        if model is not None and name in FrugalClassifier.__annotations__:
+            return model if name == "model_" else getattr(model, name.removesuffix("_"))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
@@ -483,7 +496,20 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @encoder_.setter
     def encoder_(self, encoder: dict[str, Any] | None) -> None:
-        self.model_ = replace(self._fitted(), encoder=encoder)
+        with self._teaching():
+            self.model_ = replace(self._fitted(), encoder=encoder)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether anything was learned: what scikit-learn asks for."""
+        return self._is_fitted()
+
+    def _is_fitted(self) -> bool:
+        return "model_" in vars(self)
+
+    def _teaching(self) -> threading.RLock:
+        """What only one thread holds at a time: whoever teaches builds on what is there."""
+        with _GUARD:
+            return _TEACHING.setdefault(self, threading.RLock())
 
     def _recipe(self) -> Recipe:
         return Recipe(self.memory, self.head, self.calibrate, self.random_state, self.device)
