@@ -127,7 +127,10 @@ def add_encode(verbs: Any) -> None:
         "-o", "--output", type=Path, required=True, metavar="FILE.npz", help="the file to write"
     )
     encode.add_argument(
-        "--encoder", required=True, metavar="NAME", help=f"{', '.join(FROZEN)}; all are frozen"
+        "--encoder",
+        default="efficientnet",
+        metavar="NAME",
+        help=f"{', '.join(FROZEN)}; all are frozen (default: efficientnet)",
     )
     encode.add_argument(
         "--model",
@@ -168,7 +171,7 @@ def add_run(verbs: Any) -> None:
         "other, and write everything that happened as JSON.",
         parents=[
             settings(
-                "change a setting, such as memory.epochs=50; a wrong name lists all there are"
+                "change a setting, such as memory.budget=300000; a wrong name lists all there are"
             ),
             one_seed(),
             quiet(),

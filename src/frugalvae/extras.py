@@ -11,8 +11,8 @@ from frugalvae.errors import MissingPackageError
 EXTRAS = {
     "torch": "vae",
     "transformers": "clip",
-    "huggingface_hub": "clip",
-    "tokenizers": "clip",
+    "huggingface_hub": "onnx",
+    "tokenizers": "onnx",
     "pillow_heif": "heif",
     "jinja2": "report",
     "matplotlib": "report",
@@ -21,9 +21,12 @@ EXTRAS = {
     "uvicorn": "serve",
 }
 
+#: Parts that need more than the first package that is found missing.
+PARTS = {"clip": "clip", "transformers": "clip", "prompt": "clip"}
+
 
 @contextmanager
-def needing(what: str) -> Iterator[None]:
+def needing(what: str, part: str = "") -> Iterator[None]:
     """Say how to install a package that ``what`` needs, if importing it fails inside the block.
 
     >>> with needing("The moon"):
@@ -40,5 +43,5 @@ def needing(what: str) -> Iterator[None]:
             raise
         raise MissingPackageError(
             f"{what} needs {package!r}, which is not installed; "
-            f"pip install 'frugalvae[{EXTRAS[package]}]'"
+            f"pip install 'frugalvae[{PARTS.get(part) or EXTRAS[package]}]'"
         ) from error

@@ -80,7 +80,9 @@ def snapshot(model: str, choose: Callable[[list[str]], list[str]]) -> Path:
         Is given the names of all files, and says which are needed, the most important last;
         or raises an ``InputError`` if what is needed is not among them.
     """
-    hub = _import("huggingface_hub", "A name on the hub", "onnx")
+    hub = _import(
+        "huggingface_hub", "a model that is no file or folder here, but a name on the hub,", "onnx"
+    )
     with suppress(OSError, ValueError):  # as which errors of the hub count too, and our own
         folder = Path(hub.snapshot_download(model, local_files_only=True))
         choose([path.relative_to(folder).as_posix() for path in folder.rglob("*")])

@@ -88,7 +88,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         """The class of that name, imported now."""
         _ = self[name]  # or say which there are
         module, attribute = self._entries[name][0].split(":")
-        with needing(f"{self.kind} {name!r}"):
+        with needing(f"{self.kind} {name!r}", name):
             return getattr(import_module(module), attribute)
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:

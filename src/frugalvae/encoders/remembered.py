@@ -85,10 +85,11 @@ def implied(remembered: Mapping[str, Any]) -> dict[str, Any]:
 def check_model(name: str, model: str | None, file: Path | str) -> None:
     """Refuse a choice that no encoder can be made of."""
     if model is None and name in MANY:
-        raise InputError(f"{file}: which {name} is its encoder? Give --model with {MANY[name]}")
+        raise InputError(f"{file}: which model is its {name}? Give --model with {MANY[name]}")
     if model is not None and os.path.isabs(model) and not os.path.exists(model):
         raise InputError(
-            f"{model}: the {name} of {file} is not there any more; say where it is with --model"
+            f"{model}: there is no such file or folder; say with --model where the {name} of "
+            f"{file} is"
         )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from frugalvae.experiments.run import Record
 from frugalvae.report import plots
-from frugalvae.report.page import render
+from frugalvae.report.page import data_uri, render
 
 X_LABEL, Y_LABEL = "tasks learned", "accuracy on all digits so far"
 
@@ -81,7 +81,7 @@ def pictures(lesson: Lesson, columns: int = 3) -> list[dict[Any, str]]:
     """For each task, the drawings of each class as one address that a page can hold."""
     return [
         {
-            label: plots.data_uri(plots.png(plots.mosaic(list(images), columns)))
+            label: data_uri(plots.png(plots.mosaic(list(images), columns)))
             for label, images in drawn.items()
         }
         for drawn in lesson.drawings

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def render(template: str, **content: Any) -> str:
@@ -22,6 +24,15 @@ def render(template: str, **content: Any) -> str:
         What the template's names stand for.
     """
     return _environment().get_template(template).render(content)
+
+
+def data_uri(content: bytes, kind: str = "image/png") -> str:
+    """The content as an address that a page can hold in itself.
+
+    >>> data_uri(b"ink")
+    'data:image/png;base64,aW5r'
+    """
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def percent(share: float | None) -> str:
@@ -75,6 +86,8 @@ def scientific(number: float) -> str:
 
 
 def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
     environment = Environment(
         loader=FunctionLoader(_template),
         autoescape=True,

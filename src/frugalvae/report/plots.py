@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
@@ -143,15 +142,6 @@ def png(grey: ArrayLike) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(levels).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
-
-
-def data_uri(content: bytes, kind: str = "image/png") -> str:
-    """The content as an address that a page can hold in itself.
-
-    >>> data_uri(b"ink")
-    'data:image/png;base64,aW5r'
-    """
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def svg(figure: Figure, title: str) -> str:

@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 
 from frugalvae.data.pixels import decode
 from frugalvae.progress import track
-from frugalvae.report.plots import data_uri
+from frugalvae.report.page import data_uri
 
 SIDE = 128  # pixels, a few more than are shown: screens are finer than their pixels
 QUALITY = 72

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.arguments import quiet
-from frugalvae.tool.asked import classifier_file, waiting, which_encoder
+from frugalvae.tool.asked import classifier_file, complain, waiting, which_encoder
 from frugalvae.words import plural
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def more_rows(
         options, remembered, lambda path: rows_of_class(path, label), display.watching()
     )
     if skipped:
-        display.say("\n".join([f"left out as unreadable, {len(skipped):,}:", *named(skipped)]))
+        say = complain if options.quiet else display.say  # what is lost is told in any case
+        say("\n".join([f"left out as unreadable, {len(skipped):,}:", *named(skipped)]))
     if not len(x):
         raise InputError(f"none of the images can be read; {options.file} is as it was")
     return x

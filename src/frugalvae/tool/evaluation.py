@@ -12,6 +12,7 @@ from frugalvae.console import Display
 from frugalvae.encoders import BATCH_SIZE
 from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import InputError
+from frugalvae.extras import needing
 from frugalvae.files import check_place, write_text
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_json import to_json
@@ -79,10 +80,11 @@ def evaluate(
             about(file, images, output, samples),
         )
         pictures = thumbnails(pictured(evaluation), samples.read) if samples.read else {}
-    write_text(output, evaluation_page(evaluation, pictures))
     if json and not quiet:
         print(dumps(to_json(evaluation), indent=1, ensure_ascii=False, allow_nan=False))
     show(evaluation, display)
+    with needing("the page"):
+        write_text(output, evaluation_page(evaluation, pictures))
     display.say(f"written: {output}")
     return evaluation
 

@@ -38,7 +38,7 @@ def add_learn(verbs: Any) -> None:
             classifier_file(),
             which_encoder(),
             settings(
-                "when the file is made: change a setting, such as memory.epochs=50, "
+                "when the file is made: change a setting, such as memory.budget=300000, "
                 "encoder.size=128; a wrong name lists all there are"
             ),
             waiting(),
@@ -143,10 +143,11 @@ def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Less
             strict=options.strict,
             say=display.say,
         )
+    say = complain if options.quiet else display.say  # what is lost is told in any case
     if made.skipped:
-        display.say(f"left out as unreadable, {len(made.skipped):,}:\n{lesson.lines(made.skipped)}")
+        say(f"left out as unreadable, {len(made.skipped):,}:\n{lesson.lines(made.skipped)}")
     for name in made.missing:
-        display.say(f"class {name!r} is left out: no image of it can be read")
+        say(f"class {name!r} is left out: no image of it can be read")
     return made
 
 
@@ -167,6 +168,7 @@ def new_model(options: argparse.Namespace) -> Model:
         calibrate=True,  # people look at the probabilities
         random_state=Recipe.random_state if options.seed is None else options.seed,
     )
+    recipe.parts()  # or refuse what cannot be made here, before anything is encoded
     return Model(recipe)
 
 

@@ -121,7 +121,8 @@ def unknown_classes(names: list[str], model: Model, path: Path) -> str:
     classes = {str(label) for label in model.classes.tolist()}
     inside = sorted({name.split("/")[0] for name in names if name.split("/", 1)[-1] in classes})
     if inside:
-        hint = f" Its classes are in folders: give {path / inside[-1]}."  # test, not train
+        apart = [name for name in inside if not name.lower().startswith("train")]
+        hint = f" Its classes are in folders: give {path / (apart or inside)[0]}."
     else:
         hint = suggestion(names[0], classes)
     shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
