@@ -475,7 +475,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
     changed = tmp_path / "changed.frugal"
     for made_by, message in (
         ({"encoder": "colours", "weights": "2"}, "is not the encoder of .*: weights differ"),
-        ({"encoder": "clip", "model": "mine"}, "which clip is its encoder. Give --model"),
+        ({"encoder": "clip", "model": "mine"}, "which model is its clip. Give --model"),
     ):
         classifier.encoder_ = made_by
         classifier.save(changed)

@@ -80,3 +80,17 @@ assert "torch" not in sys.modules
 """
     command = [sys.executable, "-c", script, str(tmp_path / "two.frugal")]
     subprocess.run(command, check=True)
+
+
+def test_figures_of_an_evaluation_need_no_extra(photographs: Path, tmp_path: Path) -> None:
+    """Where plots are not installed, the page is missing and said to be, and nothing else."""
+    file, page = tmp_path / "colours.frugal", tmp_path / "page.html"
+    imported("learn", file, photographs)
+    script = "import sys; sys.modules['matplotlib'] = None\n" + SCRIPT
+    command = [sys.executable, "-c", script, "evaluate", file, photographs, "-o", page]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "accuracy" in done.stdout
+    assert "the page of 'evaluate' needs 'matplotlib'" in done.stderr
+    assert "pip install 'frugalvae[report]'" in done.stderr
+    assert not page.exists()

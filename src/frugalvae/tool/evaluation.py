@@ -11,12 +11,11 @@ from frugalvae import __version__
 from frugalvae.console import Display
 from frugalvae.encoders import BATCH_SIZE
 from frugalvae.encoders.remembered import Choice
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, MissingPackageError
 from frugalvae.extras import needing
 from frugalvae.files import check_place, write_text
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_json import to_json
-from frugalvae.report.evaluation_page import evaluation_page, pictured
 from frugalvae.report.page import percent
 from frugalvae.report.thumbnails import thumbnails
 from frugalvae.report.verdict import shown_names
@@ -79,14 +78,27 @@ def evaluate(
             samples.unknown,
             about(file, images, output, samples),
         )
-        pictures = thumbnails(pictured(evaluation), samples.read) if samples.read else {}
+        page = page_about(evaluation, samples)
     if json and not quiet:
         print(dumps(to_json(evaluation), indent=1, ensure_ascii=False, allow_nan=False))
     show(evaluation, display)
-    with needing("the page"):
-        write_text(output, evaluation_page(evaluation, pictures))
+    if isinstance(page, MissingPackageError):
+        raise page  # the figures are there all the same
+    write_text(output, page)
     display.say(f"written: {output}")
     return evaluation
+
+
+def page_about(evaluation: Evaluation, samples: Samples) -> str | MissingPackageError:
+    """The page; or what has to be installed for it."""
+    try:
+        with needing("the page of 'evaluate'"):
+            from frugalvae.report.evaluation_page import evaluation_page, pictured
+
+            pictures = thumbnails(pictured(evaluation), samples.read) if samples.read else {}
+            return evaluation_page(evaluation, pictures)
+    except MissingPackageError as error:
+        return error
 
 
 def about(file: Path, images: Path, output: Path, samples: Samples) -> dict[str, str]:
