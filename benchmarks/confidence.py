@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae.bench.catalogue import data_folder
 from frugalvae.confidence import Confidence, fit_temperature
-from frugalvae.data.catalogue import data_folder
-from frugalvae.data.features import Features, load_features
+from frugalvae.images.feature_file import Features, load_features
+from frugalvae.interfaces import Replay
 from frugalvae.model import Model
-from frugalvae.tasks import Replay
 
 DATA = [
     "ucf101-clip_vit_b32",

@@ -21,15 +21,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from frugalvae.arrays import Array, unit
 from frugalvae.console import Display, duration
-from frugalvae.equations import cosine_logits
+from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text_tower import TextTower
 from frugalvae.heads.prompt import PromptHead
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
 from frugalvae.heads.replaying import draw
-from frugalvae.sentence import spoken
-from frugalvae.tasks import Replay, Task
-from frugalvae.text import TextTower
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array, unit
+from frugalvae.maths.equations import cosine_logits
 
 SCALE = 100.0  # CLIP's
 CONTEXT = 77

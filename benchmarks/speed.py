@@ -28,17 +28,17 @@ import numpy as np
 import torch
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae.data.catalogue import data_folder, in_data_folder
-from frugalvae.data.features import load_features
-from frugalvae.experiments.grid import places
-from frugalvae.experiments.pool import ProcessPool
-from frugalvae.experiments.run import run_stream
-from frugalvae.experiments.toml import parse
-from frugalvae.memories.settings import VAESettings
-from frugalvae.memories.vae import VAEMemory
-from frugalvae.priors import make_prior
-from frugalvae.tasks import Replay, Task
-from frugalvae.training import Batch, bound
+from frugalvae.bench.catalogue import data_folder, in_data_folder
+from frugalvae.bench.grid import places
+from frugalvae.bench.pool import ProcessPool
+from frugalvae.bench.run import run_stream
+from frugalvae.bench.toml import parse
+from frugalvae.images.feature_file import load_features
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.priors import make_prior
+from frugalvae.maths.training import Batch, bound
+from frugalvae.memories.vae.paper import VAEMemory
+from frugalvae.memories.vae.settings import VAESettings
 
 
 def in_data(name: str) -> Path:

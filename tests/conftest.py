@@ -14,15 +14,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from frugalvae.data.catalogue import data_folder, in_data_folder
-from frugalvae.data.features import Features, load_features
+from frugalvae.bench.catalogue import data_folder, in_data_folder
 from frugalvae.errors import MissingPackageError
 from frugalvae.extras import EXTRAS
 from frugalvae.heads import make_head
-from frugalvae.heads.base import Head
+from frugalvae.images.feature_file import Features, load_features
+from frugalvae.interfaces import Head, Memory, Task
 from frugalvae.memories import make_memory
-from frugalvae.memories.base import Memory
-from frugalvae.tasks import Task
 from tests.small_clip import clip_on_disk
 from tests.tool import Encoders, Tool
 

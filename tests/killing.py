@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from frugalvae.cli import main
+from frugalvae.cli.main import main
 from tests.tool import QUICK, paint
 
 OPERATIONS = ("open", "replace", "link", "unlink", "fsync", "mkdir", "rmdir", "write")
@@ -30,8 +30,8 @@ OPERATIONS = ("open", "replace", "link", "unlink", "fsync", "mkdir", "rmdir", "w
 def serve() -> None:
     """Answer until there is no more to read."""
     from frugalvae.encoders import remembered as encoder
-    from frugalvae.encoding import folder
-    from frugalvae.tool import store
+    from frugalvae.images import encode as folder
+    from frugalvae.storage import store
     from tests.colours import Colours
 
     encoder.make_frozen = lambda _, **__: Colours()  # type: ignore[assignment]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from frugalvae import accounting
-from frugalvae.accounting import Component, MemoryReport, component
+from frugalvae import cost
+from frugalvae.cost import Component, MemoryReport, component
 from frugalvae.errors import InputError
 from frugalvae.memories.plan import plan
 
@@ -38,13 +38,13 @@ def named(parts: list[Component]) -> dict[str, Component]:
 def test_vae_costs_what_table_2_says(
     settings: dict[str, Any], with_200_classes: str, with_100_classes: str
 ) -> None:
-    assert millions(accounting.vae(DIM, 200, TASKS, **settings)) == with_200_classes
-    assert millions(accounting.vae(DIM, 100, TASKS, **settings)) == with_100_classes
+    assert millions(cost.vae(DIM, 200, TASKS, **settings)) == with_200_classes
+    assert millions(cost.vae(DIM, 100, TASKS, **settings)) == with_100_classes
 
 
 @pytest.mark.parametrize(("classes", "printed"), [(200, "158.26"), (100, "79.13")])
 def test_one_vae_per_class_costs_what_table_2_says(classes: int, printed: str) -> None:
-    assert millions(accounting.class_vae(DIM, classes)) == printed
+    assert millions(cost.class_vae(DIM, classes)) == printed
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ def test_one_vae_per_class_costs_what_table_2_says(classes: int, printed: str) -
     ],
 )
 def test_storing_everything_costs_what_table_2_says(samples: int, printed: str) -> None:
-    assert millions(accounting.store_all(DIM, samples)) == printed
+    assert millions(cost.store_all(DIM, samples)) == printed
 
 
 def test_mixture_of_five_costs_what_table_3_says() -> None:
-    assert millions(accounting.mixture(DIM, [5] * 200)) == "1.54"
+    assert millions(cost.mixture(DIM, [5] * 200)) == "1.54"
 
 
 def test_ablation_without_normalisation_follows_from_the_layers() -> None:
     """The caption prints 2.38 and 2.40, which no reading of the layers gives."""
-    fo = accounting.vae(DIM, 200, TASKS, classwise=False)
-    ceo = accounting.vae(DIM, 200, TASKS, classwise=False, own_prior=False, embedding=10)
+    fo = cost.vae(DIM, 200, TASKS, classwise=False)
+    ceo = cost.vae(DIM, 200, TASKS, classwise=False, own_prior=False, embedding=10)
     assert (millions(fo), millions(ceo)) == ("2.35", "2.37")
 
 
@@ -77,18 +77,18 @@ def test_new_class_costs_what_the_text_says() -> None:
     def growth(parts_of: Any) -> int:
         return sum(p.paper for p in parts_of(201)) - sum(p.paper for p in parts_of(200))
 
-    fo = growth(lambda classes: accounting.vae(DIM, classes, TASKS))
-    cgil = growth(lambda classes: accounting.class_vae(DIM, classes))
+    fo = growth(lambda classes: cost.vae(DIM, classes, TASKS))
+    cgil = growth(lambda classes: cost.class_vae(DIM, classes))
     assert fo == 3328
     assert round(cgil / fo) == 238
-    assert growth(lambda classes: accounting.mixture(DIM, [5] * classes)) == 7680
+    assert growth(lambda classes: cost.mixture(DIM, [5] * classes)) == 7680
 
 
 # --------------------------------------------------------------------------- variants
 
 
 def test_static_vae_keeps_a_covariance_for_every_layer_and_no_task_layers() -> None:
-    parts = named(accounting.vae(9, classes=5, tasks=3, hidden=6, latent=4))
+    parts = named(cost.vae(9, classes=5, tasks=3, hidden=6, latent=4))
     assert parts["covariances"].paper == 4**2 + 6**2 + 6**2
     assert parts["covariances"].stored == 10 + 21 + 21
     assert "task layers" not in parts
@@ -99,28 +99,28 @@ def test_static_vae_keeps_a_covariance_for_every_layer_and_no_task_layers() -> N
     ("setting", "missing"), [("null_space", "covariances"), ("own_prior", "latent means")]
 )
 def test_what_is_switched_off_costs_nothing(setting: str, missing: str) -> None:
-    whole = named(accounting.vae(9, 5, 3))
-    without = named(accounting.vae(9, 5, 3, **{setting: False}))
+    whole = named(cost.vae(9, 5, 3))
+    without = named(cost.vae(9, 5, 3, **{setting: False}))
     assert whole.keys() - without.keys() == {missing}
     assert all(without[name] == whole[name] for name in without)
 
 
 def test_one_map_for_all_classes_stores_two_vectors_that_the_paper_does_not_count() -> None:
     for parts in (
-        accounting.vae(9, 5, 3, classwise=False),
-        accounting.class_vae(9, 5, classwise=False),
+        cost.vae(9, 5, 3, classwise=False),
+        cost.class_vae(9, 5, classwise=False),
     ):
         assert named(parts)["normalisation"] == component("normalisation", 0, 2 * 9)
 
 
 def test_sample_noise_is_one_number_a_class_that_the_paper_does_not_count() -> None:
-    for parts in (accounting.vae(9, 5, 3), accounting.class_vae(9, 5)):
+    for parts in (cost.vae(9, 5, 3), cost.class_vae(9, 5)):
         assert named(parts)["sample noise"] == component("sample noise", 0, 5)
 
 
 def test_fresh_decoder_brings_covariances_and_replaces_a_task_layer() -> None:
-    one = named(accounting.vae(9, 5, 4, dynamic=True))
-    two = named(accounting.vae(9, 5, 4, dynamic=True, decoders=2))
+    one = named(cost.vae(9, 5, 4, dynamic=True))
+    two = named(cost.vae(9, 5, 4, dynamic=True, decoders=2))
     for name in ("decoder", "covariances"):
         assert two[name].paper == 2 * one[name].paper
         assert two[name].stored == 2 * one[name].stored
@@ -129,14 +129,14 @@ def test_fresh_decoder_brings_covariances_and_replaces_a_task_layer() -> None:
 
 
 def test_dynamic_vae_of_one_task_has_no_task_layers() -> None:
-    assert "task layers" not in named(accounting.vae(9, 5, tasks=1, dynamic=True))
+    assert "task layers" not in named(cost.vae(9, 5, tasks=1, dynamic=True))
 
 
 def test_stored_numbers_leave_out_what_the_paper_counts_twice() -> None:
-    parts = named(accounting.vae(DIM, 200, TASKS))
+    parts = named(cost.vae(DIM, 200, TASKS))
     assert parts["normalisation"].paper == 2 * parts["normalisation"].stored == 200 * 4 * DIM
     assert parts["encoder"].paper == parts["encoder"].stored
-    per_class = named(accounting.class_vae(DIM, 200))
+    per_class = named(cost.class_vae(DIM, 200))
     assert per_class["normalisation"] == parts["normalisation"]
 
 
@@ -149,12 +149,12 @@ def test_stored_numbers_leave_out_what_the_paper_counts_twice() -> None:
     ],
 )
 def test_gaussian_costs(covariance: str, paper: int, stored: int, size: int) -> None:
-    report = MemoryReport("gaussian", 5, 1, accounting.gaussian(covariance, dim=3, classes=5))
+    report = MemoryReport("gaussian", 5, 1, cost.gaussian(covariance, dim=3, classes=5))
     assert (report.paper, report.stored, report.bytes) == (paper, stored, size)
 
 
 def test_mixture_stores_its_weights_although_the_paper_counts_none() -> None:
-    report = MemoryReport("mixture", 2, 1, accounting.mixture(3, [1, 4]))
+    report = MemoryReport("mixture", 2, 1, cost.mixture(3, [1, 4]))
     assert (report.paper, report.stored) == (5 * 2 * 3, 5 * (2 * 3 + 1))
 
 
@@ -186,7 +186,7 @@ def test_plan_of_ceo_has_embeddings_and_no_latent_means() -> None:
 @pytest.mark.parametrize("covariance", ["diagonal", "shared", "full"])
 def test_plan_of_a_gaussian_has_its_covariance(covariance: str) -> None:
     planned = plan(f"gaussian-{covariance}", DIM, 200, TASKS)
-    assert planned == accounting.gaussian(covariance, DIM, 200)
+    assert planned == cost.gaussian(covariance, DIM, 200)
 
 
 def test_plan_of_storing_everything_needs_the_number_of_samples() -> None:
@@ -204,7 +204,7 @@ def test_plan_of_an_unknown_memory_is_refused() -> None:
 
 
 def test_bytes_are_four_a_number_and_eight_for_covariances() -> None:
-    parts = named(accounting.vae(9, 5, 3))
+    parts = named(cost.vae(9, 5, 3))
     assert parts["covariances"].bytes == 8 * parts["covariances"].stored
     others = [part for name, part in parts.items() if name != "covariances"]
     assert all(part.bytes == 4 * part.stored for part in others)
@@ -232,5 +232,5 @@ def test_report_adds_up_and_prints_a_table() -> None:
 
 
 def test_accounting_needs_no_pytorch() -> None:
-    program = "import sys, frugalvae.accounting; sys.exit('torch' in sys.modules)"
+    program = "import sys, frugalvae.cost; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

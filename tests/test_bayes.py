@@ -13,13 +13,12 @@ from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.arrays import Array
 from frugalvae.errors import InputError
 from frugalvae.heads.bayes import BayesHead
+from frugalvae.interfaces import DensityMemory, Memory, Replay, Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.gaussians import Gaussians, Shrinkage, Whitener
 from frugalvae.memories import MEMORIES
-from frugalvae.memories.base import DensityMemory, Memory
-from frugalvae.memories.densities import Gaussians, Shrinkage, Whitener
-from frugalvae.tasks import Replay, Task
 from tests.conftest import accuracy, blobs
 
 SHRINKAGE = Shrinkage(own=0.3, ridge=0.05)

@@ -19,19 +19,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugalvae.cli import main
-from frugalvae.data.digits import load_digits
+from frugalvae.bench.cell import Cell, digest
+from frugalvae.bench.clock import Clock
+from frugalvae.bench.grid import grid
+from frugalvae.bench.grid_run import run_grid
+from frugalvae.bench.pool import Outcome, Pool, ProcessPool, perform
+from frugalvae.bench.results import Results
+from frugalvae.bench.spec import Experiment, Part
+from frugalvae.bench.toml import parse, read_experiments
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.experiments.bench import run_grid
-from frugalvae.experiments.cell import Cell, digest
-from frugalvae.experiments.clock import Clock
-from frugalvae.experiments.grid import grid
-from frugalvae.experiments.pool import Outcome, Pool, ProcessPool, perform
-from frugalvae.experiments.spec import Experiment, Part
-from frugalvae.experiments.store import Results
-from frugalvae.experiments.toml import parse, read_experiments
+from frugalvae.images.digits import load_digits
 from frugalvae.memories import MEMORIES, make_memory
-from frugalvae.registry import settings_of
+from frugalvae.plugins import settings_of
 from tests.waiting import PATIENCE, descendants, needs_proc, wait_until, worked
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
@@ -117,7 +117,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_killed_at_any_moment_the_same_command_goes_on(uninterrupted: Path, tmp_path: Path) -> None:
     """Kill -9: while it starts, after the first run, after another one."""
     path, results = written(tmp_path / "small.toml", SMALL_GRID), tmp_path / "results"
-    command = [sys.executable, "-m", "frugalvae.cli", "bench", "run", str(path)]
+    command = [sys.executable, "-m", "frugalvae", "bench", "run", str(path)]
     command += ["-o", str(results), "--jobs", "2"]
     rng = random.Random(0)
     kept: dict[Path, tuple[int, str]] = {}
@@ -262,7 +262,7 @@ def test_a_failed_run_stops_no_other_and_is_cleared_by_the_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path / "quick.toml", QUICK_GRID)
-    from frugalvae.experiments import pool
+    from frugalvae.bench import pool
 
     make_run = pool.make_run
 

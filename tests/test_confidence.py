@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.arrays import softmax
 from frugalvae.confidence import Confidence, fit_temperature
-from frugalvae.data.digits import load_digits
 from frugalvae.errors import InputError
+from frugalvae.images.digits import load_digits
+from frugalvae.maths.arrays import softmax
 from frugalvae.memories import MEMORIES
-from frugalvae.saving.container import from_bytes
+from frugalvae.storage.container import from_bytes
 from tests.conftest import SMALL, blobs, made
 from tests.test_learner import named, small
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from frugalvae.arrays import Array
 from frugalvae.heads.cosine import CosineHead
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array
 from frugalvae.memories.store_all import StoreAllMemory
-from frugalvae.tasks import Replay, Task
 from tests.conftest import blobs
 
 

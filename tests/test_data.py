@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugalvae.data.features import Features, load_features, write_features
-from frugalvae.data.stream import equal_sizes, split_classes
+from frugalvae.bench.stream import equal_sizes, split_classes
 from frugalvae.errors import FeatureFileError, InputError
+from frugalvae.images.feature_file import Features, load_features, write_features
 
 
 def arrays(**changes: Any) -> dict[str, Any]:

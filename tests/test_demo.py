@@ -15,11 +15,11 @@ import torch
 from jinja2 import TemplateNotFound, UndefinedError
 from PIL import Image
 
-from frugalvae import demo as demo_module
+from frugalvae.cli import demo as demo_module
+from frugalvae.cli.demo import ROWS, SAMPLES, VAE, demo, real_pictures, teach
 from frugalvae.console import Display
-from frugalvae.data.digits import load_digits
-from frugalvae.demo import ROWS, SAMPLES, VAE, demo, real_pictures, teach
 from frugalvae.errors import InputError
+from frugalvae.images.digits import load_digits
 from frugalvae.report import plots
 from frugalvae.report.lessons import Lesson, demo_page, demo_picture
 from frugalvae.report.page import render

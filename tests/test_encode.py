@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae.cli import main
-from frugalvae.data.features import load_features
-from frugalvae.data.images import load_images
-from frugalvae.encoding import folder as encoding
-from frugalvae.encoding.folder import Report, encode_folder
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
+from frugalvae.images import encode as encoding
+from frugalvae.images.dataset import load_images
+from frugalvae.images.encode import Report, encode_folder
+from frugalvae.images.feature_file import load_features
 from frugalvae.progress import listening
 from tests.colours import Colours
 from tests.test_images import cifar_archive, cifar_parts, dumps, save
@@ -303,7 +303,7 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     options = ["--encoder", "clip", "--model", str(clip_folder), "--batch-size", "8"]
     command = ["encode", str(images), "-o", str(output), *options]
     parts = output.with_name("features.npz.parts")
-    with subprocess.Popen([sys.executable, "-m", "frugalvae.cli", *command]) as process:
+    with subprocess.Popen([sys.executable, "-m", "frugalvae", *command]) as process:
         wait_until(lambda: len(list(parts.glob("0*.npz"))) >= 2 or process.poll() is not None)
         process.kill()
     kept = encoding.SHARD * len(list(parts.glob("0*.npz")))
@@ -379,7 +379,7 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
     for number in range(600):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "dax" / f"more{number}.png")
     encoders = [Colours(), Colours(pause=0.4)]  # on Ray slow enough to be killed at work
-    monkeypatch.setattr("frugalvae.encoding.command.make_frozen", lambda _: encoders.pop())
+    monkeypatch.setattr("frugalvae.cli.encode.make_frozen", lambda _: encoders.pop())
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_encode"), daemon=True).start()
     command = ["encode", str(images), "-o", str(output), "--encoder", "efficientnet"]

@@ -16,8 +16,8 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
 
-from frugalvae import equations
-from frugalvae.equations import (
+from frugalvae.maths import equations
+from frugalvae.maths.equations import (
     absorbed_condition,
     class_mean,
     class_probabilities,

@@ -17,12 +17,13 @@ from PIL import Image
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
-from frugalvae.accounting import MemoryReport, gaussian
-from frugalvae.cli import main
-from frugalvae.data.features import Features, write_features
+from frugalvae.cli.evaluation import evaluate
+from frugalvae.cli.main import main
+from frugalvae.cost import MemoryReport, gaussian
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.images.feature_file import Features, write_features
 from frugalvae.report.calibration import reliability
 from frugalvae.report.confusions import IN_TABLE
 from frugalvae.report.evaluation import Evaluation
@@ -30,7 +31,6 @@ from frugalvae.report.evaluation_json import to_json
 from frugalvae.report.evaluation_page import WRONG, evaluation_page, pictured
 from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
 from frugalvae.report.verdict import shown_names, verdict
-from frugalvae.tool.evaluation import evaluate
 from tests.colours import Colours
 from tests.test_images import save
 

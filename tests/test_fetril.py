@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frugalvae import accounting
-from frugalvae.accounting import component
-from frugalvae.cli import main
+from frugalvae import cost
+from frugalvae.cli.main import main
+from frugalvae.cost import component
 from frugalvae.errors import InputError
+from frugalvae.interfaces import Task
 from frugalvae.memories import make_memory
 from frugalvae.memories.fetril import FeTrILMemory
 from frugalvae.memories.plan import plan
-from frugalvae.tasks import Task
 from tests.conftest import blobs
 
 
@@ -117,7 +117,7 @@ def test_means_are_counted_and_the_last_task_is_only_stored(memory: FeTrILMemory
 
 def test_plan_takes_tasks_as_equal() -> None:
     planned = plan("fetril", 512, classes=100, tasks=10, samples=50_000)
-    assert planned == accounting.fetril(512, 100, 5_000)
+    assert planned == cost.fetril(512, 100, 5_000)
     assert sum(part.paper for part in planned) == 51_200
 
 

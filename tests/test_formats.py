@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frugalvae.data.images import load_images
-from frugalvae.data.pixels import FORMATS, HEAD, decode, format_of
+from frugalvae.images.dataset import load_images
+from frugalvae.images.decode import FORMATS, HEAD, decode, format_of
 from tests.test_images import picture
 from tests.tool import Encoders, Tool, paint
 
@@ -93,7 +93,7 @@ def test_packages_of_rare_formats_are_imported_when_they_are_met(tmp_path: Path)
     (tmp_path / "usual").write_bytes(written("JPEG"))
     (tmp_path / "rare").write_bytes(written("HEIF"))
     looking = (
-        "import sys; from pathlib import Path; from frugalvae.data.pixels import decode\n"
+        "import sys; from pathlib import Path; from frugalvae.images.decode import decode\n"
         "for name in ('usual', 'rare'):\n"
         "    decode(Path(sys.argv[1], name).read_bytes()); print('pillow_heif' in sys.modules)"
     )

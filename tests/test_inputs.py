@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frugalvae.data.catalogue import in_data_folder
-from frugalvae.data.features import Features, load_features, write_features
-from frugalvae.data.stream import first_then_equal
+from frugalvae.bench.catalogue import in_data_folder
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.execute import make_run
+from frugalvae.bench.inputs import find_data, fingerprint, parse_data
+from frugalvae.bench.pool import load_shared, save_shared
+from frugalvae.bench.run import unpack_counts
+from frugalvae.bench.spec import Part
+from frugalvae.bench.stream import first_then_equal
 from frugalvae.errors import InputError
-from frugalvae.experiments.cell import Cell
-from frugalvae.experiments.execute import make_run
-from frugalvae.experiments.inputs import find_data, fingerprint, parse_data
-from frugalvae.experiments.pool import load_shared, save_shared
-from frugalvae.experiments.run import unpack_counts
-from frugalvae.experiments.spec import Part
+from frugalvae.images.feature_file import Features, load_features, write_features
 from tests.conftest import SMALL
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugalvae import metrics
+from frugalvae.bench import metrics
 
 #: Three tasks; the first was forgotten and came back a little, the second improved.
 MATRIX = [

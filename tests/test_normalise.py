@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from frugalvae.normalise import (
+from frugalvae.memories.vae.normalise import (
     ClasswiseNormaliser,
     GlobalNormaliser,
     Normaliser,

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import main
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from tests.colours import Colours
 from tests.tool import Encoders, paint

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae.cli import main
-from frugalvae.data.features import Features
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.grid_run import run_grid
+from frugalvae.bench.pool import ProcessPool
+from frugalvae.bench.ray_pool import RayPool
+from frugalvae.bench.spec import Part
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.experiments.bench import run_grid
-from frugalvae.experiments.cell import Cell
-from frugalvae.experiments.pool import ProcessPool
-from frugalvae.experiments.ray_pool import RayPool
-from frugalvae.experiments.spec import Part
+from frugalvae.images.feature_file import Features
 from tests.test_bench import SMALL_GRID, records, written
 from tests.waiting import PATIENCE, kill_a_run, needs_proc, wait_until
 
@@ -121,7 +121,7 @@ def test_a_worker_is_killed_and_the_results_are_those_of_a_sequential_run(
 def test_a_cluster_at_an_address_is_used_and_left_running(ray: Any, tmp_path: Path) -> None:
     path = written(tmp_path / "one.toml", ONE_RUN)
     address = ray.get_runtime_context().gcs_address
-    command = [sys.executable, "-W", "error", "-m", "frugalvae.cli", "bench", "run", str(path)]
+    command = [sys.executable, "-W", "error", "-m", "frugalvae", "bench", "run", str(path)]
     done = subprocess.run(
         [*command, "--ray-address", address, "--jobs", "7", "-o", str(tmp_path)],
         capture_output=True,

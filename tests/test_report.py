@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae.cli import main
+from frugalvae.bench.grid import places
+from frugalvae.bench.results import Results
+from frugalvae.bench.run import pack_counts
+from frugalvae.bench.toml import parse
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.experiments.grid import places
-from frugalvae.experiments.run import pack_counts
-from frugalvae.experiments.store import Results
-from frugalvae.experiments.toml import parse
 from frugalvae.report.collect import measured, read_tables
 from frugalvae.report.pareto import points
 from frugalvae.report.write import FORMATS, format_of, write_report

@@ -25,15 +25,15 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae.arrays import Array
 from frugalvae.errors import FrugalError, InputError, MemoryFileError
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import square_root
 from frugalvae.memories.store_all import StoreAllMemory
-from frugalvae.saving import container
-from frugalvae.saving.classes import HELPERS
-from frugalvae.saving.container import from_bytes, to_bytes
-from frugalvae.saving.reader import Reader
-from frugalvae.saving.writer import Writer
-from frugalvae.symmetric import square_root
+from frugalvae.storage import container
+from frugalvae.storage.classes import HELPERS
+from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.reader import Reader
+from frugalvae.storage.writer import Writer
 from tests.conftest import blobs
 
 FIXTURES = Path(__file__).parent / "fixtures"

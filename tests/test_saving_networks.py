@@ -16,11 +16,11 @@ import torch
 from frugalvae import FrugalClassifier, __version__, make_memory
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.heads import HEADS
+from frugalvae.maths.priors import Placement
 from frugalvae.memories import MEMORIES
-from frugalvae.priors import Placement
-from frugalvae.saving.classes import HELPERS, class_named, name_of
-from frugalvae.saving.reader import Reader
-from frugalvae.saving.writer import Writer
+from frugalvae.storage.classes import HELPERS, class_named, name_of
+from frugalvae.storage.reader import Reader
+from frugalvae.storage.writer import Writer
 from tests.conftest import SMALL, blobs
 from tests.test_saving import OldDraws, answers_as_it_did, forged, put, refused, saved, taught
 

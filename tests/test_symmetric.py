@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frugalvae.arrays import Array
-from frugalvae.symmetric import add_ridge, pack, solve_lower, solve_upper, square_root, unpack
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import add_ridge, pack, solve_lower, solve_upper, square_root, unpack
 
 
 def normal(*shape: int, seed: int = 0) -> Array:

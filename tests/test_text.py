@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from frugalvae.encoders.hub import pretrained
+from frugalvae.encoders.sentence import sentence
+from frugalvae.encoders.text_tower import TextTower, groups, load_text_tower
 from frugalvae.errors import InputError
 from frugalvae.heads.prompts import Prompts, context_network, first_tokens
-from frugalvae.hub import pretrained
-from frugalvae.sentence import sentence
-from frugalvae.text import TextTower, groups, load_text_tower
 
 NAMES = ["cat", "Black_footed_Albatross", "001.House_Finch", "emu", "gulls/Ring billed gull", "owl"]
 

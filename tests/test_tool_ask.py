@@ -15,12 +15,12 @@ import pytest
 from rich.console import Console
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import main, parser
+from frugalvae.cli.answers import Answer, as_table
+from frugalvae.cli.completion import SHELLS, commands_of
+from frugalvae.cli.main import main, parser
+from frugalvae.cli.status import told
 from frugalvae.encoders import FROZEN
-from frugalvae.tool.answers import Answer, as_table
-from frugalvae.tool.completion import SHELLS, commands_of
-from frugalvae.tool.status import told
-from frugalvae.words import size
+from frugalvae.formatting import size
 from tests.conftest import SMALL
 from tests.test_images import save
 from tests.tool import Encoders, Tool, paint
@@ -139,8 +139,11 @@ def test_what_is_none_of_the_classes_is_told(taught: Tool) -> None:
 # --------------------------------------------------------------------------- without heavy imports
 
 
-HEAVY = "import sys; from frugalvae.cli import main; main(sys.argv[2:]); print([name for name in \
-sys.argv[1].split(',') if name in sys.modules], file=sys.stderr)"
+HEAVY = (
+    "import sys; from frugalvae.cli.main import main; main(sys.argv[2:]); "
+    "heavy = [name for name in sys.argv[1].split(',') if name in sys.modules]; "
+    "print(heavy, file=sys.stderr)"
+)
 
 
 @pytest.mark.parametrize(

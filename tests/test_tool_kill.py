@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import main
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
-from frugalvae.tool import store as storing
-from frugalvae.tool.lock import locked
-from frugalvae.tool.store import Store
+from frugalvae.storage import store as storing
+from frugalvae.storage.lock import locked
+from frugalvae.storage.store import Store
 from tests.killing import full
 from tests.tool import QUICK, Encoders, Tool, paint
 from tests.waiting import PATIENCE, wait_until
@@ -219,7 +219,7 @@ def test_scrubbing_leaves_the_folder_of_someone_else_alone(tool: Tool) -> None:
 def test_a_process_of_its_own_is_killed_while_it_learns(tmp_path: Path) -> None:
     """The whole command from the start, with the encoder that it has by default."""
     images, file = paint(tmp_path / "new", "cat", "dax", count=3), tmp_path / "birds.frugal"
-    command = [sys.executable, "-m", "frugalvae.cli", "learn", str(file), str(images), *QUICK]
+    command = [sys.executable, "-m", "frugalvae", "learn", str(file), str(images), *QUICK]
     with subprocess.Popen(command) as process:
         lock = tmp_path / ".birds.frugal.lock"
         wait_until(lambda: lock.exists() or process.poll() is not None)
@@ -362,7 +362,7 @@ def test_hidden_files_of_others_are_not_swept_away(
 def test_the_second_process_waits_for_the_first(tool: Tool, encoders: Encoders) -> None:
     tool.learn(paint(tool.folder / "one", "cat"))
     held = (
-        "import sys, time; from pathlib import Path; from frugalvae.tool.lock import locked\n"
+        "import sys, time; from pathlib import Path; from frugalvae.storage.lock import locked\n"
         "with locked(Path(sys.argv[1]), 'frugalvae learn photos', 0):\n"
         "    print('held', flush=True); sys.stdin.read(1)"
     )
@@ -424,7 +424,7 @@ def test_many_that_wait_hold_the_lock_one_at_a_time(tmp_path: Path) -> None:
     (tmp_path / ".counter.lock").touch()
     (tmp_path / "counter").write_text("0")
     counting = (
-        "import sys; from pathlib import Path; from frugalvae.tool.lock import locked\n"
+        "import sys; from pathlib import Path; from frugalvae.storage.lock import locked\n"
         "file = Path(sys.argv[1])\n"
         "for _ in range(25):\n"
         "    with locked(file, 'counting', 600):\n"
@@ -441,7 +441,7 @@ def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
     tool.learn(paint(tool.folder / "one", "cat"))
     start = (
         "import sys\n"
-        "from frugalvae.cli import main\n"
+        "from frugalvae.cli.main import main\n"
         "from frugalvae.encoders import remembered\n"
         "from tests.colours import Colours\n"
         "remembered.make_frozen = lambda *_: Colours(pause=0.3)\n"

@@ -14,11 +14,11 @@ from benchmarks import birds
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import main
-from frugalvae.data.features import Features, write_features
-from frugalvae.data.folders import check_case, find_classes
-from frugalvae.encoding import folder as encoding
-from frugalvae.saving.container import is_half
+from frugalvae.cli.main import main
+from frugalvae.images import encode as encoding
+from frugalvae.images.feature_file import Features, write_features
+from frugalvae.images.folders import check_case, find_classes
+from frugalvae.storage.container import is_half
 from tests.conftest import blobs
 from tests.test_encode import Interrupted
 from tests.test_images import save

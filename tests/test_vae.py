@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from frugalvae.arrays import Array
 from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
-from frugalvae.memories.decoder import Confinement
-from frugalvae.memories.settings import VAESettings
-from frugalvae.memories.vae import VAEMemory
-from frugalvae.nullspace import LayerInputs
-from frugalvae.priors import FixedPointPrior
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.nullspace import LayerInputs
+from frugalvae.maths.priors import FixedPointPrior
+from frugalvae.memories.vae.decoder import Confinement
+from frugalvae.memories.vae.paper import VAEMemory
+from frugalvae.memories.vae.settings import VAESettings
 from tests.conftest import SMALL, blobs
 
 

@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from frugalvae import accounting
+from frugalvae import cost
 from frugalvae.errors import InputError
+from frugalvae.interfaces import Task
+from frugalvae.maths.networks import MLP
 from frugalvae.memories import make_memory
-from frugalvae.memories.class_factors import alike, class_factors
-from frugalvae.memories.decoder_density import LocalDecoder, LowRankGaussian
 from frugalvae.memories.plan import plan
-from frugalvae.memories.vae import FactorVAEMemory, VAEMemory
-from frugalvae.networks import MLP
-from frugalvae.normalise import WhitenedNormaliser, whitening
-from frugalvae.tasks import Task
+from frugalvae.memories.vae.density import LocalDecoder, LowRankGaussian
+from frugalvae.memories.vae.directions import alike, class_factors
+from frugalvae.memories.vae.normalise import WhitenedNormaliser, whitening
+from frugalvae.memories.vae.paper import FactorVAEMemory, VAEMemory
 from frugalvae.tensors import TensorTask, to_array
 from tests.conftest import SMALL, accuracy, blobs
 
@@ -356,7 +356,7 @@ def test_numbers_are_counted_as_they_are_stored(settings: dict[str, Any]) -> Non
 @pytest.mark.parametrize("classes", [100, 200])
 def test_it_takes_no_more_numbers_than_the_papers_vae(dim: int, classes: int) -> None:
     ours = sum(part.paper for part in plan("vae-factors", dim, classes, 10))
-    assert ours <= sum(part.paper for part in accounting.vae(dim, classes, 10))
+    assert ours <= sum(part.paper for part in cost.vae(dim, classes, 10))
 
 
 def test_the_plan_is_what_a_memory_with_usual_settings_stores() -> None:

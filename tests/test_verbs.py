@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae.data.digits import load_digits
-from frugalvae.data.features import Features
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
-from frugalvae.moments import merge
+from frugalvae.images.digits import load_digits
+from frugalvae.images.feature_file import Features
+from frugalvae.maths.moments import merge
 from tests.conftest import accuracy, blobs, made, real_features, small_head
 from tests.test_learner import named, small, state
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.arrays import Array
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError, suggestion
+from frugalvae.maths.arrays import Array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.heads.base import Head
-    from frugalvae.memories.base import Memory
+    from frugalvae.interfaces import Head, Memory
 
 
 EXPECTED = (

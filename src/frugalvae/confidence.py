@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.arrays import Array, in_blocks, logsumexp, unit
-from frugalvae.data.split import held_out_rows
 from frugalvae.errors import InputError, check_number
-from frugalvae.memories.base import MeanMemory
-from frugalvae.tasks import Replay, Task
+from frugalvae.interfaces import MeanMemory, Replay, Task
+from frugalvae.maths.arrays import Array, in_blocks, logsumexp, unit
+from frugalvae.maths.split import held_out_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from frugalvae.heads.base import Head
-    from frugalvae.memories.base import Memory
+    from frugalvae.interfaces import Head, Memory
 
 REPLAYED = 128  # samples of each class that stand for it;
 FEWER = 8  # if its mean is known, these show how far from it they are,

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.accounting import MemoryReport
-from frugalvae.arrays import Array, in_blocks, softmax
 from frugalvae.checks import (
     check_features,
     check_kind,
@@ -32,17 +30,18 @@ from frugalvae.checks import (
     position_of,
 )
 from frugalvae.confidence import Confidence, Reference
-from frugalvae.devices import computing_on
+from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import make_head
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array, in_blocks, softmax
+from frugalvae.maths.devices import computing_on
 from frugalvae.memories import make_memory, usual_head
-from frugalvae.tasks import Replay, Task
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.heads.base import Head
-    from frugalvae.memories.base import Memory
+    from frugalvae.interfaces import Head, Memory
 
 logger = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae.arrays import Array
-from frugalvae.tasks import Task
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
 
 
 @dataclass(frozen=True)
 class TensorTask:
-    """A :class:`~frugalvae.tasks.Task` in tensors.
+    """A :class:`~frugalvae.interfaces.Task` in tensors.
 
     >>> task = TensorTask.of_arrays(Task(np.eye(3), np.array([5, 2, 5])), torch.device("cpu"))
     >>> task.classes

@@ -10,12 +10,10 @@ import pytest
 
 from frugalvae import heads
 from frugalvae.heads import HEADS, make_head
-from frugalvae.heads.base import Head
-from frugalvae.memories.base import Memory
+from frugalvae.interfaces import Head, Memory, Replay, Task
 from frugalvae.memories.factors import FactorMemory
 from frugalvae.memories.store_all import StoreAllMemory
-from frugalvae.registry import settings_of
-from frugalvae.tasks import Replay, Task
+from frugalvae.plugins import settings_of
 from tests.conftest import blobs, parts_of, small_head
 
 

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from frugalvae import memories
-from frugalvae.arrays import squared_distances
+from frugalvae.interfaces import Memory, Task
+from frugalvae.maths.arrays import squared_distances
 from frugalvae.memories import MEMORIES, make_memory
-from frugalvae.memories.base import Memory
-from frugalvae.registry import settings_of
-from frugalvae.tasks import Task
+from frugalvae.plugins import settings_of
 from tests.conftest import SMALL, blobs, parts_of
 
 GENERATIVE = [name for name in MEMORIES if name != "none"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import InputError
-from frugalvae.registry import Registry
+from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.encoders.base import Encoder
+    from frugalvae.interfaces import Encoder
 
 #: Encoders that learn on the first task, by name.
 ENCODERS = Registry("encoder", {"resnet18": ("frugalvae.encoders.resnet18:ResNet18Encoder", {})})
@@ -42,12 +42,7 @@ WHICH = (
     "openai/clip-vit-large-patch14"
 )
 
-#: Images that an encoder takes at a time. More are no faster on a processor, and take
-#: 10 MB each: ``python -m benchmarks.encoding batches``.
-BATCH_SIZE = 4
-
 __all__ = [
-    "BATCH_SIZE",
     "ENCODERS",
     "FROZEN",
     "MANY",

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae.encoders import MANY, check_frozen, make_frozen
-from frugalvae.encoders.base import Encoder
 from frugalvae.errors import InputError
+from frugalvae.interfaces import Encoder
 
 DEFAULT = "efficientnet"
 GIVEN = "given"  # where it is remembered how to make the encoder again

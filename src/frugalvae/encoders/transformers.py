@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn.functional import normalize
 
-from frugalvae.encoders.base import weights_digest
+from frugalvae.encoders.hub import pretrained, snapshot
 from frugalvae.encoders.preprocess import Preprocessing
 from frugalvae.encoders.probe import mark, picture
 from frugalvae.encoders.processor import CONFIGS, from_config, read_config
+from frugalvae.encoders.sentence import sentence
+from frugalvae.encoders.text_tower import load_text_tower
+from frugalvae.encoders.weights import weights_digest
 from frugalvae.errors import InputError
-from frugalvae.hub import pretrained, snapshot
-from frugalvae.sentence import sentence
-from frugalvae.text import load_text_tower
 
 #: The class of ``transformers`` that is a model's image tower, by the kind of model.
 TOWERS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.registry import Registry
+from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.heads.base import Head
+    from frugalvae.interfaces import Head
 
 #: Every head by name.
 HEADS = Registry(

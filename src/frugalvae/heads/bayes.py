@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, cast
 
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array
 from frugalvae.checks import check_together
+from frugalvae.cost import Component
 from frugalvae.errors import check_number
-from frugalvae.memories.densities import Shrinkage
-from frugalvae.tasks import Replay, Task
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.gaussians import Shrinkage
 
 if TYPE_CHECKING:
-    from frugalvae.memories.base import DensityMemory
+    from frugalvae.interfaces import DensityMemory
 
 
 class BayesHead:
@@ -25,7 +25,7 @@ class BayesHead:
     ----------
     own, ridge
         How far covariances are drawn towards what all classes share; see
-        :class:`~frugalvae.memories.densities.Shrinkage`.
+        :class:`~frugalvae.maths.gaussians.Shrinkage`.
     tempering
         Densities of d coordinates are raised to this divided by the root of d: what coordinates
         have to do with each other in ways that a density does not know makes it too sure of

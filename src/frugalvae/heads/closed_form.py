@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae.accounting import Component, component, triangle
-from frugalvae.arrays import Array, one_hot, squared_distances, stack
+from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_number
-from frugalvae.moments import merge
-from frugalvae.symmetric import add_ridge, pack
-from frugalvae.tasks import Replay, Task
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array, one_hot, squared_distances, stack
+from frugalvae.maths.moments import merge
+from frugalvae.maths.symmetric import add_ridge, pack
 
 
 class NearestMeanHead:

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae import arrays
-from frugalvae.accounting import Component, component
-from frugalvae.arrays import Array
-from frugalvae.devices import find_device
-from frugalvae.equations import cosine_logits, unit
+from frugalvae.cost import Component, component
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.replaying import Samples, draw, replayed
-from frugalvae.tasks import Replay, Task
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths import arrays
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.devices import find_device
+from frugalvae.maths.equations import cosine_logits, unit
 from frugalvae.tensors import to_array, to_tensor
 
 

@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
 
-from frugalvae.accounting import Component, component
-from frugalvae.arrays import Array
-from frugalvae.devices import find_device
-from frugalvae.equations import cosine_logits, unit
+from frugalvae.cost import Component, component
+from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text_tower import Precision, TextTower, load_text_tower
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
 from frugalvae.heads.replaying import Samples, replayed
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.devices import find_device
+from frugalvae.maths.equations import cosine_logits, unit
 from frugalvae.progress import track
-from frugalvae.sentence import spoken
-from frugalvae.tasks import Replay, Task
 from frugalvae.tensors import to_array, to_generator
-from frugalvae.text import Precision, TextTower, load_text_tower
 
 BETAS = (0.8, 0.9)  # of AdamW: with few steps of many samples, faster than (0.9, 0.999)
 VECTOR_RATE = 0.01  # learning rate of free class vectors
@@ -41,7 +41,7 @@ class PromptHead:
     ----------
     model
         A CLIP in ``transformers`` format: a folder, or a name on the hub; the one whose
-        image tower made the features. Or a :class:`~frugalvae.text.TextTower`.
+        image tower made the features. Or a :class:`~frugalvae.encoders.text_tower.TextTower`.
     samples
         Of each class in an epoch.
     passes

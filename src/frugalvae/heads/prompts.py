@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from frugalvae.networks import MLP
-from frugalvae.sentence import spoken
-from frugalvae.text import TextTower, groups
+from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text_tower import TextTower, groups
+from frugalvae.maths.networks import MLP
 
 LEARNED = 2  # tokens of a prompt that are learned: the class's own, and the shared network's
 TOGETHER = 64  # prompts that pass the tower at once

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from frugalvae.accounting import Component, component, triangle
-from frugalvae.arrays import Array, one_hot
+from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_number
-from frugalvae.heads.projection import normal_matrix
-from frugalvae.symmetric import pack
-from frugalvae.tasks import Replay, Task
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array, one_hot
+from frugalvae.maths.projection import normal_matrix
+from frugalvae.maths.symmetric import pack
 
 SETTLING = threading.Lock()  # several threads may ask at once
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from frugalvae.interfaces import Replay
+from frugalvae.maths.training import batches
 from frugalvae.progress import track
-from frugalvae.tasks import Replay
 from frugalvae.tensors import to_generator, to_tensor
-from frugalvae.training import batches
 
 #: Features (n, d) and the position of each one's class.
 Samples = tuple[Tensor, Tensor]

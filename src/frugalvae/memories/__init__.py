@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.registry import Registry
+from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.memories.base import Memory
+    from frugalvae.interfaces import Memory
 
 #: Every memory by name, and the settings that make it.
 MEMORIES = Registry(
     "memory",
     {
-        "vae-fo": ("frugalvae.memories.vae:VAEMemory", {}),
-        "vae-fod": ("frugalvae.memories.vae:VAEMemory", {"dynamic": True}),
-        "vae-fodce": ("frugalvae.memories.vae:VAEMemory", {"dynamic": True, "embedding": 10}),
-        "vae-ceo": ("frugalvae.memories.vae:VAEMemory", {"prior": "single", "embedding": 10}),
-        "vae-factors": ("frugalvae.memories.vae:FactorVAEMemory", {}),
+        "vae-fo": ("frugalvae.memories.vae.paper:VAEMemory", {}),
+        "vae-fod": ("frugalvae.memories.vae.paper:VAEMemory", {"dynamic": True}),
+        "vae-fodce": ("frugalvae.memories.vae.paper:VAEMemory", {"dynamic": True, "embedding": 10}),
+        "vae-ceo": ("frugalvae.memories.vae.paper:VAEMemory", {"prior": "single", "embedding": 10}),
+        "vae-factors": ("frugalvae.memories.vae.paper:FactorVAEMemory", {}),
         "vae-cgil": ("frugalvae.memories.class_vae:ClassVAEMemory", {}),
         "gaussian-diagonal": (
             "frugalvae.memories.gaussian:GaussianMemory",

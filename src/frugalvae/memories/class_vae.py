@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array
-from frugalvae.devices import find_device
+from frugalvae import cost
+from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
-from frugalvae.memories.again import relearn
-from frugalvae.networks import MLP
-from frugalvae.normalise import make_normaliser, stack
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.devices import find_device
+from frugalvae.maths.networks import MLP
+from frugalvae.maths.training import DRAWS, Batch, Training, missing_spread, train_vae
+from frugalvae.memories.relearning import relearn
+from frugalvae.memories.vae.normalise import make_normaliser, stack
 from frugalvae.progress import track
-from frugalvae.tasks import Task
 from frugalvae.tensors import TensorTask, to_array, to_generator
-from frugalvae.training import DRAWS, Batch, Training, missing_spread, train_vae
 
 
 class ClassVAEMemory:
@@ -28,7 +28,7 @@ class ClassVAEMemory:
     Parameters
     ----------
     classwise, hidden, latent, epochs, batch_size, max_steps, learning_rate
-        As in :class:`frugalvae.memories.vae.VAEMemory`; ``max_steps`` is per class.
+        As in :class:`frugalvae.memories.vae.paper.VAEMemory`; ``max_steps`` is per class.
     warm_up, likelihood_std, noise
         Likewise.
 
@@ -135,7 +135,7 @@ class ClassVAEMemory:
         if not self.decoders_:
             return []
         dim = next(iter(self.decoders_.values())).linears[-1].out_features
-        return accounting.class_vae(
+        return cost.class_vae(
             dim,
             len(self.decoders_),
             hidden=self.hidden,

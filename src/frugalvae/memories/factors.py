@@ -12,15 +12,15 @@ import warnings
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array, signed_root, stack
+from frugalvae import cost
+from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
-from frugalvae.memories.densities import SHRINKAGE, Gaussians, Scores, Shrinkage, Whitener
-from frugalvae.memories.mixing import rotate, rotate_back
-from frugalvae.moments import merge
-from frugalvae.symmetric import add_ridge, pack
-from frugalvae.tasks import Task
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, signed_root, stack
+from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Scores, Shrinkage, Whitener
+from frugalvae.maths.moments import merge
+from frugalvae.maths.rotation import rotate, rotate_back
+from frugalvae.maths.symmetric import add_ridge, pack
 
 #: What scores rows, and the shrinkage that it was made with.
 Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]
@@ -143,7 +143,7 @@ class FactorMemory:
 
     def _pool(self, rows: Array, count: int) -> Array:
         """Add rows to the shared scatter; their coordinates, as many as there is room for."""
-        most = accounting.factor_rank(self._limit, self._dim, len(self.means_))
+        most = cost.factor_rank(self._limit, self._dim, len(self.means_))
         self._lower_rank(min(most, self.rank_))
         coordinates = self._coordinates(rows)
         self.scatter_ = self.scatter_ + coordinates.T @ coordinates
@@ -186,7 +186,7 @@ class FactorMemory:
 
     def _keep_within_budget(self) -> None:
         """Drop last directions; warn where means alone are too many."""
-        room = accounting.factor_directions(self._limit, self._dim, len(self.means_), self.rank_)
+        room = cost.factor_directions(self._limit, self._dim, len(self.means_), self.rank_)
         if sum(map(len, self.factors_.values())) > room:
             self._drop_directions(room)
         stored = sum(part.stored for part in self.components())
@@ -217,7 +217,7 @@ class FactorMemory:
     @property
     def _limit(self) -> int:
         if self.budget is None:
-            return accounting.usual_budget(self._dim, len(self.means_))
+            return cost.usual_budget(self._dim, len(self.means_))
         return self.budget
 
     @property
@@ -361,7 +361,7 @@ class FactorMemory:
         if not self.means_:
             return []
         directions = sum(len(factors) for factors in self.factors_.values())
-        return accounting.factors(self._dim, len(self.means_), self.rank_, directions)
+        return cost.factors(self._dim, len(self.means_), self.rank_, directions)
 
 
 def _float32(value: float) -> Array:

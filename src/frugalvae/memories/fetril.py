@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array, stack, unit
-from frugalvae.moments import merge
-from frugalvae.tasks import Task
+from frugalvae import cost
+from frugalvae.cost import Component
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, stack, unit
+from frugalvae.maths.moments import merge
 
 
 class FeTrILMemory:
@@ -104,7 +104,7 @@ class FeTrILMemory:
             return []
         dim = len(next(iter(self.means_.values())))
         kept = sum(len(features) for features in self.features_.values())
-        return accounting.fetril(dim, len(self.means_), kept)
+        return cost.fetril(dim, len(self.means_), kept)
 
 
 def nearest_by_cosine(points: Array, candidates: Array) -> Array:

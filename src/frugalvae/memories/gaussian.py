@@ -6,20 +6,20 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array, stack
+from frugalvae import cost
+from frugalvae.cost import Component
 from frugalvae.errors import check_choice
-from frugalvae.memories.densities import (
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.gaussians import (
     SHRINKAGE,
     Gaussians,
     Shrinkage,
     Whitener,
     diagonal_log_density,
 )
-from frugalvae.moments import merge
-from frugalvae.symmetric import pack, square_root, unpack
-from frugalvae.tasks import Task
+from frugalvae.maths.moments import merge
+from frugalvae.maths.symmetric import pack, square_root, unpack
 
 Covariance = Literal["diagonal", "shared", "full"]
 
@@ -169,7 +169,7 @@ class GaussianMemory:
         """Means and covariances."""
         if not self.means_:
             return []
-        return accounting.gaussian(self.covariance, self.density_width, len(self.means_))
+        return cost.gaussian(self.covariance, self.density_width, len(self.means_))
 
 
 def _no_factors(means: Array) -> Array:

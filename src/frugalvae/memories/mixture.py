@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array, logsumexp
+from frugalvae import cost
+from frugalvae.cost import Component
 from frugalvae.errors import check_number
-from frugalvae.memories.again import relearn
-from frugalvae.memories.densities import SHRINKAGE, Shrinkage, diagonal_log_density
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, logsumexp
+from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
+from frugalvae.memories.relearning import relearn
 from frugalvae.progress import track
-from frugalvae.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -125,4 +125,4 @@ class MixtureMemory:
         if not self.mixtures_:
             return []
         sizes = [len(mixture.weights) for mixture in self.mixtures_.values()]
-        return accounting.mixture(self.density_width, sizes)
+        return cost.mixture(self.density_width, sizes)

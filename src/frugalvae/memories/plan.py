@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
+from frugalvae import cost
+from frugalvae.cost import Component
 from frugalvae.errors import InputError
 from frugalvae.memories import MEMORIES
 
@@ -21,23 +21,23 @@ def plan(
         if samples is None:
             raise InputError(f"what {variant} costs depends on the data; give --samples N")
         if variant == "fetril":  # keeps the last task's, and tasks are taken as equal
-            return accounting.fetril(dim, classes, round(samples / tasks))
-        return accounting.store_all(dim, samples)
+            return cost.fetril(dim, classes, round(samples / tasks))
+        return cost.store_all(dim, samples)
     if variant == "mixture":
-        return accounting.mixture(dim, [5] * classes)
+        return cost.mixture(dim, [5] * classes)
     if variant == "factors":
         return _factors(dim, classes)
     if variant == "none":
         return []
     if variant.startswith("gaussian"):
-        return accounting.gaussian(settings["covariance"], dim, classes)
+        return cost.gaussian(settings["covariance"], dim, classes)
     if variant == "vae-cgil":
-        return accounting.class_vae(dim, classes)
+        return cost.class_vae(dim, classes)
     if variant == "vae-factors":
-        return accounting.vae(
+        return cost.vae(
             dim, classes, tasks, hidden=256, latent=128, whitened=True, factors=4, encoded=False
         )
-    return accounting.vae(
+    return cost.vae(
         dim,
         classes,
         tasks,
@@ -49,7 +49,7 @@ def plan(
 
 def _factors(dim: int, classes: int, most: int = 32) -> list[Component]:
     """At the usual budget, if no class is too small for the directions that it affords."""
-    budget = accounting.usual_budget(dim, classes)
-    rank = accounting.factor_rank(budget, dim, classes)
-    room = accounting.factor_directions(budget, dim, classes, rank)
-    return accounting.factors(dim, classes, rank, min(room, classes * most))
+    budget = cost.usual_budget(dim, classes)
+    rank = cost.factor_rank(budget, dim, classes)
+    room = cost.factor_directions(budget, dim, classes, rank)
+    return cost.factors(dim, classes, rank, min(room, classes * most))

@@ -6,11 +6,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array
+from frugalvae import cost
+from frugalvae.cost import Component
 from frugalvae.errors import InputError
-from frugalvae.tasks import Task
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
 
 
 class StoreAllMemory:
@@ -60,7 +60,7 @@ class StoreAllMemory:
         """All features."""
         kept = list(self.features_.values())
         dim = kept[0].shape[1] if kept else 0
-        return accounting.store_all(dim, sum(len(features) for features in kept))
+        return cost.store_all(dim, sum(len(features) for features in kept))
 
 
 class NoMemory:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from frugalvae.data.catalogue import CATALOGUE
+from frugalvae.bench.catalogue import CATALOGUE
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.grid import places
+from frugalvae.bench.results import Results
+from frugalvae.bench.spec import Experiment, Row
+from frugalvae.bench.toml import parse
 from frugalvae.errors import InputError
-from frugalvae.experiments.cell import Cell
-from frugalvae.experiments.grid import places
-from frugalvae.experiments.spec import Experiment, Row
-from frugalvae.experiments.store import Results
-from frugalvae.experiments.toml import parse
 from frugalvae.report.samples import sample_tables
 from frugalvae.report.table import Column, Entry, Line, Quoted, Run, Table
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.accounting import MemoryReport
-from frugalvae.metrics import confusion
+from frugalvae.bench.metrics import confusion
+from frugalvae.cost import MemoryReport
 from frugalvae.report.calibration import Bin, expected_calibration_error, reliability, wilson
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.experiments.run import Record
+from frugalvae.bench.run import Record
 from frugalvae.report import plots
 from frugalvae.report.page import data_uri, render
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from frugalvae.experiments.cell import digest
-from frugalvae.experiments.spec import Row
+from frugalvae.bench.cell import digest
+from frugalvae.bench.spec import Row
 from frugalvae.report.table import Entry, Table
 
 METRIC, TASKS = "final_average_accuracy", 10

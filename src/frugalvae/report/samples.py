@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from frugalvae.experiments.spec import SAMPLE_MEASURES
+from frugalvae.bench.spec import SAMPLE_MEASURES
 from frugalvae.report.table import SAMPLES, SCIENTIFIC, Entry, Line, Table
 
 ABOUT = """

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from frugalvae.experiments.cell import Cell
-from frugalvae.experiments.spec import METRICS, SAMPLE_MEASURES, Experiment, Row
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.spec import METRICS, SAMPLE_MEASURES, Experiment, Row
 
 #: Of these, less is better.
 SMALL_IS_GOOD = (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from PIL import Image, ImageOps
 
-from frugalvae.data.pixels import decode
+from frugalvae.images.decode import decode
 from frugalvae.progress import track
 from frugalvae.report.page import data_uri
 

@@ -1,0 +1,215 @@
+"""Runs in processes of this machine: one thread each, features in memory once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.execute import Encoding, encode_first_task, make_run
+from frugalvae.cluster import TRIES
+from frugalvae.images.dataset import Images
+from frugalvae.images.feature_file import Features
+
+Job = Cell | Encoding
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of a job: a record or features; or a traceback."""
+
+    job: Job
+    result: Any = None
+    traceback: str | None = None
+    seconds: float = 0.0
+
+
+class Pool(Protocol):
+    """Something that runs jobs, several at a time."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs it can run at once."""
+        ...
+
+    def share(self, name: str, data: Features | Images) -> None:
+        """Make data known to all jobs under a name."""
+        ...
+
+    def start(self, job: Job, data: str) -> None:
+        """Start a job on shared data; there must be a free slot."""
+        ...
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """What has ended, after at most that time."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything."""
+        ...
+
+
+def perform(job: Job, data: Any) -> tuple[Any, str | None, float]:
+    """The job's result, or the traceback of what it raised; and how long it took."""
+    started = time.perf_counter()
+    try:
+        result: Any = (
+            encode_first_task(job, data) if isinstance(job, Encoding) else make_run(job, data)
+        )
+        return result, None, time.perf_counter() - started
+    except Exception:
+        return None, traceback.format_exc(), time.perf_counter() - started
+
+
+class ProcessPool:
+    """Processes that each run one job after the other.
+
+    A process that dies takes its run with it: the run is tried again in a new one, and
+    counts as failed when that happens three times.
+    """
+
+    def __init__(self, processes: int, threads: int = 1) -> None:
+        self.slots = processes
+        self.threads = threads
+        self.folder = Path(tempfile.mkdtemp(prefix="frugalvae-"))
+        self.workers: list[_Worker] = []
+
+    def share(self, name: str, data: Features | Images) -> None:
+        """Write the arrays where every process maps them into its memory."""
+        save_shared(self.folder / name, data)
+
+    def start(self, job: Job, data: str) -> None:
+        """Give the job to an idle process, or to a new one."""
+        idle = next((worker for worker in self.workers if worker.job is None), None)
+        if idle is None:
+            idle = _Worker(self.folder, self.threads)
+            self.workers.append(idle)
+        self._give(idle, job, data, tries=1)
+
+    def _give(self, worker: _Worker, job: Job, data: str, tries: int) -> None:
+        worker.job, worker.data, worker.tries = job, data, tries
+        with contextlib.suppress(OSError):  # it died while it was idle, which wait() will see
+            worker.pipe.send((job, data))
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """Collect what has ended, and start again what was lost with its process."""
+        busy = {worker.pipe: worker for worker in self.workers if worker.job is not None}
+        ended = []
+        for pipe in connection.wait(list(busy), seconds):
+            worker = busy[pipe]  # type: ignore[index]
+            assert worker.job is not None
+            try:
+                ended.append(Outcome(worker.job, *worker.pipe.recv()))
+                worker.job = None
+            except (EOFError, OSError):
+                ended += self._replace(worker)
+        return ended
+
+    def _replace(self, worker: _Worker) -> list[Outcome]:
+        """Try a lost job again in a new process, or give it up."""
+        worker.process.join()
+        self.workers.remove(worker)
+        assert worker.job is not None
+        if worker.tries == TRIES:
+            code = worker.process.exitcode
+            reason = f"the process died {TRIES} times (exit code {code}): out of memory?"
+            return [Outcome(worker.job, traceback=reason)]
+        fresh = _Worker(self.folder, self.threads)
+        self.workers.append(fresh)
+        self._give(fresh, worker.job, worker.data, worker.tries + 1)
+        return []
+
+    def close(self) -> None:
+        """Stop all processes, whatever they are doing."""
+        for worker in self.workers:
+            worker.process.kill()
+            worker.process.join()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class _Worker:
+    """A process, the pipe to it, and what it was given."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        context = get_context("spawn")  # a forked PyTorch may hang
+        self.pipe, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(
+            target=_serve, args=(theirs, folder), daemon=True
+        )
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # read when the process loads its libraries
+        try:
+            self.process.start()
+        finally:
+            os.environ.pop("OMP_NUM_THREADS")
+            os.environ |= {"OMP_NUM_THREADS": before} if before is not None else {}
+        theirs.close()
+        self.job: Job | None = None
+        self.data, self.tries = "", 0
+
+
+def _serve(pipe: Connection, folder: Path) -> None:
+    """A worker's life: it ends with its parent, even if that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    threading.Thread(target=_die_with_parent, args=(folder,), daemon=True).start()
+    loaded: dict[str, Any] = {}
+    try:
+        while True:
+            job, name = pipe.recv()
+            if name not in loaded:
+                loaded = {name: load_shared(folder / name)}  # the one before is let go
+            pipe.send(perform(job, loaded[name]))
+    except (EOFError, BrokenPipeError):
+        _end(folder)
+
+
+def _die_with_parent(folder: Path) -> None:
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    _end(folder)
+
+
+def _end(folder: Path) -> None:
+    """Remove what a parent that was killed could not; several may be at it at once."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+def save_shared(folder: Path, data: Features | Images) -> None:
+    """Write arrays one by one, so that they can be mapped instead of read."""
+    folder.mkdir()
+    for name in ("x_train", "y_train", "x_test", "y_test"):
+        np.save(folder / f"{name}.npy", getattr(data, name))
+    text = getattr(data, "text", None)
+    if text is not None:
+        np.save(folder / "text_keys.npy", np.array(list(text)))
+        np.save(folder / "text.npy", np.stack(list(text.values())))
+    (folder / type(data).__name__).touch()
+
+
+def load_shared(folder: Path) -> Features | Images:
+    """Map what :func:`save_shared` wrote: all processes use the same memory."""
+    names = ("x_train", "y_train", "x_test", "y_test")
+    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in names}
+    if (folder / "Images").exists():
+        return Images(folder.name, **arrays)
+    text = None
+    if (folder / "text.npy").exists():
+        keys = np.load(folder / "text_keys.npy").tolist()
+        text = dict(zip(keys, np.load(folder / "text.npy"), strict=True))
+    return Features(folder.name, **arrays, text=text)

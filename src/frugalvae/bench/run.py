@@ -1,0 +1,197 @@
+"""One classifier, one stream of tasks, one record of everything that happened."""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import platform
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata as installed
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import frugalvae
+from frugalvae.bench import metrics
+from frugalvae.bench.stream import split_classes
+from frugalvae.classifier import FrugalClassifier
+from frugalvae.images.feature_file import Features
+
+
+@dataclass
+class Record:
+    """What happened in a run.
+
+    Attributes
+    ----------
+    settings
+        Everything that decides the result: data, tasks, memory, head, seed.
+    versions
+        What it ran on.
+    tasks
+        The classes of each task.
+    accuracy
+        The task x task matrix: row ``t`` after task ``t``, NaN above the diagonal.
+    metrics
+        Scores made of that matrix.
+    confusion
+        After the last task: how many test samples of each class were taken for each class,
+        classes in the order of ``tasks``; deflated 16-bit counts in base 64.
+    layers
+        For each task and layer of a null-space decoder: R, free directions, size.
+    priors
+        For each task: how its class means were placed.
+    memory
+        Numbers by component.
+    seconds
+        Time of each task: learning, and predicting all test samples so far.
+    observed
+        What was looked at besides: for a figure, or samples.
+    """
+
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    tasks: list[list[Any]]
+    accuracy: list[list[float]] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    confusion: str = ""
+    layers: list[dict[str, Any]] = field(default_factory=list)
+    priors: list[dict[str, Any]] = field(default_factory=list)
+    memory: dict[str, Any] = field(default_factory=dict)
+    seconds: list[dict[str, float]] = field(default_factory=list)
+    observed: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; NaN, which JSON does not have, becomes null."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def run_stream(
+    classifier: FrugalClassifier,
+    features: Features,
+    tasks: int | Sequence[int],
+    seed: int,
+    after_task: Callable[[FrugalClassifier, Record], None] | None = None,
+    settings: dict[str, Any] | None = None,
+    *,
+    every_task: bool = True,
+) -> Record:
+    """Teach the tasks one after the other, measuring on all classes so far after each.
+
+    Parameters
+    ----------
+    seed
+        Decides the order of the classes. The classifier has a seed of its own.
+    after_task
+        Called after every task, for showing how it goes.
+    settings
+        Recorded along with what is known here.
+    every_task
+        Measure after every task; otherwise after the last one only, which saves fitting the
+        head in between. The last row of accuracies is the same.
+    """
+    parts = split_classes(features.classes, tasks, seed)
+    record = Record(
+        settings={
+            "data": features.name,
+            "task_sizes": [len(part) for part in parts],
+            "seed": seed,
+            **(settings or {}),
+        },
+        versions=versions(),
+        tasks=[part.tolist() for part in parts],
+    )
+    for number, part in enumerate(parts, start=1):
+        measured = every_task or number == len(parts)
+        rows = np.isin(features.y_train, part)
+        started = time.perf_counter()
+        classifier.partial_fit(
+            features.x_train[rows],
+            features.y_train[rows],
+            text=features.text,
+            defer_head=not measured,
+        )
+        learned = time.perf_counter()
+        seen = np.isin(features.y_test, np.concatenate(parts[:number])) & measured
+        prediction = classifier.predict(features.x_test[seen]) if seen.any() else seen[:0]
+        record.seconds.append(
+            {"learn": learned - started, "predict": time.perf_counter() - learned}
+        )
+        row = metrics.accuracy_row(features.y_test[seen], prediction, parts[:number], len(parts))
+        record.accuracy.append(row.tolist())
+        if after_task is not None:
+            after_task(classifier, record)
+    record.confusion = pack_counts(
+        metrics.confusion(features.y_test[seen], prediction, np.concatenate(parts))
+    )
+    counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
+    record.metrics = scores(record.accuracy, counts, every_task)
+    record.layers = [asdict(state) for state in getattr(classifier.memory_, "layers_", [])]
+    record.priors = [asdict(prior) for prior in getattr(classifier.memory_, "priors_", [])]
+    record.memory = classifier.memory_report().to_json()
+    return record
+
+
+def scores(
+    accuracy: list[list[float]], test_counts: Sequence[int], every_task: bool = True
+) -> dict[str, float]:
+    """All scores of a task x task matrix; of its last row alone, there is but one."""
+    final = {"final_average_accuracy": metrics.final_average_accuracy(accuracy)}
+    if not every_task:
+        return final
+    return final | {
+        "average_incremental_accuracy": metrics.average_incremental_accuracy(accuracy, test_counts),
+        "forgetting": metrics.forgetting(accuracy),
+        "backward_transfer": metrics.backward_transfer(accuracy),
+    }
+
+
+def pack_counts(counts: NDArray[np.int64]) -> str:
+    """A matrix of counts as text: 16 bits each, deflated, in base 64.
+
+    >>> unpack_counts(pack_counts(np.eye(2, dtype=int)))
+    array([[1, 0],
+           [0, 1]])
+    """
+    packed = zlib.compress(counts.astype("<u2").tobytes(), 9)
+    return base64.b64encode(packed).decode()
+
+
+def unpack_counts(text: str) -> NDArray[np.int64]:
+    """The square matrix that :func:`pack_counts` packed."""
+    flat = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<u2")
+    return flat.reshape(math.isqrt(len(flat)), -1).astype(np.int64)
+
+
+def versions() -> dict[str, str]:
+    """What this ran on."""
+    threads = os.environ.get("OMP_NUM_THREADS") or os.cpu_count()
+    return {
+        "frugalvae": frugalvae.__version__,
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("numpy", "torch", "scikit-learn")},
+        "machine": f"{platform.machine()}, {threads} threads",
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return installed.version(package)
+    except installed.PackageNotFoundError:
+        return "not installed"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value

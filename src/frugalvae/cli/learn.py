@@ -1,0 +1,220 @@
+"""``frugalvae learn``: teach a classifier what is new in a folder of images."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.cli.argument_types import quiet, seed, settings
+from frugalvae.cli.options import as_json, choice, classifier_file, complain, waiting, which_encoder
+from frugalvae.errors import InputError
+from frugalvae.formatting import plural, size
+from frugalvae.heads import HEADS
+from frugalvae.memories import MEMORIES
+
+if TYPE_CHECKING:
+    from frugalvae.cli.lesson import Lesson, Pupil
+    from frugalvae.console import Display
+    from frugalvae.model import Model
+    from frugalvae.storage.store import Store
+
+ONCE = ("memory", "head", "seed", "float16")  # and settings: chosen when a file is made
+
+
+def add_learn(verbs: Any) -> None:
+    """The options of ``frugalvae learn``."""
+    learn = verbs.add_parser(
+        "learn",
+        help="teach new classes from a folder of images",
+        description="Learn the classes of a folder: each folder of images in it is a class. The "
+        "first call makes the file; later ones learn what is new, and need no image of what is "
+        "known. After a kill, the same command goes on. Instead of a folder, a feature file "
+        "(.npz) of 'frugalvae encode' can be given, of which the training part is learned.",
+        parents=[
+            classifier_file(),
+            which_encoder(),
+            settings(
+                "when the file is made: change a setting, such as memory.budget=300000, "
+                "encoder.size=128; a wrong name lists all there are"
+            ),
+            waiting(),
+            as_json(),
+            quiet(),
+        ],
+    )
+    learn.add_argument("source", type=Path, metavar="FOLDER", help="of images, or FEATURES.npz")
+    learn.add_argument(
+        "--memory", metavar="NAME", choices=list(MEMORIES), help="when the file is made: "
+        f"{', '.join(MEMORIES)} (default: factors)"
+    )  # fmt: skip
+    learn.add_argument(
+        "--head", metavar="NAME", choices=list(HEADS), help="when the file is made: "
+        f"{', '.join(HEADS)} (default: what suits the memory)"
+    )  # fmt: skip
+    learn.add_argument("--seed", type=seed, help="when the file is made (default: 0)")
+    learn.add_argument(
+        "--strict", action="store_true", help="learn nothing if an image cannot be read"
+    )
+    learn.add_argument(
+        "--float16",
+        action="store_true",
+        default=None,
+        help="store numbers in half the bits, now and ever after; see docs/format.md",
+    )
+    learn.add_argument(
+        "--case-matters",
+        action="store_true",
+        help="two names that differ only in upper and lower case are two classes",
+    )
+    learn.set_defaults(
+        run=run_learn, if_interrupted="what is encoded is kept, and the same command goes on"
+    )
+
+
+def run_learn(options: argparse.Namespace) -> int:
+    """``frugalvae learn``."""
+    from frugalvae.console import Display
+    from frugalvae.storage.store import Store
+
+    display = Display(options.quiet or options.json)
+    store = Store(options.file, half=bool(options.float16))
+    with store.changing(f"frugalvae learn {options.file} {options.source}", options.wait):
+        if store.exists:
+            refuse_choices(options)
+        report = teach(options, store, display)
+    if options.json:
+        print(json.dumps(report, indent=1, ensure_ascii=False))
+    return 0
+
+
+def refuse_choices(options: argparse.Namespace) -> None:
+    """Refuse what is chosen when a file is made, where it is made already."""
+    given = [f"--{name}" for name in ONCE if getattr(options, name) is not None]
+    given += ["--set"] if options.set else []
+    if given:
+        raise InputError(
+            f"{options.file} is there already: {' and '.join(given)} can be chosen only when a "
+            "file is made; leave out what was chosen then, or start another file"
+        )
+
+
+def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[str, Any]:
+    """Learn what is new, say what came of it, and return the same as JSON."""
+    started = time.perf_counter()
+    model = store.load() if store.exists else new_model(options)
+    lesson = prepare(options, pupil_of(model, store, options.case_matters), display)
+    new = sorted(set(lesson.y.tolist()))
+    if new:
+        if store.exists:
+            say_model_of_head(model, options.model, options.file)
+        with display.watching():
+            model = model.learn(lesson.x, lesson.y, text=lesson.text)
+        finish(model, lesson, options.source, store)
+        seconds = time.perf_counter() - started
+        classes, images = plural(len(new), "class"), plural(len(lesson.y), "image")
+        display.say(f"learned {classes} from {images} in {seconds:.1f} s")
+        known, taken = plural(len(model.classes), "class"), size(store.path.stat().st_size)
+        display.say(f"{options.file}: {known}, {taken}")
+    else:
+        display.say(f"nothing new in {options.source}; {options.file} is as it was")
+    return report(options, model, lesson)
+
+
+def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
+    """Features of what is new, with a line for all that is left out."""
+    from frugalvae.cli import lesson
+    from frugalvae.images.folders import find_classes
+
+    if options.source.suffix == ".npz":
+        return lesson.from_features(options.source, pupil, display.say)
+    found = find_classes(options.source)
+    for line in found.remarks():
+        display.say(line)
+    with display.watching():
+        made = lesson.from_folder(
+            found,
+            pupil,
+            choice(options),
+            batch_size=options.batch_size,
+            strict=options.strict,
+            say=display.say,
+        )
+    say = complain if options.quiet else display.say  # what is lost is told in any case
+    if made.skipped:
+        say(f"left out as unreadable, {len(made.skipped):,}:\n{lesson.lines(made.skipped)}")
+    for name in made.missing:
+        say(f"class {name!r} is left out: no image of it can be read")
+    return made
+
+
+def new_model(options: argparse.Namespace) -> Model:
+    """A model as it was asked for, which knows nothing yet."""
+    from frugalvae.heads import make_head
+    from frugalvae.memories import make_memory, usual_head
+    from frugalvae.model import Model, Recipe
+
+    changed: dict[str, dict[str, Any]] = {"memory": {}, "head": {}, "encoder": {}}
+    for part, name, value in options.set:
+        changed[part][name] = value
+    memory = str(options.memory or Recipe.memory)
+    head = str(options.head or usual_head(memory))
+    recipe = Recipe(
+        make_memory(memory, **changed["memory"]) if changed["memory"] else memory,
+        make_head(head, **changed["head"]) if changed["head"] else head,
+        calibrate=True,  # people look at the probabilities
+        random_state=Recipe.random_state if options.seed is None else options.seed,
+    )
+    recipe.parts()  # or refuse what cannot be made here, before anything is encoded
+    return Model(recipe)
+
+
+def say_model_of_head(taught: Model, asked: str | None, file: Path) -> None:
+    """Say which model a head learns with, if only the file names it."""
+    from frugalvae.encoders.remembered import findable, named_by
+
+    model = getattr(taught.head, "model", None)
+    if model is not None and (asked is None or model != findable(asked)):
+        complain(named_by(file, model))
+
+
+def pupil_of(model: Model, store: Store, case_matters: bool) -> Pupil:
+    """What a model knows before a lesson."""
+    from frugalvae.cli.lesson import Pupil
+
+    encoder = model.encoder if model.n_tasks else {}
+    return Pupil(store, model.classes.tolist(), encoder, case_matters)
+
+
+def finish(model: Model, lesson: Lesson, source: Path, store: Store) -> None:
+    """Write what was learned; then what was encoded for it is not needed any more."""
+    from frugalvae.images.resume import Parts
+
+    if lesson.encoder:
+        model = replace(model, encoder=lesson.encoder)
+    store.save(with_source(model, source))
+    if source.suffix != ".npz":
+        Parts(store.path, {}).remove()
+
+
+def with_source(model: Model, source: Path) -> Model:
+    """With a note in the history of where the last samples came from."""
+    *before, last = model.history
+    return replace(model, history=(*before, {**last, "source": source.resolve().name}))
+
+
+def report(options: argparse.Namespace, model: Model, lesson: Lesson) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    labels = lesson.y.tolist()
+    return {
+        "file": str(options.file),
+        "learned": {str(label): labels.count(label) for label in sorted(set(labels))},
+        "known": lesson.known,
+        "unreadable": lesson.skipped,
+        "left_out": lesson.missing,
+        "classes": len(model.classes),
+        "encoder": lesson.encoder,
+    }

@@ -1,0 +1,184 @@
+"""What a classifier's file says of itself, read in a moment: PyTorch is not needed for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from frugalvae.errors import MemoryFileError
+from frugalvae.storage.container import read_document, read_sizes
+from frugalvae.storage.store import Store
+
+SETTINGS = {"saturation": 0.05, "min_free": 0.05}  # of memories that do not say
+
+
+@dataclass(frozen=True)
+class Layer:
+    """How much of a decoder's layer old classes leave to new ones, after the last task."""
+
+    decoder: int
+    layer: int
+    proportion: float
+    free: int
+    size: int
+    used_up: bool
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A classifier from the outside.
+
+    Attributes
+    ----------
+    tasks
+        The classes of each task, with the number of their samples; None where that is not
+        told.
+    components
+        Numbers and bytes, by what they are for.
+    layers
+        The null spaces, of memories that have some.
+    """
+
+    file: str
+    bytes: int
+    changed: str
+    classes: int
+    tasks: list[dict[str, int | None]]
+    features: int
+    encoder: dict[str, Any] | None
+    memory: str
+    head: str
+    components: dict[str, tuple[int, int]]
+    layers: list[Layer]
+    warnings: list[str]
+    undo: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        parts = {
+            name: {"numbers": numbers, "bytes": taken}
+            for name, (numbers, taken) in self.components.items()
+        }
+        return {**asdict(self), "components": parts}
+
+
+def read_file(store: Store) -> tuple[dict[str, Any], bytes]:
+    """The document of a file, and all of its bytes, which were checked."""
+    store.check_there()
+    try:
+        content = store.path.read_bytes()
+        return read_document(content), content
+    except MemoryFileError as error:
+        raise MemoryFileError(f"{store.given}: {error}") from error
+    except OSError as error:
+        raise MemoryFileError(f"{store.given} cannot be read ({error.strerror})") from error
+
+
+def summarise(store: Store) -> Summary:
+    """All that can be said without making the classifier."""
+    document, content = read_file(store)
+    layers = list(layers_of(document["memory"]))
+    changed = time.localtime(store.path.stat().st_mtime)
+    return Summary(
+        str(store.given),
+        len(content),
+        time.strftime("%Y-%m-%d %H:%M:%S", changed),
+        len(document["classes"]["values"]),
+        tasks_of(document),
+        document["n_features"],
+        document["encoder"],
+        name_of(document["memory"]),
+        name_of(document["head"]),
+        components(read_sizes(content)),
+        layers,
+        warnings_of(document, layers),
+        store.undo.exists(),
+    )
+
+
+def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
+    """Classes and their numbers of samples, task by task."""
+    labels = document["classes"]["values"]
+    counts = document.get("n_samples_of_class") or [0] * len(labels)
+    tasks: list[dict[str, int | None]] = [{} for _ in range(document["n_tasks"])]
+    for label, task, count in zip(labels, document["task_of_class"], counts, strict=True):
+        tasks[task][str(label)] = count or None
+    return tasks
+
+
+def name_of(part: Mapping[str, Any]) -> str:
+    """What a memory or a head is called."""
+    return str(part.get("name") or part["class"])
+
+
+def components(sizes: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """Numbers and bytes of tensors, added up by purpose.
+
+    >>> components({"memory.means_": (6, 24), "memory.decoders_.0.inputs.1.products": (3, 24)})
+    {'memory: covariances': (3, 24), 'memory: means': (6, 24)}
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for path, (numbers, taken) in sorted(sizes.items()):
+        name = purpose(path)
+        before = found.get(name, (0, 0))
+        found[name] = before[0] + numbers, before[1] + taken
+    return found
+
+
+def purpose(path: str) -> str:
+    """What a tensor is for, by the path that leads to it."""
+    part, *inside = path.split(".")
+    if "inputs" in inside:
+        return f"{part}: covariances"
+    return f"{part}: {inside[0].strip('_').replace('_', ' ')}" if inside else part
+
+
+def layers_of(memory: Mapping[str, Any]) -> Iterator[Layer]:
+    """The null space of each layer after the last task."""
+    states = [state["fields"] for state in memory.get("learned", {}).get("layers_", [])]
+    limits = {**SETTINGS, **memory.get("settings", {})}
+    last = max((state["task"] for state in states), default=0)
+    for state in states:
+        if state["task"] == last:
+            share = state["rank"] / state["size"]
+            used_up = state["proportion"] > limits["saturation"] or share < limits["min_free"]
+            yield Layer(
+                state["decoder"],
+                state["layer"],
+                state["proportion"],
+                state["rank"],
+                state["size"],
+                used_up,
+            )
+
+
+def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
+    """What its owner should know."""
+    found = [
+        f"layer {layer.layer} of the decoder has {layer.free} of {layer.size} directions free and "
+        f"R = {layer.proportion:.3f}: learning more may disturb old classes"
+        for layer in layers
+        if layer.used_up
+    ]
+    if document["head_due"]:
+        found.append("its head was not fitted after the last task: nothing can be predicted yet")
+    if document["encoder"] is None:
+        found.append("it does not say which encoder made its features: it cannot look at images")
+    return found
+
+
+def label_named(path: Path, labels: list[Any], typed: str) -> Any:
+    """The label that was typed: a name, or a number where labels are numbers."""
+    from frugalvae.errors import UnknownClassError, suggestion
+    from frugalvae.images.folders import as_label
+
+    for label in labels:
+        if as_label(str(label)) == as_label(typed):
+            return label
+    raise UnknownClassError(
+        f"{path} knows no class {typed!r}.{suggestion(typed, map(str, labels))} "
+        f"'frugalvae status {path}' lists all {len(labels)}"
+    )

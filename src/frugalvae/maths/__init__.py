@@ -1,0 +1,1 @@
+"""The mathematics: pure functions and running sums, named as in the paper."""
