@@ -142,7 +142,7 @@ def real_features(name: str) -> Features:
 def parts_of(package: ModuleType, ending: str) -> set[str]:
     """Names of all classes that a package defines and that end so, but for the protocol."""
     found = set()
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith(".base"):
             found |= {
                 name
