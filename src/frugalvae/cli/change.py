@@ -159,17 +159,19 @@ def run_forget(options: argparse.Namespace) -> None:
 
 def run_undo(options: argparse.Namespace) -> None:
     """``frugalvae undo``."""
-    from frugalvae.cli.summary import read_file
     from frugalvae.console import Display
+    from frugalvae.errors import MemoryFileError
     from frugalvae.storage.store import Store
 
-    store = Store(options.file)
+    store, display = Store(options.file), Display(options.quiet)
     with store.changing(f"frugalvae undo {options.file}", options.wait):
-        store.check_undo()
-        now, before = (read_file(file)[0] for file in (store, Store(store.undo)))
+        before = store.read_undo().document
+        try:
+            lines = difference(store.read().document, before)
+        except MemoryFileError as error:
+            lines = [f"undone, as it could not be read: {error}"]
         store.go_back()
-    display = Display(options.quiet)
-    for line in [*difference(now, before), f"{options.file} is as it was before that"]:
+    for line in [*lines, f"{options.file} is as it was before that"]:
         display.say(line)
 
 
