@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import functools
 import hashlib
 import io
 import json
@@ -25,16 +26,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.cli.main import main
+from frugalvae.cli import main as cli
 from frugalvae.errors import FrugalError
+from frugalvae.images.feature_file import Features, write_features
 from frugalvae.maths.arrays import Array
 from frugalvae.storage.container import from_bytes, to_bytes
 
 DIM = 6
+one_parser = functools.cache(cli.parser)  # making it takes longer than most verbs
 MEGABYTE = 2**20
 LEAST_ROOM, PER_BYTE, SECONDS = 200 * MEGABYTE, 20, 5.0
 
@@ -108,7 +112,7 @@ def beginning(path: Path, memory: Any, head: Any, dtype: Any) -> bytes:
 
 ODD: list[Any] = [
     None, True, False, -1, 0, 1, 2, 3, 7, 255, 2**31, 2 * 10**8, 2**63, 10**30, 0.5, -0.0, 1e308,
-    1e-300, "", "a", "a\0", "\x1b[31m", "nan", "inf", "memory", "classes", [], [[]], {}, [0], [0, 0],
+    1e-300, "", "a\0", "\x1b[31m", "nan", "inf", "memory", "classes", [], [[]], {}, [0], [0, 0],
     {"dict": []}, {"number": "nan"}, {"number": "inf"}, {"tuple": []}, {"same": "memory"},
     {"tensor": "x"}, {"a": 1}, ["ant", "ant"], "x" * 1000, {"class": "MLP", "fields": {}},
     "my_module:Memory", "os:system", {"factor": "memory.means_"}, {"symmetric": "memory.means_"},
@@ -348,7 +352,8 @@ class Fuzzer:
         self.features = folder / "rows.npz"
         np.savez(self.features, x=self.rows)
         self.labelled = folder / "labelled.npz"
-        np.savez(self.labelled, x_train=x, y_train=names, x_test=x[::5], y_test=names[::5])
+        self.truth = Features("labelled", x, names, x[::5], names[::5])
+        write_features(self.labelled, self.truth)
 
     def try_case(self, case: int) -> Trial:
         """Make the file of a number, and give it to every verb."""
@@ -359,7 +364,7 @@ class Fuzzer:
         self.file.write_bytes(content)
         classifier = self._loaded(trial)
         verbs = [self._predict, self._status, self._history, self._undo]
-        verbs += [self._evaluate] if case % 5 == 0 else []
+        verbs += [self._evaluate] if case % 10 == 0 else []
         for verb in verbs:
             self._watch(trial, verb.__name__, lambda verb=verb: verb(trial, classifier))
         return trial
@@ -403,8 +408,9 @@ class Fuzzer:
     def _run(self, trial: Trial, *words: object) -> Any:
         """The JSON that a verb prints; None if it refuses the file."""
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main([str(word) for word in words])
+        printing = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+        with printing[0], printing[1], mock.patch.object(cli, "parser", one_parser):
+            code = cli.main([str(word) for word in words])
         told = err.getvalue()
         if "MemoryError" in told or "ArrayMemoryError" in told:
             trial.faults.append(f"{words[0]} runs out of memory")
@@ -465,10 +471,16 @@ class Fuzzer:
     def _evaluate(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
         page = self.folder / "page.html"
         words = ("evaluate", self.file, self.labelled, "-o", page, "--json")
-        with contextlib.suppress(ValueError):
-            answer = self._run(trial, *words)
-            if answer is not None and classifier is None:
-                trial.faults.append("evaluate answers from a file that load refuses")
+        answer = self._run(trial, *words)
+        if answer is None:
+            return
+        if classifier is None:
+            trial.faults.append("evaluate answers from a file that load refuses")
+            return
+        known = np.isin(self.truth.y_test, classifier.classes_)
+        right = classifier.predict(self.truth.x_test[known]) == self.truth.y_test[known]
+        if abs(answer["accuracy"] - right.mean()) > 1e-9:
+            trial.faults.append("evaluate finds another accuracy than the loaded classifier has")
 
 
 def out_of_memory(error: BaseException | None) -> bool:
@@ -478,12 +490,17 @@ def out_of_memory(error: BaseException | None) -> bool:
     return error is not None
 
 
-def limit_memory(more: int) -> None:
-    """What would take so much more than now fails, and the machine lives on."""
+@contextlib.contextmanager
+def limited_memory(more: int = 2**31) -> Iterator[None]:
+    """What would take so much more than now fails inside the block, and the machine lives on."""
     import resource
 
-    most = peak("VmSize") + more
-    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (peak("VmSize") + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def reset_peak() -> int:
@@ -513,14 +530,14 @@ def run() -> int:
     most, slowest = 0, 0.0
     try:
         fuzzer = Fuzzer(folder)
-        limit_memory(2**31)
-        for case in range(options.first, options.first + options.cases):
-            trial = fuzzer.try_case(case)
-            accepted += trial.loaded
-            most, slowest = max(most, trial.peak), max(slowest, trial.seconds)
-            if trial.faults:
-                wrong += 1
-                print(trial, flush=True)
+        with limited_memory():
+            for case in range(options.first, options.first + options.cases):
+                trial = fuzzer.try_case(case)
+                accepted += trial.loaded
+                most, slowest = max(most, trial.peak), max(slowest, trial.seconds)
+                if trial.faults:
+                    wrong += 1
+                    print(trial, flush=True)
     finally:
         shutil.rmtree(folder)
     print(

@@ -63,9 +63,9 @@ def check_name(name: str) -> None:
 
 
 def is_plain(text: object) -> bool:
-    """Whether it is text without control characters: no NUL, newline, escape or change of direction.
+    r"""Whether it is text without control characters, such as NUL, newlines and escapes.
 
-    >>> is_plain("emu"), is_plain("e\\x1b[31mmu"), is_plain("\\u202eume")
+    >>> is_plain("emu"), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
     (True, False, False)
     """
     return isinstance(text, str) and not CONTROLS.search(text)

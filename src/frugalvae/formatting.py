@@ -38,12 +38,12 @@ def local_time(when: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Text from a file with a mark in place of each control character.
+    r"""Text from a file with a question mark in place of each control character.
 
-    >>> visible("red\\x1b[31m")
-    'red\ufffd[31m'
+    >>> visible("red\x1b[31m")
+    'red?[31m'
     """
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def size(taken: int) -> str:

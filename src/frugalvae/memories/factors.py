@@ -124,7 +124,6 @@ class FactorMemory:
         if not self.means_:
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
             self.rank_ = task.features.shape[1]
-            self.scatter_ = np.zeros((self.rank_, self.rank_))
         rows = self.mapped(task.features).astype(np.float64)
         for label in task.classes:
             own = task.labels == label
@@ -144,7 +143,11 @@ class FactorMemory:
     def _pool(self, rows: Array, count: int) -> Array:
         """Add rows to the shared scatter; their coordinates, as many as there is room for."""
         most = cost.factor_rank(self._limit, self._dim, len(self.means_))
-        self._lower_rank(min(most, self.rank_))
+        rank = min(most, self.rank_)
+        if self.count_:
+            self._lower_rank(rank)
+        else:  # a scatter of all features, before any are dropped, may be far too large
+            self.rank_, self.scatter_ = rank, np.zeros((rank, rank))
         coordinates = self._coordinates(rows)
         self.scatter_ = self.scatter_ + coordinates.T @ coordinates
         if self.rank_ < self._dim:

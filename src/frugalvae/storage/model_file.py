@@ -129,7 +129,7 @@ def check_loads(path: Path, named: Path) -> Contents:
     contents = read_file(path, named)
     try:
         load(path)
-    except (MissingPackageError, UntrustedModuleError):
+    except MissingPackageError:
         pass
     except FrugalError as error:
         raise type(error)(str(error).replace(str(path), str(named), 1)) from error
@@ -223,7 +223,7 @@ def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> No
 
 
 def _is_of(part: Any, registry: Registry) -> bool:
-    """Whether it is a memory, or a head; what is not ours was made because its module is trusted."""
+    """Whether it is a memory, or a head: one of ours, or from a module that is trusted."""
     ours = registry.modules.get(type(part).__name__) == type(part).__module__
     return ours or (hasattr(part, "classes") and not is_ours(type(part)))
 

@@ -30,7 +30,7 @@ USUAL = 2**16  # features that may be told of without a tensor that is as long
 
 
 def check_document(document: Mapping[str, Any], size: int) -> None:
-    """Refuse a document that contradicts itself, or speaks of more than a file of ``size`` holds."""
+    """Refuse a document that contradicts itself, or claims more than ``size`` bytes can hold."""
     _check_fields(document, FIELDS, "its document")
     labels = labels_from_json(document["classes"])
     _check_counts(document, len(labels))
