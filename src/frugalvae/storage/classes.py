@@ -34,7 +34,8 @@ HELPERS = {
 def is_ours(kind: type) -> bool:
     """Whether a class is one that every installation knows by its name alone."""
     places = {**HELPERS, **MEMORIES.modules, **HEADS.modules}
-    return places.get(kind.__name__) == kind.__module__
+    registered = places.get(kind.__name__) == kind.__module__
+    return registered and kind.__module__.startswith("frugalvae.")
 
 
 def name_of(kind: type) -> str:
@@ -81,7 +82,8 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
 
 
 def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
-    if module not in trust:
+    """A class of a module that the caller trusts, or of one that is inside of it."""
+    if not any(f"{module}.".startswith(f"{trusted}.") for trusted in trust):
         raise UntrustedModuleError(
             f"it holds a {name!r} of the module {module!r}, which is not part of frugalvae. "
             "Importing a module runs its code: if you know it, load the file in Python with "

@@ -31,7 +31,7 @@ from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES
 from frugalvae.model import Model, Recipe
-from frugalvae.storage.classes import is_ours
+from frugalvae.storage.classes import class_named, is_ours
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.labels import labels_from_json, labels_to_json
 from frugalvae.storage.migrations import GET_ANOTHER
@@ -195,6 +195,9 @@ def check_answers(model: Model, reader: Reader) -> None:
     if reader.unused:
         raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
     memory, head = _parts(model)
+    for template in (model.recipe.memory, model.recipe.head):
+        if isinstance(template, str) and ":" in template:
+            class_named(template, reader.trust)
     _check_part("memory", model.recipe.memory, memory, MEMORIES)
     _check_part("head", model.recipe.head, head, HEADS)
     numbers = model.numbers.tolist()
@@ -216,7 +219,9 @@ def _parts(model: Model) -> tuple[Memory, Head]:
 
 
 def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
-    named = template in registry if isinstance(template, str) else template is None
+    named = template is None
+    if isinstance(template, str):
+        named = ":" in template or template in registry
     fresh = _is_of(template, registry) and getattr(template, "classes", None) == []
     if not (named or fresh) or not _is_of(taught, registry):
         raise MemoryFileError(f"its {role} is none that this version knows")
