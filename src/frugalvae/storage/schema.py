@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from frugalvae.checks import is_plain
 from frugalvae.confidence import Confidence
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.storage.labels import is_plain, labels_from_json
+from frugalvae.storage.labels import labels_from_json
 
 FIELDS = {
     "sha256", "format", "library", "classes", "numbers", "task_of_class", "n_samples_of_class",
@@ -52,7 +53,7 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
 
 def check_part(written: Any, role: str) -> None:
     """Refuse what is no object of a class, by its outline."""
-    outline = set(written) if isinstance(written, dict) else None
+    outline = set(written) if isinstance(written, dict) else set()
     _require(outline in PART, f"its {role} is none that this version knows")
     texts = [written["class"], written.get("name") or "unnamed"]
     _require(all(is_plain(text) for text in texts), f"the name of its {role} is no name")
