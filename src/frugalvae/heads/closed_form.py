@@ -74,6 +74,9 @@ class RidgeHead:
     between 0 and 1, into logits.
     """
 
+    weights_: Array
+    bias_: Array
+
     def __init__(self, *, samples: int = 512, penalty: float = 1e-2, scale: float = 20.0) -> None:
         check_number("samples", samples, 1, whole=True)
         check_number("penalty", penalty, 1e-12)

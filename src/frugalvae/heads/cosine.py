@@ -49,6 +49,9 @@ class CosineHead:
     0
     """
 
+    vectors_: Array
+    temperature_: Array
+
     def __init__(
         self,
         start: Literal["means", "text"] = "means",

@@ -33,6 +33,10 @@ class RanPACHead:
     Continual Learning", 2023.
     """
 
+    seed_: int
+    penalty_: float
+    gram_: Array
+    targets_: Array
     exact = ("gram_", "targets_")  # sums: never rounded to float16 in a file
 
     def __init__(
@@ -162,6 +166,10 @@ class RanPACHead:
         """The fitted targets, scaled."""
         weights = self._settle()
         return self.scale * (self._hidden(features.astype(np.float64)) @ weights)
+
+    def derived_bytes(self, dim: int) -> int:
+        """What the projection of features of that dimension takes, in float32 and in float64."""
+        return (4 + 8) * dim * self.width
 
     def arrays(self) -> dict[str, Array]:
         """The two sums; the projection comes back from its seed, the weights from the sums."""

@@ -83,15 +83,15 @@ class LayerInputs:
     def __init__(self, size: int, device: torch.device | str = "cpu") -> None:
         self.sum_ = torch.zeros(size, size, dtype=torch.float64, device=device)
 
-    def stored(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What a file holds of it."""
         return {"products": self.sum_}
 
     @classmethod
-    def restored(cls, products: Tensor) -> LayerInputs:
+    def from_state(cls, state: dict[str, Tensor]) -> LayerInputs:
         """The one that was stored."""
         inputs = cls(0)
-        inputs.sum_ = products
+        inputs.sum_ = state["products"]
         return inputs
 
     def add(self, inputs: Tensor) -> None:

@@ -124,7 +124,6 @@ class FactorMemory:
         if not self.means_:
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
             self.rank_ = task.features.shape[1]
-            self.scatter_ = np.zeros((self.rank_, self.rank_))
         rows = self.mapped(task.features).astype(np.float64)
         for label in task.classes:
             own = task.labels == label
@@ -144,7 +143,11 @@ class FactorMemory:
     def _pool(self, rows: Array, count: int) -> Array:
         """Add rows to the shared scatter; their coordinates, as many as there is room for."""
         most = cost.factor_rank(self._limit, self._dim, len(self.means_))
-        self._lower_rank(min(most, self.rank_))
+        rank = min(most, self.rank_)
+        if self.count_:
+            self._lower_rank(rank)
+        else:  # a scatter of all features, before any are dropped, may be far too large
+            self.rank_, self.scatter_ = rank, np.zeros((rank, rank))
         coordinates = self._coordinates(rows)
         self.scatter_ = self.scatter_ + coordinates.T @ coordinates
         if self.rank_ < self._dim:
@@ -343,6 +346,11 @@ class FactorMemory:
         if not self.rooted_:
             return rows
         return np.maximum(rows, 0) ** 2 if self.root is None else rows * np.abs(rows)
+
+    def derived_bytes(self, dim: int) -> int:
+        """About what densities take on the way: every class gets as many directions as any."""
+        most = max(map(len, self.factors_.values()), default=0)
+        return 40 * len(self.factors_) * most * (self.rank_ + most)
 
     def arrays(self) -> dict[str, Array]:
         """Means, spreads, directions, and the shared scatter."""

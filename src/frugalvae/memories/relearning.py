@@ -11,6 +11,8 @@ from frugalvae.interfaces import Task
 if TYPE_CHECKING:
     from frugalvae.interfaces import Memory
 
+MOST = 2**16  # replayed samples; more would take memory and change nothing
+
 
 def relearn(memory: Memory, task: Task, count: int, rng: np.random.Generator) -> None:
     """Learn a known class anew: from as much replay as it had samples, and its new ones.
@@ -25,6 +27,6 @@ def relearn(memory: Memory, task: Task, count: int, rng: np.random.Generator) ->
     [1.0, 9.0]
     """
     (label,) = task.classes
-    both = np.concatenate([memory.sample(label, count, rng), task.features])
+    both = np.concatenate([memory.sample(label, min(count, MOST), rng), task.features])
     memory.forget(label)
     memory.learn(Task(both, np.full(len(both), label)), rng)
