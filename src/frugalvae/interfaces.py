@@ -180,10 +180,10 @@ class Head(Protocol):
         """
         ...
 
-    def meet(self, task: Task) -> None:
-        """Note what it must know of new classes beside samples, or refuse them.
+    def prepare(self, task: Task) -> None:
+        """Record class metadata (names, text features), or raise.
 
-        Called for every task, before the memory is trained on it.
+        Called for every task, before the memory learns it.
         """
         ...
 

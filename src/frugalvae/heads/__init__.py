@@ -15,10 +15,10 @@ HEADS = Registry(
     {
         "cosine": ("frugalvae.heads.cosine:CosineHead", {}),
         "prompt": ("frugalvae.heads.prompt:PromptHead", {}),
-        "ridge": ("frugalvae.heads.closed_form:RidgeHead", {}),
+        "ridge": ("frugalvae.heads.ridge:RidgeHead", {}),
         "bayes": ("frugalvae.heads.bayes:BayesHead", {}),
-        "nearest-mean": ("frugalvae.heads.closed_form:NearestMeanHead", {}),
-        "lda": ("frugalvae.heads.closed_form:StreamingLDAHead", {}),
+        "nearest-mean": ("frugalvae.heads.nearest_mean:NearestMeanHead", {}),
+        "lda": ("frugalvae.heads.lda:StreamingLDAHead", {}),
         "ranpac": ("frugalvae.heads.ranpac:RanPACHead", {}),
     },
 )

@@ -9,15 +9,17 @@ from frugalvae.plugins import Registry
 if TYPE_CHECKING:
     from frugalvae.interfaces import Memory
 
+VAE = "frugalvae.memories.vae.memory:VAEMemory"
+
 #: Every memory by name, and the settings that make it.
 MEMORIES = Registry(
     "memory",
     {
-        "vae-fo": ("frugalvae.memories.vae.paper:VAEMemory", {}),
-        "vae-fod": ("frugalvae.memories.vae.paper:VAEMemory", {"dynamic": True}),
-        "vae-fodce": ("frugalvae.memories.vae.paper:VAEMemory", {"dynamic": True, "embedding": 10}),
-        "vae-ceo": ("frugalvae.memories.vae.paper:VAEMemory", {"prior": "single", "embedding": 10}),
-        "vae-factors": ("frugalvae.memories.vae.paper:FactorVAEMemory", {}),
+        "vae-fo": (VAE, {}),
+        "vae-fod": (VAE, {"dynamic": True}),
+        "vae-fodce": (VAE, {"dynamic": True, "embedding": 10}),
+        "vae-ceo": (VAE, {"prior": "single", "embedding": 10}),
+        "vae-factors": ("frugalvae.memories.vae.factors:FactorVAEMemory", {}),
         "vae-cgil": ("frugalvae.memories.class_vae:ClassVAEMemory", {}),
         "gaussian-diagonal": (
             "frugalvae.memories.gaussian:GaussianMemory",

@@ -8,7 +8,7 @@ from frugalvae import cost
 from frugalvae.cost import Component
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack, unit
-from frugalvae.maths.moments import merge
+from frugalvae.maths.running_sums import RunningSums
 
 
 class FeTrILMemory:
@@ -78,7 +78,7 @@ class FeTrILMemory:
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Move the mean; keep the features too if the class is one of the last task's."""
         (label,) = task.classes
-        self.means_[label], _ = merge(self.means_[label], count, task.features)
+        self.means_[label] = RunningSums(count, self.means_[label]).mean_with(task.features)
         if label in self.features_:
             self.features_[label] = np.concatenate([self.features_[label], task.features])
         self._sources = {}

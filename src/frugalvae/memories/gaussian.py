@@ -11,15 +11,10 @@ from frugalvae.cost import Component
 from frugalvae.errors import check_choice
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack
-from frugalvae.maths.gaussians import (
-    SHRINKAGE,
-    Gaussians,
-    Shrinkage,
-    Whitener,
-    diagonal_log_density,
-)
-from frugalvae.maths.moments import merge
+from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Shrinkage, diagonal_log_density
+from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import pack, square_root, unpack
+from frugalvae.maths.whitening import Whitener
 
 Covariance = Literal["diagonal", "shared", "full"]
 
@@ -61,36 +56,28 @@ class GaussianMemory:
     def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Take mean and covariance of each new class."""
         for label in task.classes:
-            x = task.of(label).astype(np.float64)
-            mean = x.mean(axis=0)
-            self.means_[label] = mean.astype(np.float32)
-            centred = x - mean
-            if self.covariance == "shared":
-                self._add_scatter(centred.T @ centred, len(centred))
-            else:
-                self.covariances_[label] = (self._scatter(centred) / len(x)).astype(np.float32)
-
-    def _scatter(self, rows: Array) -> Array:
-        """Sum of outer products as the class's own covariance keeps it."""
-        return (rows**2).sum(axis=0) if self.covariance == "diagonal" else pack(rows.T @ rows)
-
-    def _add_scatter(self, scatter: Array, count: int) -> None:
-        self.pooled_ = scatter if self.pooled_ is None else self.pooled_ + scatter
-        self.count_ += count
-        self._factors.clear()
+            self._add(label, RunningSums(), task.of(label))
 
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Exactly what learning old and new samples together would have given."""
         (label,) = task.classes
-        mean, rows = merge(self.means_[label], count, task.features.astype(np.float64))
-        self.means_[label] = mean.astype(np.float32)
-        total = count + len(task.features)
+        self._add(label, RunningSums(count, self.means_[label]), task.features)
+
+    def _add(self, label: int, before: RunningSums, features: Array) -> None:
+        """Add samples (n, d) of a class to its mean, and to its covariance or the shared one."""
+        x = features.astype(np.float64)
+        self.means_[label] = before.mean_with(x).astype(np.float32)
+        rows = before.deviations(x)
         if self.covariance == "shared":
-            self._add_scatter(rows.T @ rows, len(task.features))
+            scatter = rows.T @ rows
+            self.pooled_ = scatter if self.pooled_ is None else self.pooled_ + scatter
+            self.count_ += len(x)
+            self._factors.clear()
             return
-        added = self._scatter(rows)
-        both = (count * self.covariances_[label].astype(np.float64) + added) / total
-        self.covariances_[label] = both.astype(np.float32)
+        scatter = (rows**2).sum(axis=0) if self.covariance == "diagonal" else pack(rows.T @ rows)
+        if before.count:
+            scatter += before.count * self.covariances_[label].astype(np.float64)
+        self.covariances_[label] = (scatter / (before.count + len(x))).astype(np.float32)
         self._factors.pop(label, None)
 
     def forget(self, label: int) -> list[str]:
