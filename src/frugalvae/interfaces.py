@@ -180,7 +180,7 @@ class Head(Protocol):
         """
         ...
 
-    def prepare(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Record class metadata (names, text features), or raise.
 
         Called for every task, before the memory learns it.

@@ -167,7 +167,7 @@ class Model:
     def _learned(self, task: Task, defer_head: bool) -> Model:
         """With a task's classes in memory and head: Algorithm 1 of the paper."""
         memory, head = self._parts()
-        head.prepare(task)
+        head.register(task)
         confidence = self.confidence
         if self.recipe.calibrate and not defer_head:
             spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
@@ -271,7 +271,7 @@ class Model:
             fresh_memory.learn(task, rng)
             memory = fresh_memory
         if in_head or getattr(head, "needs_density", False):
-            fresh_head.prepare(task)
+            fresh_head.register(task)
             if not self.head_due:
                 fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
             head = fresh_head

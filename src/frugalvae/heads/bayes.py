@@ -66,7 +66,7 @@ class BayesHead:
         """It looks at the memory as it is."""
         return False
 
-    def prepare(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Any task will do."""
 
     def learn(self, task: Task, replay: Replay) -> None:

@@ -87,7 +87,7 @@ class CosineHead:
         """It is fitted anew on replay."""
         return False
 
-    def prepare(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Note the text features of new classes, if it starts from them."""
         if self.start != "text":
             return

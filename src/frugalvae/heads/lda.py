@@ -46,7 +46,7 @@ class StreamingLDAHead:
         """It keeps sums of real features."""
         return True
 
-    def prepare(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Accept any task: features are all it needs."""
 
     def learn(self, task: Task, replay: Replay | None) -> None:

@@ -32,7 +32,7 @@ class NearestMeanHead:
         """It keeps means of real features."""
         return True
 
-    def prepare(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Accept any task: features are all it needs."""
 
     def learn(self, task: Task, replay: Replay | None) -> None:

@@ -134,7 +134,7 @@ class PromptHead:
             self._tower = load_text_tower(self.model, self.precision)
         return self._tower
 
-    def prepare(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Note the names of new classes; refuse what does not fit."""
         dim = task.features.shape[1]
         if dim != self.tower.dim:

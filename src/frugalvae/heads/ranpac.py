@@ -66,7 +66,7 @@ class RanPACHead:
         """It keeps sums of real features."""
         return True
 
-    def prepare(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Any task will do, and samples are all that it needs of one."""
 
     def learn(self, task: Task, replay: Replay) -> None:

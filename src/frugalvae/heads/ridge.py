@@ -43,7 +43,7 @@ class RidgeHead:
         """It is fitted from scratch on replay."""
         return False
 
-    def prepare(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Accept any task: features are all it needs."""
 
     def learn(self, task: Task, replay: Replay) -> None:
