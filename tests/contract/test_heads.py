@@ -32,7 +32,7 @@ def teach(head: Head, *tasks: Task, seed: int = 0) -> Head:
     memory, rng = memory_for(head), np.random.default_rng(seed)
     for task in tasks:
         memory.learn(task, rng)
-        head.meet(task)
+        head.register(task)
         head.learn(task, Replay(memory, rng))
     return head
 
@@ -97,7 +97,7 @@ def test_a_head_that_may_skip_tasks_comes_out_the_same(head: Head) -> None:
     patient = copy.deepcopy(head)
     for task in tasks:
         memory.learn(task, np.random.default_rng(0))
-        head.meet(task)
+        head.register(task)
         head.learn(task, Replay(memory, np.random.default_rng(1)))
     dim = tasks[0].features.shape[1]
     patient.learn(Task.empty(dim), Replay(memory, np.random.default_rng(1)))
