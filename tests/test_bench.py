@@ -456,10 +456,10 @@ def test_mistakes_of_all_files_are_told_together(tmp_path: Path) -> None:
 
 
 def part(name: str = "vae-fo", **changes: Any) -> Part:
-    return Part(name, changes, settings_of(make_memory(name)) | changes)
+    return Part("memory", name, changes, defaults("memory", name) | changes)
 
 
-CELL = Cell("digits", "0", 5, part(), Part("lda", {}, {"penalty": 1.0}), seed=0)
+CELL = Cell("digits", "0", 5, part(), Part("head", "lda", {}, {"penalty": 1.0}), seed=0)
 OTHER = {
     "data": st.text(min_size=1),
     "fingerprint": st.text("0123456789abcdef", min_size=1),
@@ -467,10 +467,10 @@ OTHER = {
     | st.lists(st.integers(1, 9), min_size=1)
     | st.fixed_dictionaries({"first": st.floats(0.1, 0.9), "later": st.integers(1, 9)}),
     "memory": st.sampled_from(list(MEMORIES)).map(part),
-    "head": st.floats(0, 9).map(lambda penalty: Part("lda", {}, {"penalty": penalty})),
+    "head": st.floats(0, 9).map(lambda penalty: Part("head", "lda", {}, {"penalty": penalty})),
     "seed": st.integers(0, 2**31),
     "held_out": st.none() | st.floats(0.1, 0.9),
-    "encoder": st.none() | st.integers(1, 9).map(lambda n: Part("e", {}, {"epochs": n})),
+    "encoder": st.none() | st.integers(1, 9).map(lambda n: Part("encoder", "resnet18", {}, {"epochs": n})),
     "observe": st.sampled_from([None, "tsne", "placement", "samples"]),
 }
 
@@ -490,7 +490,7 @@ def test_the_key_changes_with_every_setting_of_a_memory_and_not_with_their_order
 ) -> None:
     cell = replace(CELL, memory=part(name))
     shuffled = dict(data.draw(st.permutations(list(cell.memory.settings.items()))))
-    assert replace(cell, memory=Part(name, {}, shuffled)).key == cell.key
+    assert replace(cell, memory=Part("memory", name, {}, shuffled)).key == cell.key
     for setting in shuffled:
         changed = replace(cell, memory=part(name, **{setting: "another value"}))
         assert changed.key != cell.key

@@ -14,7 +14,7 @@ from dataclasses import asdict, is_dataclass
 from importlib import import_module
 from typing import Any
 
-from frugalvae.errors import InputError, UnknownNameError, suggestion
+from frugalvae.errors import FrugalError, InputError, UnknownNameError, suggestion
 from frugalvae.extras import needing
 
 #: Folders in which ``module:Class`` is also looked for; the command line adds the current one.
@@ -139,10 +139,27 @@ class Registry(Mapping[str, Mapping[str, Any]]):
                     f"{self.kind} {name!r} is made by {setting}={preset[setting]!r}, which cannot "
                     f"be changed to {settings[setting]!r}; start from another {self.kind}"
                 )
-        made = part(**{**preset, **settings})
+        missing = [setting for setting in self.needed(name) if setting not in settings]
+        if missing:
+            raise InputError(
+                f"{self.kind} {name!r} needs the setting {' and '.join(map(repr, missing))}"
+            )
+        try:
+            made = part(**{**preset, **settings})
+        except (TypeError, ValueError) as error:
+            if self.is_ours(name) or isinstance(error, FrugalError):
+                raise
+            raise InputError(
+                f"{self.kind} {name!r} cannot be made with {dict(settings)}: {error}"
+            ) from error
         with contextlib.suppress(AttributeError):
             made.name = name  # what reports call it
         return made
+
+    def needed(self, name: str) -> list[str]:
+        """Settings that have no default."""
+        preset, known = self[name], parameters_of(self.part(name)).values()
+        return [one.name for one in known if one.default is one.empty and one.name not in preset]
 
     @property
     def modules(self) -> dict[str, str]:
@@ -164,13 +181,17 @@ class Registry(Mapping[str, Mapping[str, Any]]):
                 return getattr(import_module(module), attribute)
             return self._from_outside(name, place)
 
-    def is_ours(self, name: str) -> bool:
+    def is_ours(self, name: object) -> bool:
         """Whether a name is one of the package's own."""
-        return name in self._entries
+        return isinstance(name, str) and name in self._entries
+
+    def is_at_hand(self, name: str) -> bool:
+        """Whether a part is ours, or its module was imported before: by the caller, not by us."""
+        return self.is_ours(name) or self._place(name).partition(":")[0] in sys.modules
 
     def _place(self, name: str) -> str:
         """Where a part is, as ``module:Class``."""
-        if name in self._entries:
+        if self.is_ours(name):
             return self._entries[name][0]
         if isinstance(name, str) and ":" in name:
             return name
@@ -220,7 +241,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         """The settings that make the part of that name."""
         _ = self._place(name)  # or say which there are
-        return self._entries[name][1] if name in self._entries else {}
+        return self._entries[name][1] if self.is_ours(name) else {}
 
     def __contains__(self, name: object) -> bool:
         try:
