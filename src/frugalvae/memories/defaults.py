@@ -166,6 +166,9 @@ def _named(path: str, value: Any, kind: str) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for key, entry in inside:
         found |= _named(f"{path}.{key}", entry, kind)
+    shapes = {(array.shape, array.dtype) for array in found.values()}
+    if isinstance(value, dict) and len(shapes) == 1 and len(next(iter(shapes))[0]) == 1:
+        return {path: np.stack(list(found.values()))}  # a vector per class
     return found
 
 
