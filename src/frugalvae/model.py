@@ -32,11 +32,11 @@ from frugalvae.checks import (
 from frugalvae.confidence import Confidence, Reference
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
-from frugalvae.heads import make_head
+from frugalvae.heads import HEADS, make_head
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, in_blocks, softmax
 from frugalvae.maths.devices import computing_on
-from frugalvae.memories import make_memory, usual_head
+from frugalvae.memories import MEMORIES, make_memory, usual_head
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -69,7 +69,9 @@ class Recipe:
         memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
         asked = usual_head(memory) if self.head is None else self.head
         head = make_head(asked) if isinstance(asked, str) else asked
-        for kind, part in (("memory", memory), ("head", head)):
+        for kind, part, registry in (("memory", memory, MEMORIES), ("head", head, HEADS)):
+            if hasattr(part, "learn"):  # or it is no part at all, which the next line says
+                registry.check(part, type(part).__name__)
             if getattr(part, "classes", None) != []:
                 raise InputError(
                     f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "

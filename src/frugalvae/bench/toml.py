@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,14 @@ from frugalvae.bench.spec import (
     MEASURES,
     METRICS,
     OBSERVED,
+    PARTS,
     Experiment,
     Part,
     Row,
 )
 from frugalvae.errors import FrugalError, InputError, suggestion
-from frugalvae.heads import HEADS, make_head
-from frugalvae.memories import MEMORIES, make_memory
-from frugalvae.plugins import Registry, settings_of
+from frugalvae.memories import usual_head
+from frugalvae.plugins import parameters_of
 
 #: Every key of an experiment, and of a row, with the types that it may have.
 KEYS: dict[str, tuple[type, ...]] = {
@@ -97,15 +96,32 @@ def _takes(source: Mapping[str, Any], part: str, key: str) -> bool:
     """Whether some row of a table has a part with this setting."""
     if part == "encoder":
         return "encoder" in source
-    registry = {"memory": MEMORIES, "head": HEADS}[part]
-    for row in source.get("rows", ()):
-        row = _table(row)
-        entry = row.get(part, "cosine" if part == "head" and "memory" in row else None)
-        name = str(entry.get("name") if isinstance(entry, dict) else entry)
-        known = inspect.signature(registry.part(name)).parameters if name in registry else {}
-        if key in known:
+    for row in map(_table, source.get("rows", ())):
+        if "memory" in row and key in _settings(part, _name(row.get(part) or _usual_head(row))):
             return True
     return False
+
+
+def _name(entry: object) -> object:
+    """Of a part that is given by its name alone, or by name and settings."""
+    return entry.get("name") if isinstance(entry, dict) else entry
+
+
+def _usual_head(row: Mapping[str, Any]) -> str | None:
+    """The head of a row that names none; ``None`` if its memory is wrong, which is told."""
+    try:
+        return usual_head(str(_name(row["memory"])))
+    except FrugalError:
+        return None
+
+
+def _settings(kind: str, name: object) -> list[str]:
+    """The settings of a part that can be changed; none if there is no such part."""
+    registry = PARTS[kind]
+    try:
+        return [key for key in parameters_of(registry.part(str(name))) if key not in registry[name]]
+    except FrugalError:
+        return []
 
 
 def parse(name: str, source: Mapping[str, Any]) -> tuple[Experiment | None, list[str]]:
@@ -277,12 +293,9 @@ def _row(entry: object, common: _Common) -> tuple[Row | None, list[str]]:
     ]
     parts: dict[str, Part | None] = {"memory": None, "head": None}
     if "memory" in entry:
-        for kind, registry, make in (
-            ("memory", MEMORIES, make_memory),
-            ("head", HEADS, make_head),
-        ):
-            part, mistakes = _part(kind, registry, make, entry.get(kind, "cosine"), common)
-            parts[kind] = part
+        for kind, given in (("memory", entry["memory"]), ("head", entry.get("head"))):
+            given = _usual_head(entry) if given is None else given
+            parts[kind], mistakes = _part(kind, given, common)
             wrong += mistakes
     if wrong:
         return None, wrong
@@ -300,46 +313,28 @@ def _numbers(values: list[Any]) -> bool:
     return all(isinstance(value, float | int) and not isinstance(value, bool) for value in values)
 
 
-def _part(
-    kind: str,
-    registry: Registry,
-    make: Callable[..., Any],
-    entry: Any,
-    common: _Common | None = None,
-) -> tuple[Part | None, list[str]]:
+def _part(kind: str, entry: Any, common: _Common | None = None) -> tuple[Part | None, list[str]]:
     """A memory or head with all its settings, or what is wrong with them, one by one."""
     if not isinstance(entry, str | dict):
         return None, []  # its type was told already
     given = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = given.pop("name", None)
-    if not isinstance(name, str) or name not in registry:
-        near = suggestion(name, registry)
-        return None, [f"there is no {kind} {name!r}.{near} Known: {', '.join(registry)}"]
-    known = [
-        key
-        for key in inspect.signature(registry.part(name)).parameters
-        if key not in registry[name]
-    ]
-    shared = common.fitting(kind, known) if common else {}
+    try:
+        PARTS[kind].part(name)
+    except FrugalError as error:
+        return None, [str(error)]
+    shared = common.fitting(kind, _settings(kind, name)) if common else {}
+    given = {**shared, **given}
+    needed = {key: given[key] for key in PARTS[kind].needed(name) if key in given}
     wrong = []
-    for key, value in {**shared, **given}.items():  # each by itself, so that all are told
-        try:
-            make(name, **{key: value})
+    for settings in (*(needed | {key: value} for key, value in given.items()), given):
+        try:  # each by itself, so that all are told, and then all together
+            part = Part.of(kind, name, settings)
         except FrugalError as error:
             wrong.append(str(error))
-    if wrong:
-        return None, wrong
-    try:
-        given = {**shared, **given}
-        return Part(name, given, settings_of(make(name, **given))), []
-    except FrugalError as error:  # settings that do not go together
-        return None, [str(error)]
+    return (None, list(dict.fromkeys(wrong))) if wrong else (part, [])
 
 
 def _encoder(entry: Any) -> tuple[Part | None, list[str]]:
     """The encoder that is trained on the first task, if any."""
-    if not isinstance(entry, dict):
-        return None, []
-    from frugalvae.encoders import ENCODERS, make_encoder
-
-    return _part("encoder", ENCODERS, make_encoder, entry)
+    return _part("encoder", entry) if isinstance(entry, dict) else (None, [])

@@ -6,13 +6,14 @@ import numpy as np
 
 from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_number
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import add_ridge, pack
 
 
-class StreamingLDAHead:
+class StreamingLDAHead(HeadDefaults):
     """Bayes' rule with one shared covariance, updated task by task; no replay.
 
     Learning task by task gives exactly what learning everything at once gives.
@@ -40,14 +41,6 @@ class StreamingLDAHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return list(self.means_)
-
-    @property
-    def needs_every_task(self) -> bool:
-        """It keeps sums of real features."""
-        return True
-
-    def register(self, task: Task) -> None:
-        """Accept any task: features are all it needs."""
 
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Add the means and the scatter of the task's classes."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.cost import Component, component
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, squared_distances, stack
 from frugalvae.maths.running_sums import RunningSums
 
 
-class NearestMeanHead:
+class NearestMeanHead(HeadDefaults):
     """Classifies by the nearest class mean, which it takes from the task itself: no replay.
 
     >>> head = NearestMeanHead()
@@ -27,14 +28,6 @@ class NearestMeanHead:
         """The classes known so far."""
         return list(self.means_)
 
-    @property
-    def needs_every_task(self) -> bool:
-        """It keeps means of real features."""
-        return True
-
-    def register(self, task: Task) -> None:
-        """Accept any task: features are all it needs."""
-
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Store the mean of each new class."""
         for label in task.classes:
@@ -47,11 +40,6 @@ class NearestMeanHead:
 
     def _add(self, label: int, before: RunningSums, features: Array) -> None:
         self.means_[label] = before.mean_with(features.astype(np.float64)).astype(np.float32)
-
-    def forget(self, label: int) -> list[str]:
-        """Drop the class's mean; nothing else remains."""
-        del self.means_[label]
-        return []
 
     def logits(self, features: Array) -> Array:
         """Minus half the squared distance to each mean, (n, k)."""

@@ -14,6 +14,7 @@ from frugalvae.cost import Component, component
 from frugalvae.encoders.sentence import spoken
 from frugalvae.encoders.text_tower import Precision, TextTower, load_text_tower
 from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
 from frugalvae.heads.replaying import Samples, replayed
 from frugalvae.interfaces import Replay, Task
@@ -30,7 +31,7 @@ VECTOR_RATE = 0.01  # learning rate of free class vectors
 Stepper = tuple[torch.optim.Optimizer, Callable[[], None]]
 
 
-class PromptHead:
+class PromptHead(HeadDefaults):
     """Learns prompts on replay, through a frozen text tower, at CLIP's own temperature.
 
     A class's prompt is a token of its own (CoOp), a token that a shared network makes of
@@ -121,11 +122,6 @@ class PromptHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return self.classes_
-
-    @property
-    def needs_every_task(self) -> bool:
-        """It goes on from the prompts of the task before."""
-        return True
 
     @property
     def tower(self) -> TextTower:

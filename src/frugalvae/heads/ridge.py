@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae.cost import Component, component
 from frugalvae.errors import check_number
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot
 from frugalvae.maths.symmetric import add_ridge
 
 
-class RidgeHead:
+class RidgeHead(HeadDefaults):
     """Least squares on one-hot targets with a quadratic penalty, fitted on replay.
 
     Parameters
@@ -23,6 +23,8 @@ class RidgeHead:
     scale
         The factor from fitted targets, which lie between 0 and 1, to logits.
     """
+
+    needs_every_task = False  # it is fitted from scratch on replay
 
     def __init__(self, *, samples: int = 512, penalty: float = 1e-2, scale: float = 20.0) -> None:
         check_number("samples", samples, 1, whole=True)
@@ -37,14 +39,6 @@ class RidgeHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return self.classes_
-
-    @property
-    def needs_every_task(self) -> bool:
-        """It is fitted from scratch on replay."""
-        return False
-
-    def register(self, task: Task) -> None:
-        """Accept any task: features are all it needs."""
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Solve for the weights of all classes."""
@@ -79,7 +73,3 @@ class RidgeHead:
     def arrays(self) -> dict[str, Array]:
         """Weights (d, k) and biases (k,)."""
         return {"weights": self.weights_, "bias": self.bias_}
-
-    def components(self) -> list[Component]:
-        """The paper counts what is kept for replay, not the classifier."""
-        return [component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()]

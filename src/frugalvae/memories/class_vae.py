@@ -15,7 +15,7 @@ from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.networks import MLP
 from frugalvae.maths.training import Batch, Training, train_vae
-from frugalvae.memories.relearning import relearn
+from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.vae.normalise import make_normaliser
 from frugalvae.memories.vae.residual import noise_std
 from frugalvae.progress import track
@@ -24,7 +24,7 @@ from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_generat
 DRAWS = 256  # decoded samples per class from which statistics are estimated
 
 
-class ClassVAEMemory:
+class ClassVAEMemory(MemoryDefaults):
     """A separate unconditional VAE per class, as in CGIL.
 
     Parameters
@@ -112,10 +112,6 @@ class ClassVAEMemory:
         decoded: Tensor = self.decoders_[label](z)
         return decoded
 
-    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Train the class's VAE again, from replay and new samples."""
-        relearn(self, task, count, rng)
-
     def forget(self, label: int) -> list[str]:
         """Drop the class's decoder; it may remain in a normalisation that all classes share."""
         del self.decoders_[label], self.noise_[label]
@@ -133,10 +129,15 @@ class ClassVAEMemory:
         if not self.decoders_:
             return []
         dim = next(iter(self.decoders_.values())).linears[-1].out_features
-        return cost.class_vae(
-            dim,
-            len(self.decoders_),
-            hidden=self.hidden,
-            latent=self.latent,
-            classwise=self.classwise,
-        )
+        return self.cost(dim, len(self.decoders_))
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost: a decoder per class, and what is kept of each class."""
+        decoder = cost.parameters(cost.layer_sizes([self.latent, self.hidden, self.hidden, dim]))
+        return [
+            cost.component("decoders", classes * decoder),
+            cost.normalisation(dim, classes, self.classwise),
+            cost.component("sample noise", 0, classes),
+        ]

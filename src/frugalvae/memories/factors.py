@@ -23,6 +23,7 @@ from frugalvae.maths.rotation import rotate, rotate_back
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import add_ridge, pack
 from frugalvae.maths.whitening import Whitener
+from frugalvae.memories.defaults import MemoryDefaults
 
 #: What scores rows, and the shrinkage that it was made for.
 Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]
@@ -31,7 +32,7 @@ RIDGE = 0.1  # share of the mean variance that is added to W to find class direc
 ROUNDING = 1e-6  # the same to draw samples: few samples leave most variances at zero
 
 
-class FactorMemory:
+class FactorMemory(MemoryDefaults):
     """Class means, a shared covariance, and class directions, within a budget.
 
     Neither the classes nor their number need be known in advance. The shared covariance is kept
@@ -370,6 +371,15 @@ class FactorMemory:
             return []
         directions = sum(len(factors) for factors in self.factors_.values())
         return cost.factors(self._dim, len(self.means_), self.rank_, directions)
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost, if every class has samples enough for its directions."""
+        budget = cost.usual_budget(dim, classes) if self.budget is None else self.budget
+        rank = cost.factor_rank(budget, dim, classes)
+        room = cost.factor_directions(budget, dim, classes, rank)
+        return cost.factors(dim, classes, rank, min(room, classes * self.directions))
 
 
 def _float32(value: float) -> Array:

@@ -17,19 +17,17 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from frugalvae import cost
 from frugalvae.cost import Component
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.maths.priors import Placement, SinglePrior
 from frugalvae.maths.symmetric import pack
 from frugalvae.maths.training import Batch
-from frugalvae.memories.relearning import relearn
+from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.vae.decoder import Decoder
 from frugalvae.memories.vae.density import LocalDecoder
 from frugalvae.memories.vae.paper import IncrementalVAE
@@ -44,7 +42,7 @@ from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_tensor
 MIN_NOISE = 1e-3  # of a density: without noise, most samples would have density zero
 
 
-class VAEMemory(IncrementalVAE):
+class VAEMemory(IncrementalVAE, MemoryDefaults):
     """One VAE for all classes, each with its own Gaussian in latent space.
 
     Parameters
@@ -90,14 +88,6 @@ class VAEMemory(IncrementalVAE):
     def classes(self) -> list[int]:
         """The classes known so far."""
         return list(self.means_)
-
-    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Learn the class again as a task of its own, from replay and new samples.
-
-        It uses up as much of the null space as a new class. Other classes change only as far
-        as the null space lets them.
-        """
-        relearn(self, task, count, rng)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's Gaussian, statistics and embeddings; networks stay as they are."""
@@ -285,10 +275,21 @@ class VAEMemory(IncrementalVAE):
         """Networks, sums of layer inputs, and what is kept per class."""
         if not self.decoders_:
             return []
+        trunks = len({id(decoder.network.linears[0].weight) for decoder in self.decoders_})
+        tasks = len(self.decoders_)  # if dynamic, as many as there are tasks in use
+        return self._cost(self.density_width, len(self.means_), tasks, trunks)
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost, if no null space saturates."""
+        return self._cost(dim, classes, tasks, decoders=1)
+
+    def _cost(self, dim: int, classes: int, tasks: int, decoders: int) -> list[Component]:
         return cost.vae(
-            self.density_width,
-            len(self.means_),
-            len(self.decoders_),  # if dynamic, as many as there are tasks in use
+            dim,
+            classes,
+            tasks,
             hidden=self.settings.hidden,
             latent=self.settings.latent,
             own_prior=not isinstance(self.prior, SinglePrior),
@@ -299,5 +300,5 @@ class VAEMemory(IncrementalVAE):
             null_space=self.settings.decoder == "null-space",
             dynamic=self.settings.dynamic,
             embedding=self.settings.embedding,
-            decoders=len({id(decoder.network.linears[0].weight) for decoder in self.decoders_}),
+            decoders=decoders,
         )
