@@ -49,12 +49,12 @@ def test_every_class_that_may_be_in_a_file_has_a_name_of_its_own() -> None:
     assert all(class_named(name_of(kind)) is kind for kind in every)
 
 
-def test_a_prior_of_your_own_cannot_be_saved(tmp_path: Path) -> None:
+def test_a_prior_inside_a_function_cannot_be_saved(tmp_path: Path) -> None:
     class OwnPrior:
         def place(self, latent_means: Any, fixed: Any, rng: Any) -> Placement:
             return Placement(latent_means)
 
-    with pytest.raises(InputError, match=r"OwnPrior cannot be saved: .* or pickle"):
+    with pytest.raises(InputError, match=r"OwnPrior cannot be saved: .* top of a module"):
         taught(make_memory("vae-fo", prior=OwnPrior(), **TINY)).save(tmp_path / "it.frugal")
 
 

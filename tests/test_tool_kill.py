@@ -175,6 +175,51 @@ def test_killed_before_each_operation_on_files_nothing_is_lost(scene: Scene) -> 
     assert found == {"old", "new"}
 
 
+def known(file: Path) -> dict[str, int]:
+    """Classes and how many samples each was given."""
+    loaded = FrugalClassifier.load(file)
+    return dict(zip(loaded.classes_.tolist(), loaded.n_samples_of_class_.tolist(), strict=True))
+
+
+#: Every other verb that changes a file, and what the file knows afterwards.
+CHANGES: dict[str, tuple[list[str], dict[str, int]]] = {
+    "update": (["update", "cat", "new/emu"], {"cat": 14, "dax": 6}),
+    "rename": (["rename", "cat", "gnu"], {"gnu": 6, "dax": 6}),
+    "forget": (["forget", "cat"], {"dax": 6}),
+    "undo": (["undo"], {"cat": 6}),
+}
+
+
+@needs_fork
+@pytest.mark.parametrize("change", CHANGES)
+def test_any_change_killed_before_each_operation_happens_once(scene: Scene, change: str) -> None:
+    """It is done or not, and after the same command it is done, and can be undone, once."""
+    (verb, *words), after = CHANGES[change]
+    words = [str(scene.folder / word) if "/" in word else word for word in words]
+
+    def act(**when: Any) -> int:
+        code: int = scene.killer(verb, scene.file, *words, "--quiet", **when)["code"]
+        return code
+
+    beginning, found = (scene.beginning / "birds.frugal").read_bytes(), []
+    for nth in range(1000):
+        scene.restart()
+        ended = act(nth=nth)
+        found.append(known(scene.file))
+        assert act() in ((0,) if found[-1] != after else (0, 2))  # 2: there is no such class now
+        assert known(scene.file) == after
+        undo = scene.folder / "birds.frugal.undo"
+        assert undo.exists() == (verb != "undo")
+        assert verb == "undo" or undo.read_bytes() == beginning
+        assert scene.beside == ["birds.frugal", "birds.frugal.undo"][: 1 + (verb != "undo")]
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+    assert nth > 5
+    assert {"cat": 6, "dax": 6} in found
+    assert after in found[:-1]
+
+
 @needs_fork
 def test_scrubbing_killed_before_each_operation_on_files_leaves_no_way_back(scene: Scene) -> None:
     found = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     from frugalvae.interfaces import Head, Memory
 
+
+#: Control characters, ends of lines, and those that change the direction of text.
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 EXPECTED = (
     "Give X of shape (n, d), n at least 1 and d the same in every call, and y with one label, "
@@ -47,7 +51,24 @@ def check_labels(y: ArrayLike, count: int) -> NDArray[Any]:
         raise InputError(f"y has labels like {labels.tolist()[0]!r}. {EXPECTED}")
     if labels.dtype.kind == "O" and {type(label) for label in labels} != {str}:
         raise InputError(f"y has labels of several kinds. {EXPECTED}")
+    for label in set(labels.tolist()) if labels.dtype.kind in "UO" else ():
+        check_name(label)
     return labels
+
+
+def check_name(name: str) -> None:
+    """Refuse a label that a terminal would take for a command, or that cannot be saved."""
+    if not is_plain(name):
+        raise InputError(f"the label {name!r} has control characters; give a name without them")
+
+
+def is_plain(text: object) -> bool:
+    r"""Whether it is text without control characters, such as NUL, newlines and escapes.
+
+    >>> is_plain("emu"), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
+    (True, False, False)
+    """
+    return isinstance(text, str) and not CONTROLS.search(text)
 
 
 def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:

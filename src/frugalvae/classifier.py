@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -456,7 +456,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save(self._fitted(), path, dtype)
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str | None = None) -> FrugalClassifier:
+    def load(
+        cls, path: str | Path, *, device: str | None = None, trust: Collection[str] = ()
+    ) -> FrugalClassifier:
         """The classifier that :meth:`save` wrote, which answers and learns on as if never saved.
 
         Parameters
@@ -465,8 +467,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Where it was written. No code in a file is ever run, whoever made it.
         device
             Where to compute from now on, wherever it learned; ``None`` takes a GPU if there is one.
+        trust
+            Names of modules that may be imported for parts which are not ours, such as
+            ``["my_module"]`` for a memory ``my_module:MyMemory``. No other is ever imported.
         """
-        model = load(path, device)
+        model = load(path, device, trust=trust)
         recipe, names = model.recipe, model.feature_names
         classifier = cls(
             recipe.memory,

@@ -27,6 +27,25 @@ def shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def local_time(when: str) -> str:
+    """A time in ISO 8601 as the clock on the wall shows it; anything else as it is."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return when
+
+
+def visible(text: str) -> str:
+    r"""Text from a file with a question mark in place of each control character.
+
+    >>> visible("red\x1b[31m")
+    'red?[31m'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 def size(taken: int) -> str:
     """Bytes.
 

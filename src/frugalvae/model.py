@@ -23,6 +23,7 @@ from frugalvae.checks import (
     check_kind,
     check_labels,
     check_learned,
+    check_name,
     check_names,
     check_new,
     check_text,
@@ -286,6 +287,8 @@ class Model:
             raise InputError(f"the new label is {new!r}; expected one label, such as 'emu' or 7")
         if isinstance(new, str) and not new.strip():
             raise InputError(f"the new label is {new!r}; expected a name that can be read")
+        if isinstance(new, str):
+            check_name(new)
         label = np.array([new])
         check_kind(label, self.classes)
         if label[0] in self.classes:

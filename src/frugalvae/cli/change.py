@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from frugalvae.console import Display
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
+
+
+DIGEST = "digest"  # of the samples of an update, in its event of the history
 
 
 def add_changes(verbs: Any) -> None:
@@ -87,11 +92,31 @@ def run_update(options: argparse.Namespace) -> None:
     with Store(options.file).changing(f"frugalvae update {options.file}", options.wait):
         store, model, label = opened(options)
         x = more_rows(options, label, model.encoder, display)
+        given, digest = plural(len(x), "more example"), digest_of(label, x)
+        if model.history and model.history[-1].get(DIGEST) == digest:
+            display.say(
+                f"{options.file} is as it was: the last change was this very update, in which "
+                f"{label!r} was given {given}"
+            )
+            return
         say_model_of_head(model, options.model, options.file)
         with display.watching():
             model = model.update(label, x)
-        store.save(with_source(model, options.inputs[0]))
-    display.say(f"{options.file}: {label!r} was given {plural(len(x), 'more example')}")
+        store.save(with_digest(with_source(model, options.inputs[0]), digest))
+    display.say(f"{options.file}: {label!r} was given {given}")
+
+
+def digest_of(label: Any, x: NDArray[np.float32]) -> str:
+    """What tells an update from any other: a killed one that is repeated must not count twice."""
+    return hashlib.sha256(repr((label, x.shape)).encode() + x.tobytes()).hexdigest()[:16]
+
+
+def with_digest(model: Model, digest: str | None = None) -> Model:
+    """With the digest in the last event of the history, and in no other."""
+    history = [{k: v for k, v in event.items() if k != DIGEST} for event in model.history]
+    if digest is not None:
+        history[-1][DIGEST] = digest
+    return replace(model, history=tuple(history))
 
 
 def more_rows(
@@ -145,7 +170,7 @@ def run_forget(options: argparse.Namespace) -> None:
             say_model_of_head(model, None, options.file)
         with display.watching():
             model, remains = model.forget(label, scrub=options.scrub)
-        store.save(model, undoable=not options.scrub)
+        store.save(with_digest(model), undoable=not options.scrub)
     left = plural(len(model.classes), "class")
     display.say(f"{options.file}: {label!r} is forgotten; {left} left")
     for sentence in remains:
@@ -159,17 +184,19 @@ def run_forget(options: argparse.Namespace) -> None:
 
 def run_undo(options: argparse.Namespace) -> None:
     """``frugalvae undo``."""
-    from frugalvae.cli.summary import read_file
     from frugalvae.console import Display
+    from frugalvae.errors import MemoryFileError
     from frugalvae.storage.store import Store
 
-    store = Store(options.file)
+    store, display = Store(options.file), Display(options.quiet)
     with store.changing(f"frugalvae undo {options.file}", options.wait):
-        store.check_undo()
-        now, before = (read_file(file)[0] for file in (store, Store(store.undo)))
+        before = store.read_undo().document
+        try:
+            lines = difference(store.read().document, before)
+        except MemoryFileError as error:
+            lines = [f"undone, as it could not be read: {error}"]
         store.go_back()
-    display = Display(options.quiet)
-    for line in [*difference(now, before), f"{options.file} is as it was before that"]:
+    for line in [*lines, f"{options.file} is as it was before that"]:
         display.say(line)
 
 

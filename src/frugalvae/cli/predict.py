@@ -57,7 +57,7 @@ def run_predict(options: argparse.Namespace) -> int:
     from frugalvae.cli.rows import read_rows
     from frugalvae.storage.store import Store
 
-    model = Store(options.file).load(thorough=options.unknown is not None)
+    model = Store(options.file).load()
     names, x, unreadable = gather(
         options,
         model.encoder,

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.options import as_json, classifier_file
-from frugalvae.formatting import plural, size
+from frugalvae.formatting import local_time, plural, size, visible
 
 if TYPE_CHECKING:
     from frugalvae.cli.summary import Summary
@@ -100,16 +100,15 @@ def named(classes: dict[str, int | None], most: int) -> str:
 
 def run_history(options: argparse.Namespace) -> None:
     """``frugalvae history``."""
-    from frugalvae.cli.summary import read_file
     from frugalvae.storage.store import Store
 
-    document, _ = read_file(Store(options.file))
+    history = Store(options.file).read().document["history"]
     if options.json:
-        print(json.dumps(document["history"], indent=1, ensure_ascii=False))
+        print(json.dumps(history, indent=1, ensure_ascii=False))
         return
-    for event in document["history"]:
+    for event in history:
         print(told(event))
-    if not document["history"]:
+    if not history:
         print(f"{options.file} has no history: it was written without one")
 
 
@@ -123,16 +122,6 @@ def told(event: dict[str, Any]) -> str:
     shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
     if "from" in event and "to" in event:
         shown = f"{event['from']} to {event['to']}"
-    when = local(str(event.get("when", "")))
+    when = local_time(str(event.get("when", "")))
     source = f", from {event['source']}" if "source" in event else ""
-    return f"{when}  {event.get('action', '?'):6}  {shown}{source}"
-
-
-def local(when: str) -> str:
-    """A time as the clock on the wall shows it; anything else as it is."""
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(when).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except ValueError:
-        return when
+    return visible(f"{when}  {event.get('action', '?')!s:6}  {shown}{source}")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from frugalvae.errors import MemoryFileError
+from frugalvae.formatting import local_time
 from frugalvae.memories.vae.saturation import Thresholds
-from frugalvae.storage.container import read_document, read_sizes
 from frugalvae.storage.store import Store
 
 
@@ -64,44 +63,45 @@ class Summary:
         return {**asdict(self), "components": parts}
 
 
-def read_file(store: Store) -> tuple[dict[str, Any], bytes]:
-    """The document of a file, and all of its bytes, which were checked."""
-    store.check_there()
-    try:
-        content = store.path.read_bytes()
-        return read_document(content), content
-    except MemoryFileError as error:
-        raise MemoryFileError(f"{store.given}: {error}") from error
-    except OSError as error:
-        raise MemoryFileError(f"{store.given} cannot be read ({error.strerror})") from error
-
-
 def summarise(store: Store) -> Summary:
     """All that can be said without making the classifier."""
-    document, content = read_file(store)
-    layers = list(layers_of(document["memory"]))
-    changed = time.localtime(store.path.stat().st_mtime)
+    contents = store.read()
+    document = contents.document
+    try:
+        layers = list(layers_of(document["memory"]))
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise MemoryFileError(f"{store.given}: what it says of its layers is wrong") from error
     return Summary(
         str(store.given),
-        len(content),
-        time.strftime("%Y-%m-%d %H:%M:%S", changed),
+        contents.size,
+        last_changed(document),
         len(document["classes"]["values"]),
         tasks_of(document),
         document["n_features"],
         document["encoder"],
         name_of(document["memory"]),
         name_of(document["head"]),
-        components(read_sizes(content)),
+        components({name: (kept.size, kept.nbytes) for name, kept in contents.arrays.items()}),
         layers,
         warnings_of(document, layers),
         store.undo.exists(),
     )
 
 
+def last_changed(document: Mapping[str, Any]) -> str:
+    """When it was last taught or changed, as its history says; copying a file changes nothing.
+
+    >>> last_changed({"history": []})
+    'at a time that it does not tell'
+    """
+    when = document["history"][-1].get("when") if document["history"] else None
+    return local_time(when) if isinstance(when, str) else "at a time that it does not tell"
+
+
 def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
     """Classes and their numbers of samples, task by task."""
     labels = document["classes"]["values"]
-    counts = document.get("n_samples_of_class") or [0] * len(labels)
+    counts = document["n_samples_of_class"]
     tasks: list[dict[str, int | None]] = [{} for _ in range(document["n_tasks"])]
     for label, task, count in zip(labels, document["task_of_class"], counts, strict=True):
         tasks[task][str(label)] = count or None

@@ -149,7 +149,7 @@ def described(remembered: Mapping[str, Any]) -> str:
     >>> described({"encoder": "clip", "model": "vit-b32", "weights": "1a2b3c4d5e6f"})
     'clip vit-b32, weights 1a2b3c4d'
     """
-    model = remembered.get("model", "")
+    model = str(remembered.get("model") or "")
     name = " ".join(filter(None, [str(remembered.get("encoder", "unnamed")), model]))
     weights = str(remembered.get("weights", ""))[:8]
     return name + (f", weights {weights}" if weights else "")

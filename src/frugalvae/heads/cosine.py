@@ -49,6 +49,8 @@ class CosineHead(HeadDefaults):
     0
     """
 
+    vectors_: Array
+    temperature_: Array
     needs_every_task = False  # it is fitted anew on replay
 
     def __init__(

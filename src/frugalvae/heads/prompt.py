@@ -21,6 +21,7 @@ from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.maths.equations import cosine_logits, unit
+from frugalvae.maths.networks import MLP
 from frugalvae.progress import track
 from frugalvae.tensors import to_array, to_generator
 
@@ -70,6 +71,9 @@ class PromptHead(HeadDefaults):
     Incremental Learning" (CGIL), 2024.
     """
 
+    network_: MLP
+    tokens_: Tensor
+    scale_: float
     holds_tensors = True
 
     def __init__(

@@ -34,6 +34,10 @@ class RanPACHead(HeadDefaults):
     Continual Learning", 2023.
     """
 
+    seed_: int
+    penalty_: float
+    gram_: Array
+    targets_: Array
     exact = ("gram_", "targets_")  # sums: never rounded to float16 in a file
 
     def __init__(
@@ -155,6 +159,10 @@ class RanPACHead(HeadDefaults):
         """The fitted targets, scaled."""
         weights = self._settle()
         return self.scale * (self._hidden(features.astype(np.float64)) @ weights)
+
+    def derived_bytes(self, dim: int) -> int:
+        """What the projection of features of that dimension takes when it is first made."""
+        return 4 * dim * self.width
 
     def arrays(self) -> dict[str, Array]:
         """The two sums; the projection comes back from its seed, the weights from the sums."""

@@ -24,6 +24,8 @@ class RidgeHead(HeadDefaults):
         The factor from fitted targets, which lie between 0 and 1, to logits.
     """
 
+    weights_: Array
+    bias_: Array
     needs_every_task = False  # it is fitted from scratch on replay
 
     def __init__(self, *, samples: int = 512, penalty: float = 1e-2, scale: float = 20.0) -> None:

@@ -107,7 +107,7 @@ class MLP(nn.Module):
         for table in self.tables:
             table.data = torch.cat([table.data[:row], table.data[row + 1 :]])
 
-    def stored(self) -> dict[str, list[Any]]:
+    def state(self) -> dict[str, list[Any]]:
         """What a file holds: weights and biases of each layer, and tables."""
         return {
             "layers": [[layer.weight, layer.bias] for layer in self.linears],
@@ -115,14 +115,16 @@ class MLP(nn.Module):
         }
 
     @classmethod
-    def restored(cls, layers: list[list[nn.Parameter]], tables: list[nn.Parameter]) -> MLP:
-        """The stored network, made of these very parameters: networks may share them."""
+    def from_state(cls, state: dict[str, list[Any]]) -> MLP:
+        """The network of these very parameters: networks may share them."""
         network = cls([], rng=torch.Generator())
-        for weight, bias in layers:
+        for weight, bias in state["layers"]:
+            if weight.ndim != 2 or bias.shape != weight.shape[:1]:
+                raise ValueError(f"a layer has weights {weight.shape} and biases {bias.shape}")
             layer = nn.Linear(weight.shape[1], weight.shape[0], device="meta")
             layer.weight, layer.bias = weight, bias
             network.layers.append(layer)
-        network.tables.extend(tables)
+        network.tables.extend(state["tables"])
         return network
 
     def fork(self) -> MLP:

@@ -82,15 +82,15 @@ class LayerInputs:
     def __init__(self, size: int, device: torch.device | str = "cpu") -> None:
         self.sum_ = torch.zeros(size, size, dtype=torch.float64, device=device)
 
-    def stored(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """What a file holds."""
         return {"products": self.sum_}
 
     @classmethod
-    def restored(cls, products: Tensor) -> LayerInputs:
-        """The object whose :meth:`stored` gave ``products``."""
+    def from_state(cls, state: dict[str, Tensor]) -> LayerInputs:
+        """The object whose :meth:`state` this is."""
         inputs = cls(0)
-        inputs.sum_ = products
+        inputs.sum_ = state["products"]
         return inputs
 
     def add(self, inputs: Tensor) -> None:

@@ -132,7 +132,6 @@ class FactorMemory(MemoryDefaults):
         if not self.means_:
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
             self.rank_ = task.features.shape[1]
-            self.scatter_ = np.zeros((self.rank_, self.rank_))
         rows = self.mapped(task.features).astype(np.float64)  # (n, d)
         members = {label: task.labels == label for label in task.classes}
         for label, member in members.items():
@@ -152,7 +151,11 @@ class FactorMemory(MemoryDefaults):
     def _add_scatter(self, rows: Array, count: int) -> Array:
         """Add deviations (., d) of ``count`` samples to the scatter; their coordinates."""
         most = cost.factor_rank(self._limit, self._dim, len(self.means_))
-        self._lower_rank(min(most, self.rank_))
+        rank = min(most, self.rank_)
+        if self.count_:
+            self._lower_rank(rank)
+        else:  # a scatter of all features, before any are dropped, may be far too large
+            self.rank_, self.scatter_ = rank, np.zeros((rank, rank))
         coordinates = self._coordinates(rows)
         self.scatter_ = self.scatter_ + coordinates.T @ coordinates
         if self.rank_ < self._dim:

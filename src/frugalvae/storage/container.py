@@ -2,7 +2,8 @@
 
 The document is the value of ``frugalvae`` in the file's metadata. Its first field is the
 SHA-256 of the whole file with the 64 digits of that very field replaced by zeros: no byte
-can change unnoticed.
+can change unnoticed. A checksum does not make a file honest: sizes, types and places of all
+arrays are checked against the bytes that are there, and reading allocates nothing for them.
 """
 
 from __future__ import annotations
@@ -10,34 +11,25 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.maths.arrays import Array
-
-FORMAT = 2
+from frugalvae.storage.migrations import FORMAT, GET_ANOTHER, migrated
 
 NO_FILE_OF_OURS = "it is no file that FrugalClassifier.save() wrote, or its beginning is damaged"
-GET_ANOTHER = "get another copy, or save the classifier again"
+LONGEST_HEADER = 2**25  # bytes: parsed, JSON takes up to twenty times as many
+MOST_AXES = 8
 
-
-def to_2(document: dict[str, Any]) -> dict[str, Any]:
-    """The head ``bayes`` divides its tempering by the root of the width: it was the width."""
-    try:
-        head, memory = document["head"], document["memory"]
-        if head["class"] != "BayesHead":
-            return document
-        width = memory["learned"].get("rank_", document["n_features"])
-        tempering = head["settings"]["tempering"] / math.sqrt(width)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise MemoryFileError(f"its head is none that this version knows; {GET_ANOTHER}") from error
-    settings = {**head["settings"], "tempering": tempering}
-    return {**document, "head": {**head, "settings": settings}}
-
-
-#: For each older format, what makes its document one of the next. Arrays stay as they are.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: to_2}
+#: What safetensors calls the types of numbers that a file may hold.
+DTYPES = {
+    "BOOL": "?",
+    **{f"F{8 * size}": f"<f{size}" for size in (2, 4, 8)},
+    **{f"I{8 * size}": f"<i{size}" for size in (1, 2, 4, 8)},
+    **{f"U{8 * size}": f"<u{size}" for size in (1, 2, 4, 8)},
+}
 
 
 def to_bytes(document: dict[str, Any], arrays: dict[str, Array]) -> bytes:
@@ -58,15 +50,14 @@ def to_bytes(document: dict[str, Any], arrays: dict[str, Array]) -> bytes:
 
 
 def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The content of a file: of this format, or brought to it."""
-    import safetensors.numpy
-
-    return read_document(content), safetensors.numpy.load(content)
-
-
-def read_document(content: bytes) -> dict[str, Any]:
-    """The document alone, after the whole file has been checked."""
-    document = _document(content)
+    """The document, brought to this version's format, and the arrays, as views of the bytes."""
+    size = int.from_bytes(content[:8], "little")
+    if size > min(len(content) - 8, LONGEST_HEADER):
+        raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}")
+    header = _parsed(content[8 : 8 + size])
+    metadata = header.pop("__metadata__", None)
+    text = metadata.get("frugalvae") if isinstance(metadata, dict) else None
+    document = _parsed(text if isinstance(text, str) else "")
     version = document.get("format")
     if type(version) is not int:
         raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}")
@@ -76,39 +67,51 @@ def read_document(content: bytes) -> dict[str, Any]:
             f"reads up to {FORMAT}); pip install --upgrade frugalvae"
         )
     _check_digest(content, document.get("sha256"))
-    while version < FORMAT:
-        if version not in MIGRATIONS:
-            raise MemoryFileError(f"there is no format {version}; {GET_ANOTHER}")
-        document = MIGRATIONS[version](document)
-        version += 1
-    return document
+    return migrated(document, version), _arrays(header, content, 8 + size)
 
 
-def read_sizes(content: bytes) -> dict[str, tuple[int, int]]:
-    """How many numbers each tensor of a file has, and how many bytes they take."""
-    return {
-        name: (math.prod(about["shape"]), about["data_offsets"][1] - about["data_offsets"][0])
-        for name, about in _header(content).items()
-        if name != "__metadata__"
-    }
-
-
-def is_half(content: bytes) -> bool:
-    """Whether a file was written with ``dtype="float16"``."""
-    return any(about.get("dtype") == "F16" for about in _header(content).values())
-
-
-def _header(content: bytes) -> dict[str, Any]:
-    size = int.from_bytes(content[:8], "little")
-    return {**json.loads(content[8 : 8 + size])}
-
-
-def _document(content: bytes) -> dict[str, Any]:
+def _parsed(text: bytes | str) -> dict[str, Any]:
+    """A JSON object; whatever else it is, it is no file of ours."""
     try:
-        document = json.loads(_header(content)["__metadata__"]["frugalvae"])
-        return {**document}
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        found = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
         raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}") from error
+    if not isinstance(found, dict):
+        raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _arrays(header: dict[str, Any], content: bytes, start: int) -> dict[str, Array]:
+    """Arrays that lie one after the other and fill the file, without a gap."""
+    found, end = {}, 0
+    for name, (first, last), shape, dtype in sorted(
+        (_table_row(name, about, len(content)) for name, about in header.items()),
+        key=lambda row: row[1],
+    ):
+        count = math.prod(shape)
+        if first != end or last - first != count * dtype.itemsize or start + last > len(content):
+            raise MemoryFileError(f"its tensor {name!r} is not of the size that is there")
+        found[name] = np.frombuffer(content, dtype, count, start + first).reshape(shape)
+        end = last
+    if start + end != len(content):
+        raise MemoryFileError("it has more bytes than its tensors")
+    return found
+
+
+def _table_row(
+    name: str, about: Any, most: int
+) -> tuple[str, tuple[int, int], tuple[int, ...], np.dtype[Any]]:
+    """Place, shape and type of a tensor. No side of it is longer than the file."""
+    match about:
+        case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [int(first), int(last)]}:
+            whole = all(type(side) is int and 0 <= side <= most for side in shape)
+            if dtype in DTYPES and whole and len(shape) <= MOST_AXES and 0 <= first <= last:
+                return name, (first, last), tuple(shape), np.dtype(DTYPES[dtype])
+    raise MemoryFileError(f"its tensor {name!r} has a shape or a type that no tensor has")
 
 
 def _check_digest(content: bytes, digest: Any) -> None:

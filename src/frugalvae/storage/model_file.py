@@ -1,7 +1,14 @@
-"""What is kept of a model, and how one is made of it again."""
+"""What is kept of a model, and how one is made of it again.
+
+:func:`read_file` is the one way into a file, for every verb: it checks all that can be checked
+without making the parts. :func:`load` makes them of what it gives, and lets them answer.
+"""
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +19,24 @@ from frugalvae.checks import check_kept, check_learned
 from frugalvae.confidence import Confidence
 from frugalvae.errors import (
     DeviceError,
+    FrugalError,
     MemoryFileError,
     MissingPackageError,
+    UntrustedModuleError,
     check_choice,
-    check_number,
 )
 from frugalvae.files import check_place, write_bytes
 from frugalvae.heads import HEADS
+from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES
 from frugalvae.model import Model, Recipe
-from frugalvae.storage.container import GET_ANOTHER, from_bytes, to_bytes
+from frugalvae.storage.classes import class_named, is_ours
+from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.labels import labels_from_json, labels_to_json
+from frugalvae.storage.migrations import GET_ANOTHER
 from frugalvae.storage.reader import Reader
+from frugalvae.storage.schema import check_document
 from frugalvae.storage.writer import Writer
 
 if TYPE_CHECKING:
@@ -33,6 +45,7 @@ if TYPE_CHECKING:
 
 
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
+SHOWN = 64  # classes that are drawn from, of memories that know their means without it
 
 
 def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
@@ -46,35 +59,81 @@ def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
     write_bytes(path, to_bytes(document, writer.arrays))
 
 
-def load(path: str | Path, device: str | None = None, *, thorough: bool = True) -> Model:
+@dataclass(frozen=True)
+class Contents:
+    """What is in a file, checked.
+
+    Attributes
+    ----------
+    document
+        All but the arrays, as JSON; see ``docs/format.md``.
+    arrays
+        By name, as views of the file's bytes.
+    size
+        Bytes of the file.
+    """
+
+    document: dict[str, Any]
+    arrays: dict[str, Array]
+    size: int
+
+    @property
+    def half(self) -> bool:
+        """Whether it was written with ``dtype="float16"``."""
+        return any(array.dtype == np.float16 for array in self.arrays.values())
+
+
+def read_file(path: Path, named: Path | None = None) -> Contents:
+    """What is in a file; ``named`` is what errors call it."""
+    content = _content(path, named or path)
+    try:
+        document, arrays = from_bytes(content)
+        check_document(document, len(content))
+    except MemoryFileError as error:
+        raise MemoryFileError(f"{named or path}: {error}") from error
+    return Contents(document, arrays, len(content))
+
+
+def load(path: str | Path, device: str | None = None, *, trust: Collection[str] = ()) -> Model:
     """A model from a file, after it has shown that it can answer.
 
     Parameters
     ----------
     device
         Where parts that need PyTorch compute.
-    thorough
-        Also draw a sample of each class. Without it, nothing but answers can be relied on.
+    trust
+        Modules that parts from outside may be imported from.
     """
-    content = _content(Path(path))
+    if isinstance(trust, str):
+        trust = [trust]
+    contents = read_file(Path(path))
     try:
-        document, arrays = from_bytes(content)
-        with computing_on(device):
-            reader = Reader(arrays)
-            model = revive(document, reader, device)
-            check_answers(model, reader, thorough)
+        with computing_on(device), np.errstate(all="ignore"):
+            reader = Reader(contents.arrays, trust)
+            model = revive(contents.document, reader, device)
+            check_answers(model, reader)
     except DeviceError:  # no fault of the file
         raise
-    except MissingPackageError as error:
-        raise MissingPackageError(f"{path}: {error}") from error
-    except MemoryFileError as error:
-        raise MemoryFileError(f"{path}: {error}") from error
+    except (MissingPackageError, UntrustedModuleError, MemoryFileError) as error:
+        raise type(error)(f"{path}: {error}") from error
     except Exception as error:  # a file can be wrong in more ways than can be foreseen
         raise MemoryFileError(
             f"{path}: its parts do not fit together ({type(error).__name__}: {error}); "
             f"{GET_ANOTHER}"
         ) from error
     return model
+
+
+def check_loads(path: Path, named: Path) -> Contents:
+    """What is in a file, after a model was made of it if all of its parts are at hand."""
+    contents = read_file(path, named)
+    try:
+        load(path)
+    except MissingPackageError:
+        pass
+    except FrugalError as error:
+        raise type(error)(str(error).replace(str(path), str(named), 1)) from error
+    return contents
 
 
 def describe(model: Model, writer: Writer) -> dict[str, Any]:
@@ -105,58 +164,49 @@ def describe(model: Model, writer: Writer) -> dict[str, Any]:
 
 
 def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Model:
-    """The model that a document describes."""
+    """The model that a checked document describes."""
     parameters, read = document["parameters"], reader.read
-    classes = labels_from_json(document["classes"])
+    names = document["feature_names"]
     return Model(
         Recipe(
             **{name: read(parameters[name], f"parameters.{name}") for name in PARAMETERS},
-            calibrate=parameters.get("calibrate", False),
+            calibrate=parameters["calibrate"],
             device=device,
         ),
         read(document["memory"], "memory"),
         read(document["head"], "head"),
-        classes,
-        np.array(document.get("numbers", range(len(classes))), np.int64),
+        labels_from_json(document["classes"]),
+        np.array(document["numbers"], np.int64),
         np.array(document["task_of_class"], np.int64),
-        np.array(document.get("n_samples_of_class", [0] * len(classes)), np.int64),
+        np.array(document["n_samples_of_class"], np.int64),
         document["n_features"],
         document["n_tasks"],
-        document.get("n_taught", len(classes)),
+        document["n_taught"],
         document["head_due"],
-        Confidence(**document.get("confidence", {})),
-        **_optional(document),
+        Confidence(**document["confidence"]),
+        document["encoder"],
+        tuple(document["history"]),
+        None if names is None else tuple(names),
     )
 
 
-def _optional(document: dict[str, Any]) -> dict[str, Any]:
-    """What a model has only if it was given it."""
-    names, encoder, history = (document[key] for key in ("feature_names", "encoder", "history"))
-    if names is not None and (
-        len(names) != document["n_features"] or {type(name) for name in names} != {str}
-    ):
-        raise MemoryFileError("its names of features are not as many as there are features")
-    if not isinstance(encoder, dict | None) or not isinstance(history, list):
-        raise MemoryFileError("its encoder is no JSON object, or its history no list")
-    found = {"feature_names": None if names is None else tuple(names)}
-    return found | {"encoder": encoder, "history": tuple(history)}
-
-
-def check_answers(model: Model, reader: Reader, thorough: bool) -> None:
+def check_answers(model: Model, reader: Reader) -> None:
     """Refuse a model that does not know what it claims to know."""
     if reader.unused:
         raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
-    _check_numbers(model)
     memory, head = _parts(model)
+    for template in (model.recipe.memory, model.recipe.head):
+        if isinstance(template, str) and ":" in template:
+            class_named(template, reader.trust)
     _check_part("memory", model.recipe.memory, memory, MEMORIES)
     _check_part("head", model.recipe.head, head, HEADS)
     numbers = model.numbers.tolist()
     _check_taught(memory, numbers)
-    if thorough:
-        _check_samples(model, memory)
+    _check_samples(model, memory)
     if model.head_due and head.needs_every_task:
         raise MemoryFileError("its head is said to be due, and is one that never is")
     if not model.head_due:
+        reader.spend(getattr(head, "derived_bytes", lambda _: 0)(model.n_features))
         _check_taught(head, numbers)
         zero = np.zeros((1, model.n_features))
         _check_finite(model.logits(zero), len(model.classes))
@@ -168,33 +218,19 @@ def _parts(model: Model) -> tuple[Memory, Head]:
     return model.memory, model.head
 
 
-def _check_numbers(model: Model) -> None:
-    check_number("random_state", model.recipe.random_state, 0, whole=True)
-    check_number("n_features", model.n_features, 1, whole=True)
-    check_number("n_tasks", model.n_tasks, 1, whole=True)
-    check_number("n_taught", model.n_taught, model.n_tasks, whole=True)
-    check_choice("head_due", model.head_due, (True, False))
-    check_choice("calibrate", model.recipe.calibrate, (True, False))
-    tasks, numbers = model.task_of_class.tolist(), model.numbers.tolist()
-    counts, classes = model.n_samples_of_class.tolist(), len(model.classes)
-    in_order = tasks == sorted(tasks) and numbers == sorted(set(numbers))
-    within = 0 <= tasks[0] <= tasks[-1] < model.n_tasks
-    within = within and 0 <= numbers[0] <= numbers[-1] < model.n_taught
-    if not in_order or not within or not len(tasks) == len(numbers) == len(counts) == classes:
-        raise MemoryFileError("its classes and the tasks that taught them do not belong together")
-    if min(counts) < 0:
-        raise MemoryFileError("a class of it has fewer samples than none")
-
-
 def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
-    named = template in registry if isinstance(template, str) else template is None
+    named = template is None
+    if isinstance(template, str):
+        named = ":" in template or template in registry
     fresh = _is_of(template, registry) and getattr(template, "classes", None) == []
     if not (named or fresh) or not _is_of(taught, registry):
         raise MemoryFileError(f"its {role} is none that this version knows")
 
 
 def _is_of(part: Any, registry: Registry) -> bool:
-    return registry.modules.get(type(part).__name__) == type(part).__module__
+    """Whether it is a memory, or a head: one of ours, or from a module that is trusted."""
+    ours = registry.modules.get(type(part).__name__) == type(part).__module__
+    return ours or (hasattr(part, "classes") and not is_ours(type(part)))
 
 
 def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
@@ -208,13 +244,16 @@ def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
 
 
 def _check_samples(model: Model, memory: Memory) -> None:
-    labels = model.classes.tolist()
+    """Draw from each class; where that is slow, from some."""
     if not memory.arrays():  # it keeps nothing, and says so when it is asked
         return
+    numbers, rng = model.numbers.tolist(), np.random.default_rng(0)
+    if hasattr(memory, "mapped_means"):
+        numbers = numbers[:: 1 + len(numbers) // SHOWN]
     if getattr(memory, "covariance", None) == "full":
-        labels = labels[:1]  # each takes an eigendecomposition, and keeps it
-    for label in labels:
-        _check_finite(model.sample(label), model.n_features)
+        numbers = numbers[:1]  # each takes an eigendecomposition, and keeps it
+    for number in numbers:
+        _check_finite(memory.sample(number, 1, rng), model.n_features)
 
 
 def _check_finite(row: Any, width: int) -> None:
@@ -222,12 +261,14 @@ def _check_finite(row: Any, width: int) -> None:
         raise MemoryFileError("it gives answers of the wrong shape, or that are not finite")
 
 
-def _content(path: Path) -> bytes:
-    if not path.exists():
-        raise MemoryFileError(f"{path}: there is no such file; check the path")
-    if not path.is_file():
-        raise MemoryFileError(f"{path} is a folder or a device; give the name of a file")
+def _content(path: Path, named: Path) -> bytes:
+    """All bytes of a plain file: a pipe would never end."""
     try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise MemoryFileError(f"{named} is a folder or a device; give the name of a file")
         return path.read_bytes()
+    except FileNotFoundError as error:
+        raise MemoryFileError(f"{named}: there is no such file; check the path") from error
     except OSError as error:
-        raise MemoryFileError(f"{path} cannot be read ({error.strerror})") from error
+        raise MemoryFileError(f"{named} cannot be read ({error.strerror})") from error

@@ -1,15 +1,15 @@
 """Objects from the JSON and the arrays that :mod:`~frugalvae.storage.writer` made of them.
 
-Whoever wrote a file, reading it makes nothing but data: a class is looked up in a list, its
-constructor checks its settings, and no attribute can be set that a class itself defines.
+Whoever wrote a file, reading it makes nothing but data: a class is one of ours or of a module
+that the caller trusts, its constructor checks its settings, no attribute can be set that a class
+does not have, and nothing is allocated that is out of proportion to the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import is_dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,24 @@ from frugalvae.errors import MemoryFileError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.maths.symmetric import unpack
-from frugalvae.storage.classes import class_named, is_learned
+from frugalvae.storage.classes import class_named
+from frugalvae.storage.state import from_settings, from_state, teach
 
-WIDEST = 16384  # side of a matrix that is made of its square root
+ROOM, PER_BYTE = 2**26, 8  # bytes of arrays that a file may become: so many, and so many for each
 
 
 class Reader:
     """Makes the objects that a ``Writer`` wrote.
 
+    Parameters
+    ----------
+    arrays
+        By name. Each may be used once.
+    trust
+        Names of modules that classes may come from besides ours.
+
+    Examples
+    --------
     >>> from frugalvae.storage.writer import Writer
     >>> writer = Writer()
     >>> written = writer.write((1, np.ones((2, 2))), "it")
@@ -33,10 +43,18 @@ class Reader:
            [1., 1.]]))
     """
 
-    def __init__(self, arrays: dict[str, Array]) -> None:
+    def __init__(self, arrays: dict[str, Array], trust: Collection[str] = ()) -> None:
         self.unused = dict(arrays)
+        self.trust = trust
+        self._room = ROOM + PER_BYTE * sum(array.nbytes for array in arrays.values())
         self._made: dict[str, Any] = {}
         self._tensors = False  # whether what is being made holds tensors
+
+    def spend(self, taken: int) -> None:
+        """Refuse to become larger than a file of this size should."""
+        self._room -= taken
+        if self._room < 0:
+            raise MemoryFileError("it would take far more memory than a file of its size should")
 
     def read(self, written: Any, path: str) -> Any:
         """The value of some JSON that was written under the same path."""
@@ -45,44 +63,51 @@ class Reader:
                 return written
             case list():
                 return [self.read(item, f"{path}.{n}") for n, item in enumerate(written)]
-            case {"number": ("inf" | "-inf" | "nan") as number}:
+        outline = set(written)
+        match written:
+            case {"number": ("inf" | "-inf" | "nan") as number} if len(outline) == 1:
                 return float(number)
-            case {"tuple": list(items)}:
+            case {"tuple": list(items)} if len(outline) == 1:
                 return tuple(self.read(items, path))
-            case {"dict": list(items)}:
-                return {_key(key): self.read(item, f"{path}.{key}") for key, item in items}
-            case {"rows": list(keys), "tensor": str(name)}:
+            case {"dict": list(items)} if len(outline) == 1:
+                return {key: self.read(item, f"{path}.{key}") for key, item in _keyed(items)}
+            case {"rows": list(keys), "tensor": str(name)} if len(outline) == 2:
                 rows = self._take(name)
-                return {
-                    _key(key): self._given(np.array(row))
-                    for key, row in zip(keys, rows, strict=True)
-                }
-            case {"same": str(name)}:
+                if len(keys) != len(rows):
+                    raise MemoryFileError(f"{path} has {len(rows)} rows for {len(keys)} classes")
+                pairs = _keyed([[key, row] for key, row in zip(keys, rows, strict=True)])
+                return {key: self._given(np.array(row)) for key, row in pairs}
+            case {"same": str(name)} if len(outline) == 1:
                 if name not in self._made:  # nor is what is not finished yet: no cycles
                     raise MemoryFileError(f"{path} refers to {name!r}, which is not there")
                 return self._made[name]
-        self._made[path] = made = self._make(written, path)
+        self._made[path] = made = self._make(written, outline, path)
         return made
 
-    def _make(self, written: Any, path: str) -> Any:
+    def _make(self, written: Any, outline: set[str], path: str) -> Any:
         match written:
-            case {"tensor": str(name)}:
+            case {"tensor": str(name)} if len(outline) == 1:
                 return self._given(self._take(name))
-            case {"symmetric": str(name)}:
-                return self._given(unpack(self._take(name)))
-            case {"factor": str(name)}:
-                return self._given(_product(self._take(name)))
-            case {"parameter": str(name)}:
+            case {"symmetric": str(name)} if len(outline) == 1:
+                return self._given(self._symmetric(self._take(name)))
+            case {"factor": str(name)} if len(outline) == 1:
+                return self._given(self._product(self._take(name)))
+            case {"parameter": str(name)} if len(outline) == 1:
                 return _parameter(self._take(name))
-            case {"class": str(name), "fields": dict(made_of)}:
-                kind = class_named(name)
+            case {"class": str(name), "fields": dict(state)} if len(outline) == 2:
+                kind = class_named(name, self.trust)
                 with self._making(kind):
-                    return _from_fields(kind, self._named(made_of, path))
-            case {"class": str(name), "settings": dict(settings), "learned": dict(learned)}:
-                kind = class_named(name)
-                part = _from_settings(kind, self._named(settings, path))
+                    return from_state(kind, self._named(state, path))
+            case {"class": str(name), "settings": dict(settings), "learned": dict(learned)} if (
+                outline <= {"class", "settings", "learned", "name"}
+            ):
+                kind = class_named(name, self.trust)
+                part = from_settings(kind, self._named(settings, path))
                 with self._making(kind):
-                    return _taught(part, self._named(learned, path), written.get("name"))
+                    teach(part, self._named(learned, path))
+                if isinstance(written.get("name"), str):
+                    part.name = written["name"]
+                return part
         raise MemoryFileError(f"{path} is {str(written)[:80]}, which is nothing that can be made")
 
     @contextmanager
@@ -110,6 +135,20 @@ class Reader:
         stored = self.unused.pop(name)
         return stored.astype(np.float32 if stored.dtype == np.float16 else stored.dtype)
 
+    def _symmetric(self, triangle: Array) -> Array:
+        self.spend(2 * triangle.nbytes)
+        return unpack(triangle)
+
+    def _product(self, factor: Array) -> Array:
+        """F F^T in float64, exactly symmetric."""
+        if factor.ndim != 2:
+            raise MemoryFileError(f"it holds a square root of shape {tuple(factor.shape)}")
+        self.spend(3 * 8 * len(factor) ** 2)
+        factor = factor.astype(np.float64)
+        product = factor @ factor.T
+        symmetric: Array = (product + product.T) / 2
+        return symmetric
+
 
 def _parameter(array: Array) -> Any:
     """A parameter of a network."""
@@ -118,41 +157,11 @@ def _parameter(array: Array) -> Any:
     return torch.nn.Parameter(torch.from_numpy(array).to(find_device()))
 
 
-def _key(key: Any) -> int:
-    if type(key) is not int:
-        raise MemoryFileError(f"{key!r} stands where the number of a class is expected")
-    return key
-
-
-def _product(factor: Array) -> Array:
-    """F F^T in float64, exactly symmetric."""
-    if factor.ndim != 2 or len(factor) > WIDEST:
-        raise MemoryFileError(f"it holds a square root of shape {tuple(factor.shape)}")
-    factor = factor.astype(np.float64)
-    product = factor @ factor.T
-    symmetric: Array = (product + product.T) / 2
-    return symmetric
-
-
-def _from_fields(kind: type, made_of: dict[str, Any]) -> Any:
-    if hasattr(kind, "restored"):
-        return cast("Any", kind).restored(**made_of)
-    if not is_dataclass(kind):
-        raise MemoryFileError(f"a {kind.__name__} is not made of fields")
-    return kind(**made_of)
-
-
-def _from_settings(kind: type, settings: dict[str, Any]) -> Any:
-    if hasattr(kind, "restored") or is_dataclass(kind):
-        raise MemoryFileError(f"a {kind.__name__} is not made from settings")
-    return kind(**settings)
-
-
-def _taught(part: Any, learned: dict[str, Any], name: Any) -> Any:
-    for attribute, value in learned.items():
-        if not is_learned(attribute) or hasattr(type(part), attribute):
-            raise MemoryFileError(f"a {type(part).__name__} cannot learn {attribute!r}")
-        setattr(part, attribute, value)
-    if name is not None:
-        part.name = str(name)
-    return part
+def _keyed(pairs: list[Any]) -> list[tuple[int, Any]]:
+    """Keys, which are numbers of classes and differ, and what belongs to them."""
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int:
+            raise MemoryFileError(f"{str(pair)[:40]} stands where a class's number is expected")
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise MemoryFileError("it has two entries for one class")
+    return [(key, item) for key, item in pairs]

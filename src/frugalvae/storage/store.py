@@ -30,6 +30,7 @@ from frugalvae.storage.lock import locked
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
+    from frugalvae.storage.model_file import Contents
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STALE = 60  # seconds after which nobody is still writing a file
@@ -72,12 +73,19 @@ class Store:
                 "was; make room on the disk, and give the same command again"
             ) from error
 
-    def load(self, *, thorough: bool = True) -> Model:
-        """The model in the file; where nothing but answers are needed, less of it is checked."""
+    def load(self) -> Model:
+        """The model in the file."""
         from frugalvae.storage.model_file import load
 
         self.check_there()
-        return load(self.given, thorough=thorough)
+        return load(self.given)
+
+    def read(self) -> Contents:
+        """What the file says of itself, without making the model."""
+        from frugalvae.storage.model_file import read_file
+
+        self.check_there()
+        return read_file(self.path, self.given)
 
     def check_there(self) -> None:
         """Refuse a file that does not exist, and say how to make one."""
@@ -106,9 +114,7 @@ class Store:
 
     def _stays_half(self) -> bool:
         """Whether numbers are stored in half the bits: a file stays as it was made."""
-        from frugalvae.storage.container import is_half
-
-        return is_half(self.path.read_bytes()) if self.exists else self._half
+        return self.read().half if self.exists else self._half
 
     def check_undo(self) -> None:
         """Refuse if there is nothing to go back to."""
@@ -118,6 +124,13 @@ class Store:
                 f"{self.given}: there is nothing to undo; {self.undo.name} is not there. One step "
                 "is kept, from the second change of a file on, until it is undone"
             )
+
+    def read_undo(self) -> Contents:
+        """What there was before the last change, after it has shown that it can be loaded."""
+        from frugalvae.storage.model_file import check_loads
+
+        self.check_undo()
+        return check_loads(self.undo, self.given.with_name(self.undo.name))
 
     def go_back(self) -> None:
         """Put back what there was before the last change."""

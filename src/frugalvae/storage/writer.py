@@ -1,25 +1,15 @@
 """Objects as JSON and named arrays.
 
-Only data is written, and nothing but data is read: numbers, names, lists, arrays, and
-objects of the classes that :mod:`~frugalvae.storage.classes` lists. An object is written as
-what it is made of, by one of three rules:
-
-- A dataclass: its fields.
-- A class with ``stored()`` and ``restored()``: what these give and take.
-- Any other (memories, heads, normalisers): the arguments of its constructor, and what it has
-  learned, which are the attributes whose names end in ``_``. An attribute whose name begins
-  with ``_`` is derived from those: it is never written. The constructor sets it to nothing,
-  and it is made when it is first needed. A frozen model that a head uses belongs there.
-
-An object or array that is met again is written as a reference to the first: what was shared
-is shared after reading. Every array is named by the path that leads to it. Tensors of PyTorch
-are written as arrays; a class that needs them back says ``holds_tensors``.
+Only data is written: numbers, names, lists, arrays, and the states of objects, which
+:mod:`~frugalvae.storage.state` defines. An object or array that is met again is written as a
+reference to the first: what was shared is shared after reading. Every array is named by the
+path that leads to it. Tensors of PyTorch are written as arrays; a class that needs them back
+says ``holds_tensors``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -27,8 +17,8 @@ import numpy as np
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.symmetric import pack, square_root
-from frugalvae.plugins import arguments_of
-from frugalvae.storage.classes import is_learned, name_of
+from frugalvae.storage.classes import name_of
+from frugalvae.storage.state import settings_and_learned, state_of, states_itself
 
 
 class Writer:
@@ -113,21 +103,18 @@ class Writer:
     def _object(self, value: Any, path: str) -> dict[str, Any]:
         kind = type(value)
         written: dict[str, Any] = {"class": name_of(kind)}
-        if hasattr(kind, "stored"):
-            return written | {"fields": self._stored(value, path)}
-        if is_dataclass(value):
-            made_of = {field.name: getattr(value, field.name) for field in fields(value)}
-            return written | {"fields": self._named(made_of, path)}
-        learned = {name: kept for name, kept in vars(value).items() if is_learned(name)}
-        written["settings"] = self._named(arguments_of(value), path)
+        if states_itself(kind):
+            return written | {"fields": self._state(value, path)}
+        settings, learned = settings_and_learned(value)
+        written["settings"] = self._named(settings, path)
         written["learned"] = self._named(learned, path, getattr(kind, "exact", ()))
         return written | ({"name": value.name} if hasattr(value, "name") else {})
 
-    def _stored(self, value: Any, path: str) -> dict[str, Any]:
+    def _state(self, value: Any, path: str) -> dict[str, Any]:
         products = getattr(value, "products", ()) if self._half else ()
         return {
             name: (self._product if name in products else self.write)(kept, f"{path}.{name}")
-            for name, kept in value.stored().items()
+            for name, kept in state_of(value).items()
         }
 
     def _product(self, value: Any, path: str) -> Any:

@@ -1,0 +1,171 @@
+"""Mutated files and random sequences of verbs: a clean error or the right answer, every time."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier
+from frugalvae.cli import main as cli
+from frugalvae.images.feature_file import Features, write_features
+from frugalvae.maths.arrays import Array
+from frugalvae.storage.container import from_bytes
+from tests.fuzzing import MUTATIONS, Fuzzer, kinds, limited_memory, mutated, one_parser
+
+CASES, BLOCK = 300, 100
+
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is looked up in /proc")
+
+
+@pytest.fixture(scope="module")
+def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Fuzzer:
+    return Fuzzer(tmp_path_factory.mktemp("fuzzer"))
+
+
+@needs_linux
+@pytest.mark.parametrize("first", range(0, CASES, BLOCK))
+def test_a_mutated_file_gets_a_clean_error_or_the_right_answer(fuzzer: Fuzzer, first: int) -> None:
+    with limited_memory():
+        trials = [fuzzer.try_case(case) for case in range(first, first + BLOCK)]
+    wrong = [str(trial) for trial in trials if trial.faults]
+    assert not wrong, "\n".join(wrong)
+    accepted = sum(trial.loaded for trial in trials)
+    assert 0 < accepted < BLOCK  # or one of the two outcomes would go untested
+
+
+def test_every_kind_of_file_and_of_mutation_is_tried(fuzzer: Fuzzer) -> None:
+    """Or a mutation that always fails would go unnoticed."""
+    changed = set()
+    for mutation in MUTATIONS:
+        for kind, content in fuzzer.contents.items():
+            document, arrays = from_bytes(content)
+            before = repr((document, {name: (a.shape, a.tobytes()) for name, a in arrays.items()}))
+            for seed in range(5):
+                try:
+                    mutation(document, arrays, random.Random(seed))
+                except (LookupError, TypeError, ValueError, AttributeError):
+                    continue
+            after = repr((document, {name: (a.shape, a.tobytes()) for name, a in arrays.items()}))
+            changed |= {(mutation.__name__, kind)} if before != after else set()
+    assert {name for name, _ in changed} == {mutation.__name__ for mutation in MUTATIONS}
+    assert {kind for _, kind in changed} == kinds().keys()
+    assert mutated(content, random.Random(1)) == mutated(content, random.Random(1))
+
+
+# --------------------------------------------------------------------------- sequences of verbs
+
+NAMES = ["ant", "bee", "cat", "dog", "emu"]
+
+
+class Oracle:
+    """What a file should know: samples by class, in order, and what it knew one change before."""
+
+    def __init__(self) -> None:
+        self.samples: dict[str, Array] = {}
+        self.before: dict[str, Array] | None = None
+
+    def change(self, samples: dict[str, Array]) -> None:
+        self.before = self.samples or None
+        self.samples = samples
+
+    def means(self) -> Array:
+        return np.stack([x.mean(axis=0) for x in self.samples.values()])
+
+
+class Sequence:
+    """Random verbs on a file, and on the oracle."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.file = folder, folder / "it.frugal"
+        self.chance, self.rng = random.Random(seed), np.random.default_rng(seed)
+        self.oracle, self.steps = Oracle(), 0
+
+    def rows(self, count: int) -> Array:
+        return self.rng.normal(size=(count, 3)).astype(np.float32)
+
+    def run(self, *words: object, code: int = 0) -> None:
+        with mock.patch.object(cli, "parser", one_parser):
+            assert cli.main([str(word) for word in words]) == code, words
+
+    def step(self) -> str:
+        self.steps += 1
+        verb = self.chance.choice(["learn", "learn", "update", "rename", "forget", "undo", "again"])
+        getattr(self, verb if self.oracle.samples else "learn")()
+        return verb
+
+    def known(self) -> str:
+        return self.chance.choice(list(self.oracle.samples))
+
+    def learn(self) -> None:
+        new = [name for name in NAMES if name not in self.oracle.samples]
+        if not new:
+            return
+        names = sorted(self.chance.sample(new, self.chance.randint(1, min(2, len(new)))))
+        taught = {name: self.rows(self.chance.randint(1, 4)) for name in names}
+        features = self.folder / f"{self.steps}.npz"
+        x = np.concatenate(list(taught.values()))
+        y = np.array([name for name, rows in taught.items() for _ in rows])
+        write_features(features, Features("it", x, y, x, y))
+        first = [] if self.file.exists() else ["--memory", "store-all", "--head", "nearest-mean"]
+        self.run("learn", self.file, features, "--quiet", *first)
+        self.oracle.change(self.oracle.samples | taught)
+
+    def update(self, repeated: bool = False) -> None:
+        name, rows = self.known(), self.rows(self.chance.randint(1, 3))
+        features = self.folder / f"{self.steps}.npz"
+        np.savez(features, x=rows)
+        for _ in range(1 + repeated):  # the same once more counts once
+            self.run("update", self.file, name, features, "--quiet")
+        samples = self.oracle.samples
+        self.oracle.change(samples | {name: np.concatenate([samples[name], rows])})
+
+    def again(self) -> None:
+        self.update(repeated=True)
+
+    def rename(self) -> None:
+        old, new = self.known(), self.chance.choice(NAMES)
+        taken = new in self.oracle.samples
+        self.run("rename", self.file, old, new, "--quiet", code=2 if taken else 0)
+        if not taken:
+            samples = self.oracle.samples
+            self.oracle.change({new if name == old else name: x for name, x in samples.items()})
+
+    def forget(self) -> None:
+        name = self.known()
+        alone = len(self.oracle.samples) == 1
+        self.run("forget", self.file, name, "--quiet", code=2 if alone else 0)
+        if not alone:
+            self.oracle.change({n: x for n, x in self.oracle.samples.items() if n != name})
+
+    def undo(self) -> None:
+        before = self.oracle.before
+        self.run("undo", self.file, "--quiet", code=2 if before is None else 0)
+        if before is not None:
+            self.oracle.samples, self.oracle.before = before, None
+
+    def check(self) -> None:
+        loaded: Any = FrugalClassifier.load(self.file)
+        samples = self.oracle.samples
+        assert loaded.classes_.tolist() == list(samples)
+        assert loaded.n_samples_of_class_.tolist() == [len(x) for x in samples.values()]
+        for number, x in zip(loaded.numbers_.tolist(), samples.values(), strict=True):
+            assert np.array_equal(loaded.memory_.features_[number], x)
+        queries = self.rows(5)
+        distances = ((queries[:, None] - self.oracle.means()) ** 2).sum(axis=2)
+        expected = np.array(list(samples))[distances.argmin(axis=1)]
+        assert loaded.predict(queries).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_verbs_do_what_an_oracle_says(tmp_path: Path, seed: int) -> None:
+    sequence, done = Sequence(tmp_path, seed), []
+    for _ in range(25):
+        done.append(sequence.step())
+        sequence.check()
+    assert len(set(done)) >= 4
