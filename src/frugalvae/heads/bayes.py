@@ -1,4 +1,4 @@
-"""Bayes' rule: the class under whose density a feature is most probable."""
+"""Bayes head: the class under whose density a feature is most probable."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class BayesHead(HeadDefaults):
-    """Classifies by the memory's own densities: no replay, nothing to fit, nothing to keep.
+    """Classifies by the memory's densities: no replay, nothing to fit, nothing to keep.
 
-    All classes count as equally probable beforehand.
+    All classes have the same prior probability.
 
     Parameters
     ----------
     own, ridge
-        How far covariances are drawn towards what all classes share; see
+        How far class covariances are shrunk towards the shared one; see
         :class:`~frugalvae.maths.gaussians.Shrinkage`.
     tempering
         Densities of d coordinates are raised to the power ``tempering / sqrt(d)``. Features are
@@ -46,7 +46,7 @@ class BayesHead(HeadDefaults):
     """
 
     needs_density = True
-    needs_every_task = False  # it looks at the memory as it is
+    needs_every_task = False  # it reads the memory as it is
 
     def __init__(
         self, *, own: float = 0.1, ridge: float | None = None, tempering: float = 3.0
@@ -55,7 +55,7 @@ class BayesHead(HeadDefaults):
         self.own, self.ridge = own, ridge
         self._shrinkage = Shrinkage(own, ridge)
         self.tempering = tempering
-        self.memory_: DensityMemory | None = None  # the classifier's own: a file holds it once
+        self.memory_: DensityMemory | None = None  # the classifier's: a file holds it once
 
     @property
     def classes(self) -> list[int]:
@@ -63,16 +63,16 @@ class BayesHead(HeadDefaults):
         return [] if self.memory_ is None else self.memory_.classes
 
     def learn(self, task: Task, replay: Replay) -> None:
-        """Take the memory to look at."""
+        """Keep a reference to the memory."""
         check_together(replay.memory, self)
         self.memory_ = cast("DensityMemory", replay.memory)
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Take the memory to look at."""
+        """Keep a reference to the memory."""
         self.learn(task, replay)
 
     def logits(self, features: Array) -> Array:
-        """Logarithms of tempered densities."""
+        """Tempered log densities, (n, k)."""
         assert self.memory_ is not None
         power = min(1.0, self.tempering / math.sqrt(self.memory_.density_width))
         return power * self.memory_.log_density(features, self._shrinkage)

@@ -1,4 +1,4 @@
-"""Epochs of replay, for heads that are fitted by gradient steps."""
+"""Epochs of replayed samples, for heads that are fitted by gradient steps."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from frugalvae.maths.training import batches
 from frugalvae.progress import track
 from frugalvae.tensors import to_generator, to_tensor
 
-#: Features (n, d) and the position of each one's class.
+#: Features (n, d), and the position of each one's class, (n,).
 Samples = tuple[Tensor, Tensor]
 
 
 def draw(replay: Replay, samples: int, device: torch.device) -> Samples:
-    """So many samples of every class, on a device."""
+    """Replayed samples on a device, ``samples`` per class."""
     x, y = replay.draw(samples)
     return to_tensor(x, device), torch.from_numpy(y).to(device)
 
 
-def replayed(
+def replay_epochs(
     replay: Replay,
     epochs: int,
     samples: int,
@@ -32,18 +32,18 @@ def replayed(
     first: Samples | None = None,
     resample: bool = True,
 ) -> Iterator[Iterator[Samples]]:
-    """For each epoch its batches, which together hold ``samples`` of every class.
+    """For each epoch, its batches; an epoch has ``samples`` per class.
 
     Parameters
     ----------
     first
         Samples for the first epoch, if they have been drawn already.
     resample
-        Draw new samples for every epoch; otherwise the first are used throughout.
+        Draw new samples for every epoch; otherwise the first ones are used throughout.
     """
     rng = to_generator(replay.rng, device)
     for epoch in track(range(epochs), "fitting the head"):
         if first is None or (epoch and resample):
             first = draw(replay, samples, device)
-        x, y = first
+        x, y = first  # (n, d), (n,)
         yield ((x[rows], y[rows]) for rows in batches(len(x), batch_size, rng))

@@ -1,4 +1,7 @@
-"""Prompts as CGIL parametrises them, and the gradient of a loss with respect to them."""
+"""Learnable prompts as CGIL parametrises them: text features, and gradients through the tower.
+
+:class:`~frugalvae.heads.prompt.PromptHead` is the head that trains them.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +14,28 @@ from frugalvae.encoders.sentence import spoken
 from frugalvae.encoders.text_tower import TextTower, groups
 from frugalvae.maths.networks import MLP
 
-LEARNED = 2  # tokens of a prompt that are learned: the class's own, and the shared network's
-TOGETHER = 64  # prompts that pass the tower at once
-GRAPH_LIMIT = 2 * 2**30  # bytes of activations above which they are not kept
+LEARNED = 2  # learned tokens per prompt: the class's own, and the shared network's
+PROMPTS_PER_PASS = 64
+GRAPH_LIMIT = 2 * 2**30  # bytes of activations above which they are computed twice
 
 
-class Prompts:
-    """Prompts of some classes: a token of each, a token made from its text feature, its name.
+class LearnedPrompts:
+    """Prompts of some classes. Each is a token per class, a token from its text feature, its name.
 
     Parameters
     ----------
     tower
         The frozen text tower.
     names
-        Of the classes, in order.
+        Names of the classes, in order.
     tokens
         The token of each class, (k, width).
     network
-        Makes the second token of a class's own text feature.
+        Makes the second token from the class's text feature.
     checkpoint
-        Forget the tower's activations and compute them again for the gradient, a few
-        prompts at a time: half as long again, in a fraction of the memory. ``None``
-        does so where they would take more than two gibibytes.
+        Compute the tower's activations again for the gradient instead of keeping them, a few
+        prompts at a time: 50 % slower, in a fraction of the memory. ``None`` does so if they
+        would take more than two gibibytes.
     """
 
     def __init__(
@@ -48,11 +51,11 @@ class Prompts:
         self.described = tower.describe(names)  # (k, dim); never changes
         spelled = [tower.tokenise(f"{spoken(name)}.", LEARNED) for name in names]
         self.ends = [tower.embed(tokens) for tokens in spelled]  # each (length, width)
-        self.groups = groups([len(end) for end in self.ends], TOGETHER)
+        self.groups = groups([len(end) for end in self.ends], PROMPTS_PER_PASS)
         self.checkpoint = self.graph_bytes() > GRAPH_LIMIT if checkpoint is None else checkpoint
 
     def graph_bytes(self) -> int:
-        """About what the activations take that a gradient needs."""
+        """Approximate size of the activations that a gradient needs."""
         positions = sum(LEARNED + len(end) for end in self.ends)
         inner = int(self.tower.layers[0].mlp.fc1.out_features)
         numbers = positions * len(self.tower.layers) * (9 * self.tower.width + 4 * inner)
@@ -60,7 +63,7 @@ class Prompts:
 
     def features(self, rows: Sequence[int]) -> Tensor:
         """Text features (n, dim) of prompts of equal length."""
-        made: Tensor = self.network(self.described[rows])
+        made: Tensor = self.network(self.described[rows])  # (n, width)
         context = torch.stack([self.tokens[rows], made], dim=1)  # (n, 2, width)
         ends = torch.stack([self.ends[row] for row in rows])
         return self.tower.encode(torch.cat([context, ends], dim=1))
@@ -72,9 +75,9 @@ class Prompts:
         return features[order.to(features.device)]
 
     def backward(self, loss_of: Callable[[Tensor], Tensor]) -> float:
-        """Add the gradient of a loss of the text features to every parameter's.
+        """Back-propagate a loss of the text features to tokens and network.
 
-        One pass through the tower serves the loss, however many samples it is over.
+        One pass through the tower is enough, however many samples the loss is over.
         """
         if not self.checkpoint:
             loss = loss_of(self.all_features())
@@ -91,15 +94,15 @@ class Prompts:
 
 
 def first_tokens(count: int, width: int, rng: torch.Generator) -> Tensor:
-    """Random tokens for new classes, of the size that CLIP's own have, (count, width)."""
+    """Random tokens (count, width) for new classes, on the scale of CLIP's own tokens."""
     return torch.empty(count, width, device=rng.device).normal_(std=0.02, generator=rng)
 
 
 def context_network(tower: TextTower, rng: torch.Generator) -> MLP:
     """The shared network from a text feature to a token, as deep and wide as CGIL's.
 
-    CGIL's public code has batch normalisation between these layers, but keeps it in
-    evaluation and never fills its statistics: an affine map, which the linear layer
-    before it can be. Its SELU is a ReLU here.
+    CGIL's public code has batch normalisation between these layers, but in evaluation mode and
+    with initial statistics. That is an affine map, which the linear layer before it can
+    represent. SELU is replaced by ReLU.
     """
     return MLP([tower.dim, tower.dim, tower.dim, tower.width, tower.width], rng=rng)
