@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from frugalvae.heads.replaying import draw
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -32,6 +31,7 @@ from frugalvae.heads.learned_prompts import (
     first_tokens,
 )
 from frugalvae.heads.prompt import PromptHead
+from frugalvae.heads.replay_epochs import draw
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.maths.equations import cosine_logits

@@ -255,7 +255,8 @@ def change_array(document: Document, arrays: Arrays, chance: random.Random) -> N
         lambda: array[..., :0].copy() if array.ndim else array,
         lambda: array[::-1].copy() if array.ndim else array,
     ]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         arrays[name] = chance.choice(changes)()
 
 
@@ -359,12 +360,16 @@ class Fuzzer:
         """Make the file of a number, and give it to every verb."""
         chance = random.Random(case)
         kind = chance.choice(sorted(self.contents))
-        content = mutated(self.contents[kind], chance)
+        return self.try_content(mutated(self.contents[kind], chance), kind, case)
+
+    def try_content(self, content: bytes, kind: str, case: int = 0) -> Trial:
+        """Give a file to every verb."""
         trial = Trial(case, kind, len(content))
         self.file.write_bytes(content)
         classifier = self._loaded(trial)
         verbs = [self._predict, self._status, self._history, self._undo]
         verbs += [self._evaluate] if case % 10 == 0 else []
+        verbs += [self._unknown, self._change] if trial.loaded else []
         for verb in verbs:
             self._watch(trial, verb.__name__, lambda verb=verb: verb(trial, classifier))
         return trial
@@ -432,6 +437,22 @@ class Fuzzer:
             labels = [row["label"] for row in answer["predictions"]]
             if labels != classifier.predict(self.rows).tolist():
                 trial.faults.append("predict answers otherwise than the loaded classifier")
+
+    def _unknown(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        self._run(trial, "predict", self.file, self.features, "--json", "--unknown")
+
+    def _change(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        """Rename and forget a class of a copy."""
+        assert classifier is not None
+        labels, copied = classifier.classes_.tolist(), self.folder / "copy.frugal"
+        shutil.copy(self.file, copied)
+        name = "gnu" if isinstance(labels[0], str) else 77
+        if self._run(trial, "rename", copied, labels[0], name, "--quiet") is None:
+            trial.faults.append("rename refuses what load accepts")
+        done = self._run(trial, "forget", copied, name, "--quiet") is not None
+        left = FrugalClassifier.load(copied).classes_.tolist()
+        if left != (labels[1:] if done else [name, *labels[1:]]) or done != (len(labels) > 1):
+            trial.faults.append(f"rename and forget leave {left} of {labels}")
 
     def _status(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
         answer = self._run(trial, "status", self.file, "--json")

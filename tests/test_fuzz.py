@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,8 +17,8 @@ from frugalvae import FrugalClassifier
 from frugalvae.cli import main as cli
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.maths.arrays import Array
-from frugalvae.storage.container import from_bytes
-from tests.fuzzing import MUTATIONS, Fuzzer, kinds, limited_memory, mutated, one_parser
+from frugalvae.storage.container import from_bytes, to_bytes
+from tests.fuzzing import LEAST_ROOM, MUTATIONS, Fuzzer, kinds, limited_memory, mutated, one_parser
 
 CASES, BLOCK = 300, 100
 
@@ -56,6 +58,91 @@ def test_every_kind_of_file_and_of_mutation_is_tried(fuzzer: Fuzzer) -> None:
     assert {name for name, _ in changed} == {mutation.__name__ for mutation in MUTATIONS}
     assert {kind for _, kind in changed} == kinds().keys()
     assert mutated(content, random.Random(1)) == mutated(content, random.Random(1))
+
+
+# --------------------------------------------------------------------------- small files
+
+
+def written(kind: str, fuzzer: Fuzzer, change: Callable[[Any, Any], None]) -> bytes:
+    document, arrays = copy.deepcopy(from_bytes(fuzzer.contents[kind]))
+    change(document, arrays)
+    del document["sha256"], document["format"]
+    return to_bytes(document, arrays)
+
+
+def many_tasks(document: Any, arrays: Any) -> None:
+    document["n_tasks"] = document["n_taught"] = 2 * 10**8
+
+
+def wide_projection(document: Any, arrays: Any) -> None:
+    document["n_features"] = 60_000
+    document["head"]["settings"]["width"] = 1000
+    arrays["head.gram_"] = np.eye(1000, dtype=np.float32)[np.triu_indices(1000)]
+    arrays["head.targets_"] = np.ones((1000, 4), np.float32)
+
+
+def empty_root(document: Any, arrays: Any) -> None:
+    document["memory"]["learned"]["pooled_"] = {"factor": "memory.pooled_"}
+    arrays["memory.pooled_"] = np.zeros((16384, 0), np.float32)
+
+
+def thin_root(document: Any, arrays: Any) -> None:
+    empty_root(document, arrays)
+    arrays["memory.pooled_"] = np.ones((8192, 8), np.float32)
+
+
+def uneven_directions(document: Any, arrays: Any) -> None:
+    """A thousand classes, of which one has many directions: others would be filled up to it."""
+    count, dim = 1000, 128
+    learned = document["memory"]["learned"]
+    document["memory"]["settings"] = {"budget": 10**9, "directions": 10**6, "root": False}
+    arrays.clear()
+    arrays["memory.means_"] = np.random.default_rng(0).normal(size=(count, dim)).astype(np.float32)
+    arrays["memory.scatter_"] = np.eye(dim)[np.triu_indices(dim)]
+    arrays["memory.spread_"] = np.ones(count, np.float32)
+    rows = list(range(count))
+    learned |= {"rank_": dim, "rooted_": False, "count_": 5000}
+    learned["means_"] = {"rows": rows, "tensor": "memory.means_"}
+    learned["spread_"] = {"rows": rows, "tensor": "memory.spread_"}
+    directions = []
+    for row in rows:
+        arrays[f"memory.factors_.{row}"] = np.ones((900 if not row else 0, dim), np.float32)
+        directions.append([row, {"tensor": f"memory.factors_.{row}"}])
+    learned["factors_"] = {"dict": directions}
+    document["classes"] = {"dtype": "int64", "values": rows}
+    document |= {"numbers": rows, "task_of_class": [0] * count, "n_taught": count, "n_tasks": 1}
+    document |= {"n_samples_of_class": [5] * count, "n_features": dim, "confidence": {}}
+
+
+def one_long_label(document: Any, arrays: Any) -> None:
+    count = 20_000
+    names = [f"{number}" for number in range(count - 1)] + ["x" * 200_000]
+    document["classes"] = {"dtype": "str", "values": names}
+    for name in ("numbers", "task_of_class", "n_samples_of_class"):
+        document[name] = list(range(count)) if name == "numbers" else [0] * count
+    document["n_taught"] = count
+
+
+BOMBS: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
+    "tasks without end": ("diagonal", many_tasks),
+    "a projection of features that are nowhere": ("ranpac", wide_projection),
+    "the square root of a vast matrix": ("shared", empty_root),
+    "a thin square root": ("shared", thin_root),
+    "directions of one class": ("factors", uneven_directions),
+    "one long label among many": ("diagonal", one_long_label),
+}
+
+
+@needs_linux
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_does_not_take_much_memory(fuzzer: Fuzzer, name: str) -> None:
+    kind, change = BOMBS[name]
+    with limited_memory():
+        trial = fuzzer.try_content(written(kind, fuzzer, change), kind)
+    assert not trial.faults
+    assert not trial.loaded
+    assert trial.peak < LEAST_ROOM
+    assert fuzzer.try_content(fuzzer.contents[kind], kind).loaded
 
 
 # --------------------------------------------------------------------------- sequences of verbs

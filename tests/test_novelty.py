@@ -107,7 +107,7 @@ def test_a_file_without_it_compares_with_replay(tmp_path: Path) -> None:
     fixture = Path(__file__).parent / "fixtures" / "format-1.frugal"
     loaded = FrugalClassifier.load(fixture, device="cpu")
     assert loaded.taught_novelty_ == TaughtNovelty()
-    assert "confidence" not in from_bytes(fixture.read_bytes())[0]
+    assert from_bytes(fixture.read_bytes())[0]["confidence"] == {}
     sample = loaded.sample(3, 50)
     assert loaded.knows(sample).mean() > 0.7
     loaded.update(3, sample[:5])

@@ -163,8 +163,8 @@ class RanPACHead(HeadDefaults):
         return self.scale * (self._hidden(features.astype(np.float64)) @ weights)
 
     def derived_bytes(self, dim: int) -> int:
-        """What the projection of features of that dimension takes when it is first made."""
-        return 4 * dim * self.width
+        """What the projection of features of that dimension takes, in float32 and in float64."""
+        return (4 + 8) * dim * self.width
 
     def arrays(self) -> dict[str, Array]:
         """The two sums. The projection follows from the seed, the weights from the sums."""

@@ -7,6 +7,7 @@ import numpy as np
 from frugalvae.maths.arrays import Array
 
 BLOCK = 16  # numbers that are made together: eight radii and eight angles
+TOGETHER = 2**16 * BLOCK  # numbers at a time: each takes ten times its size on the way
 
 
 def normal_matrix(seed: int, shape: tuple[int, int]) -> Array:
@@ -31,11 +32,12 @@ def normal_matrix(seed: int, shape: tuple[int, int]) -> Array:
     count = shape[0] * shape[1]
     twister = np.random.MT19937()
     twister._legacy_seeding(seed)
-    uniform = _uniform(twister, max(count, BLOCK))
-    whole = len(uniform) - len(uniform) % BLOCK
-    drawn = np.empty_like(uniform)
-    drawn[:whole] = _box_muller(uniform[:whole])
-    if whole < len(uniform):  # the last block overlaps the one before, and is drawn anew
+    drawn = np.empty(max(count, BLOCK), np.float32)
+    for start in range(0, len(drawn), TOGETHER):
+        uniform = _uniform(twister, min(TOGETHER, len(drawn) - start))
+        whole = len(uniform) - len(uniform) % BLOCK
+        drawn[start : start + whole] = _box_muller(uniform[:whole])
+    if len(drawn) % BLOCK:  # the last block overlaps the one before, and is drawn anew
         drawn[-BLOCK:] = _box_muller(_uniform(twister, BLOCK))
     return drawn[:count].reshape(shape)
 

@@ -15,6 +15,8 @@ from frugalvae.maths.arrays import Array
 if TYPE_CHECKING:
     from frugalvae.interfaces import Memory
 
+MOST_REPLAYED = 2**16  # samples of a class that is relearned; more take memory, and change nothing
+
 
 class Kept:
     """What a part keeps: the attributes whose names end in ``_``.
@@ -98,7 +100,8 @@ def relearn(memory: Memory, task: Task, count: int, rng: np.random.Generator) ->
     [1.0, 9.0]
     """
     (label,) = task.classes
-    both = np.concatenate([memory.sample(label, count, rng), task.features])
+    replay = memory.sample(label, min(count, MOST_REPLAYED), rng)
+    both = np.concatenate([replay, task.features])
     memory.forget(label)
     memory.learn(Task(both, np.full(len(both), label)), rng)
 

@@ -356,6 +356,11 @@ class FactorMemory(MemoryDefaults):
             return rows
         return np.maximum(rows, 0) ** 2 if self.root is None else rows * np.abs(rows)
 
+    def derived_bytes(self, dim: int) -> int:
+        """About what densities take on the way: every class gets as many directions as any."""
+        most = max(map(len, self.factors_.values()), default=0)
+        return 40 * len(self.factors_) * most * (self.rank_ + most)
+
     def arrays(self) -> dict[str, Array]:
         """Means, residual variances, directions, and the shared scatter."""
         if not self.means_:

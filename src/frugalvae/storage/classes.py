@@ -67,7 +67,8 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
     frugalvae.errors.UntrustedModuleError: it holds a 'system' of the module 'os', ...
     """
     if ":" in name:
-        return _class_from_outside(*name.split(":", 1), trust)
+        module, _, attribute = name.partition(":")
+        return _class_from_outside(module, attribute, trust)
     for registry in (MEMORIES, HEADS):
         if name in registry.modules:
             part: type = registry.part_of_class(name)

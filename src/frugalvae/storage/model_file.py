@@ -202,13 +202,15 @@ def check_answers(model: Model, reader: Reader) -> None:
             class_named(template, reader.trust)
     _check_part("memory", model.recipe.memory, memory, MEMORIES)
     _check_part("head", model.recipe.head, head, HEADS)
+    for part in (memory, head):  # before any of it is made
+        if hasattr(part, "derived_bytes"):
+            reader.spend(part.derived_bytes(model.n_features))
     numbers = model.numbers.tolist()
     _check_taught(memory, numbers)
     _check_samples(model, memory)
     if model.head_due and head.needs_every_task:
         raise MemoryFileError("its head is said to be due, and is one that never is")
     if not model.head_due:
-        reader.spend(getattr(head, "derived_bytes", lambda _: 0)(model.n_features))
         _check_taught(head, numbers)
         zero = np.zeros((1, model.n_features))
         _check_finite(model.logits(zero), len(model.classes))

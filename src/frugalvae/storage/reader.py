@@ -20,7 +20,7 @@ from frugalvae.maths.symmetric import unpack
 from frugalvae.storage.classes import class_named
 from frugalvae.storage.state import from_settings, from_state, teach
 
-ROOM, PER_BYTE = 2**26, 8  # bytes of arrays that a file may become: so many, and so many for each
+ROOM, PER_BYTE = 2**27, 8  # bytes of arrays that a file may become: so many, and so many for each
 
 
 class Reader:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from frugalvae.calibration import Calibration
+from frugalvae.checks import is_plain
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.novelty import TaughtNovelty
-from frugalvae.storage.labels import is_plain, labels_from_json
+from frugalvae.storage.labels import labels_from_json
 
 FIELDS = {
     "sha256", "format", "library", "classes", "numbers", "task_of_class", "n_samples_of_class",
@@ -64,7 +65,7 @@ def read_confidence(saved: Mapping[str, Any]) -> tuple[Calibration, TaughtNovelt
 
 def check_part(written: Any, role: str) -> None:
     """Refuse what is no object of a class, by its outline."""
-    outline = set(written) if isinstance(written, dict) else None
+    outline = set(written) if isinstance(written, dict) else set()
     _require(outline in PART, f"its {role} is none that this version knows")
     texts = [written["class"], written.get("name") or "unnamed"]
     _require(all(is_plain(text) for text in texts), f"the name of its {role} is no name")

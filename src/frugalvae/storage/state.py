@@ -70,7 +70,7 @@ def teach(part: Any, learned: dict[str, Any]) -> None:
     """Give a part what it had learned; of ours, only attributes that the class speaks of.
 
     These are set by the constructor, or annotated in the class. A value must be of the kind
-    that the constructor gave it.
+    that the constructor gave it. Older files lack what was added since: that stays as it is.
     """
     kind, fresh = type(part), vars(part)
     annotated = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", ())}
@@ -80,9 +80,6 @@ def teach(part: Any, learned: dict[str, Any]) -> None:
             raise MemoryFileError(f"a {kind.__name__} cannot learn {attribute!r}")
         if attribute in fresh and not alike(fresh[attribute], value):
             raise MemoryFileError(f"{attribute} of a {kind.__name__} is {str(value)[:40]!r}")
-    missing = {name for name in fresh if is_learned(name)} - learned.keys()
-    if missing and is_ours(kind):
-        raise MemoryFileError(f"a {kind.__name__} lacks {', '.join(sorted(missing))}")
     fresh.update(learned)
 
 
