@@ -117,9 +117,10 @@ def _usual_head(row: Mapping[str, Any]) -> str | None:
 
 def _settings(kind: str, name: object) -> list[str]:
     """The settings of a part that can be changed; none if there is no such part."""
-    registry = PARTS[kind]
+    registry, known = PARTS[kind], str(name)
     try:
-        return [key for key in parameters_of(registry.part(str(name))) if key not in registry[name]]
+        preset = registry[known]
+        return [key for key in parameters_of(registry.part(known)) if key not in preset]
     except FrugalError:
         return []
 
@@ -293,9 +294,8 @@ def _row(entry: object, common: _Common) -> tuple[Row | None, list[str]]:
     ]
     parts: dict[str, Part | None] = {"memory": None, "head": None}
     if "memory" in entry:
-        for kind, given in (("memory", entry["memory"]), ("head", entry.get("head"))):
-            given = _usual_head(entry) if given is None else given
-            parts[kind], mistakes = _part(kind, given, common)
+        for kind in parts:
+            parts[kind], mistakes = _part(kind, entry.get(kind, _usual_head(entry)), common)
             wrong += mistakes
     if wrong:
         return None, wrong
