@@ -352,7 +352,7 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
         (HEAD + 'rows = [{ memory = "vae-fo" }]', ["row 1: name is missing"]),
         (HEAD + 'rows = [{ name = "FO" }]', ["row 1: memory is missing", "quoted = true"]),
         (HEAD + "rows = [3]", ["row 1: 3; expected a table"]),
-        (HEAD + "rows = []", ["rows is empty"]),
+        (HEAD + "rows = []", ["rows is []; expected a [[rows]] table"]),
         (
             HEAD + 'rows = [{ name = "FO", memory = 3, head = 4, paper = 5, labels = { a = 6 } }]',
             [
@@ -386,8 +386,8 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
             ["[memory] max_step: no row's memory has this setting. Did you mean 'max_steps'?"],
         ),
         (HEAD + ROWS + 'seeds = "0"', ["seeds is '0'; expected a list"]),
-        (HEAD + ROWS + "seeds = [-1]", ["seeds is [-1]; expected whole numbers from 0"]),
-        (HEAD + ROWS + "data = [3]", ["data is [3]; expected names in quotes"]),
+        (HEAD + ROWS + "seeds = [-1]", ["seeds is [-1]; expected a list of whole numbers from 0"]),
+        (HEAD + ROWS + "data = [3]", ["data is [3]; expected a list of names in quotes"]),
         ("title = 3\n" + ROWS, ["title is 3; expected text in quotes"]),
         (HEAD + ROWS + "show_memory = 1", ["show_memory is 1; expected true or false"]),
         (HEAD + ROWS + 'metric = "forgeting"', ["Did you mean 'forgetting'?"]),
@@ -400,7 +400,7 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
         (HEAD + ROWS + "tasks = [3, 0]", ["tasks is [3, 0]; expected"]),
         (HEAD + ROWS + "tasks = { first = 2.0, later = 5 }", ["{first = 0.5, later = 5}"]),
         (HEAD + ROWS + "tasks = 2\nprotocols = { a = 2 }", ["both given; keep one"]),
-        (HEAD + ROWS + "protocols = { a = -2 }", ["protocols.'a' is -2; expected"]),
+        (HEAD + ROWS + "protocols = { a = -2 }", ["protocols.a is -2; expected a number of tasks"]),
         (HEAD + ROWS + "held_out = 1.5", ["held_out is 1.5; expected a share between 0 and 1"]),
         (
             HEAD

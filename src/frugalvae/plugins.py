@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from frugalvae.errors import FrugalError, InputError, UnknownNameError, suggestion
-from frugalvae.extras import needing
+from frugalvae.extras import EXTRAS, needing
 
 #: Folders in which ``module:Class`` is also looked for; the command line adds the current one.
 FOLDERS: list[str] = []
@@ -185,9 +185,11 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         """Whether a name is one of the package's own."""
         return isinstance(name, str) and name in self._entries
 
-    def is_at_hand(self, name: str) -> bool:
-        """Whether a part is ours, or its module was imported before: by the caller, not by us."""
-        return self.is_ours(name) or self._place(name).partition(":")[0] in sys.modules
+    def is_foreign(self, name: object) -> bool:
+        """Whether a part is not ours, and the caller has not imported its module either."""
+        if self.is_ours(name) or name not in self:
+            return False
+        return self._place(str(name)).partition(":")[0] not in sys.modules
 
     def _place(self, name: str) -> str:
         """Where a part is, as ``module:Class``."""
@@ -262,15 +264,24 @@ def _import(module: str, what: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name and not f"{module}.".startswith(f"{error.name}."):
-            raise  # something that the module needs
+        if (error.name or "").split(".")[0] in EXTRAS:
+            raise  # something of ours that is not installed, which the caller tells
+        if not f"{module}.".startswith(f"{error.name}."):
+            raise _failed(what, module, error) from error
         raise InputError(
             f"{what}: there is no module {error.name!r}; run the command in its folder, install "
             "it, or add its folder to PYTHONPATH"
         ) from error
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        raise InputError(
-            f"{what}: importing {module} failed in {last.filename}, line {last.lineno}: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        raise _failed(what, module, error) from error
+
+
+def _failed(what: str, module: str, error: Exception) -> InputError:
+    """An error in a module from outside, with the line where it happened."""
+    last = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.lineno][-1]
+    if isinstance(error, SyntaxError):
+        last = traceback.FrameSummary(error.filename or module, error.lineno, "")
+    return InputError(
+        f"{what}: importing {module} failed in {last.filename}, line {last.lineno}: "
+        f"{type(error).__name__}: {error}"
+    )

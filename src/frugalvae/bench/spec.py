@@ -57,12 +57,15 @@ class Part:
         The settings to make it with.
     settings
         All that it has then.
+    defaults
+        All that it has if none are given; ``None`` to look that up.
     """
 
     kind: str
     name: str
     given: dict[str, Any]
     settings: dict[str, Any]
+    defaults: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, kind: str, name: str, given: Mapping[str, Any]) -> Part:
@@ -75,7 +78,7 @@ class Part:
 
     def changed(self) -> dict[str, Any]:
         """Name, and the settings that are not the defaults."""
-        usual = defaults(self.kind, self.name)
+        usual = defaults(self.kind, self.name) if self.defaults is None else self.defaults
         return {"name": self.name} | {
             key: value
             for key, value in self.settings.items()

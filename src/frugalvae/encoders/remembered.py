@@ -54,7 +54,7 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
             )
         before = {}  # the same network in another format, perhaps
     name = choice.encoder or name
-    if choice.encoder is None and not FROZEN.is_at_hand(name):
+    if choice.encoder is None and FROZEN.is_foreign(name):
         raise InputError(
             f"{file} was taught with the encoder {name}, which is not part of frugalvae. Nothing "
             f"that a file names is imported: if you trust it, give --encoder {name}, or in Python "
