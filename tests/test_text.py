@@ -109,7 +109,7 @@ def test_activations_are_computed_twice_only_where_they_are_many(
 ) -> None:
     few = make_prompts(tower, None)
     assert not few.checkpoint
-    monkeypatch.setattr("frugalvae.heads.prompts.GRAPH_LIMIT", few.graph_bytes() - 1)
+    monkeypatch.setattr("frugalvae.heads.learned_prompts.GRAPH_LIMIT", few.graph_bytes() - 1)
     assert make_prompts(tower, None).checkpoint
 
 
