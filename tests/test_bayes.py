@@ -17,7 +17,8 @@ from frugalvae.errors import InputError
 from frugalvae.heads.bayes import BayesHead
 from frugalvae.interfaces import DensityMemory, Memory, Replay, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.gaussians import Gaussians, Shrinkage, Whitener
+from frugalvae.maths.gaussians import Gaussians, Shrinkage
+from frugalvae.maths.whitening import Whitener
 from frugalvae.memories import MEMORIES
 from tests.conftest import accuracy, blobs
 
@@ -111,7 +112,7 @@ def test_scores_are_densities_up_to_one_number_a_row(own: float, rows: int) -> N
     gaussians = Gaussians.of(Whitener.of(root @ root.T, 0.1), means, factors, own)
     inside = x @ turn
     folded = gaussians.folded()
-    turned = folded.turned(lambda vectors: vectors @ turn.T)
+    turned = folded.mapped(lambda vectors: vectors @ turn.T)
     for scores in (gaussians.scores(inside), folded.of(inside), turned.of(x)):
         off = gaussians.log_density(inside) - scores
         np.testing.assert_allclose(off, off[:, :1].repeat(4, axis=1), rtol=1e-9, atol=1e-9)

@@ -10,8 +10,10 @@ from scipy.special import log_softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
-from frugalvae.heads.closed_form import NearestMeanHead, RidgeHead, StreamingLDAHead
+from frugalvae.heads.lda import StreamingLDAHead
+from frugalvae.heads.nearest_mean import NearestMeanHead
 from frugalvae.heads.ranpac import RanPACHead
+from frugalvae.heads.ridge import RidgeHead
 from frugalvae.interfaces import Memory, Replay, Task
 from frugalvae.maths.projection import normal_matrix
 from frugalvae.memories.gaussian import Covariance, GaussianMemory

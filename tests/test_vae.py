@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,10 @@ from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.nullspace import LayerInputs
 from frugalvae.maths.priors import FixedPointPrior
-from frugalvae.memories.vae.decoder import Confinement
-from frugalvae.memories.vae.paper import VAEMemory
-from frugalvae.memories.vae.settings import VAESettings
+from frugalvae.memories.vae.decoder import NullSpaceProjection
+from frugalvae.memories.vae.memory import VAEMemory
+from frugalvae.memories.vae.paper import IncrementalVAE
+from frugalvae.memories.vae.settings import PaperSettings, VAESettings
 from tests.conftest import SMALL, blobs
 
 
@@ -86,7 +89,7 @@ def test_projecting_the_gradient_leaks_under_adam_and_projecting_the_update_does
     moved = {}
     for projection in ("gradients", "updates"):
         weight = torch.nn.Parameter(torch.zeros(7, 12))
-        confinement = Confinement([weight], [inputs.null_space()])
+        projected = NullSpaceProjection([weight], [inputs.null_space()])
         optimiser = torch.optim.Adam([weight], lr=0.1)
         rng = torch.Generator().manual_seed(1)
         for _ in range(20):
@@ -94,10 +97,10 @@ def test_projecting_the_gradient_leaks_under_adam_and_projecting_the_update_does
             target = torch.randn(7, 12, generator=rng)
             (weight * target).sum().backward()
             if projection == "gradients":
-                confinement.gradients()
+                projected.project_gradients()
             optimiser.step()
             if projection == "updates":
-                confinement.updates()
+                projected.project_updates()
         change = weight.detach()
         moved[projection] = float((change @ old.T).norm() / change.norm())
     assert moved["updates"] < 1e-5
@@ -215,6 +218,29 @@ def test_no_task_takes_more_steps_than_allowed() -> None:
 def test_settings_that_do_not_exist_are_refused(setting: str, value: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         VAEMemory(**{setting: value})
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"dynamic": True, "embedding": 3}, {"classwise": False, "inputs": "prior"}]
+)
+def test_without_additions_the_memory_is_exactly_the_method_of_the_paper(
+    settings: dict[str, Any],
+) -> None:
+    paper, rng = IncrementalVAE(**SMALL, **settings), np.random.default_rng(0)
+    paper.learn(blobs([0, 1]), rng)
+    paper.learn(blobs([2]), rng)
+    memory = taught([0, 1], [2], **settings)
+    for label in (0, 1, 2):
+        drawn = [part.sample(label, 5, np.random.default_rng(1)) for part in (paper, memory)]
+        assert np.array_equal(*drawn)
+
+
+def test_the_method_of_the_paper_fits_on_one_screen_and_knows_no_addition() -> None:
+    source = inspect.getsource(inspect.getmodule(IncrementalVAE))
+    assert source.count("\n") < 200
+    added = {field.name for field in fields(VAESettings)} - {f.name for f in fields(PaperSettings)}
+    assert {"whitened", "factors", "directions", "on_saturation"} <= added
+    assert not any(f"settings.{name}" in source for name in added)
 
 
 def test_any_number_of_steps_can_be_trained() -> None:

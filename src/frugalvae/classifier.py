@@ -16,11 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from frugalvae.calibration import Calibration
 from frugalvae.checks import EXPECTED, check_finite, position_of
-from frugalvae.confidence import Confidence
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, check_number
 from frugalvae.model import Model, Recipe
+from frugalvae.novelty import TaughtNovelty
 from frugalvae.storage.model_file import load, save
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         those that are forgotten included.
     memory_, head_
         What was learned.
-    confidence_
+    calibration_, taught_novelty_
         The temperature of :meth:`predict_proba`, and what :meth:`familiarity` compares with.
     history_
         See :meth:`history`.
@@ -109,7 +110,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_tasks_: int
     n_taught_: int
     head_due_: bool
-    confidence_: Confidence
+    calibration_: Calibration
+    taught_novelty_: TaughtNovelty
     history_: tuple[dict[str, Any], ...]
 
     def __init__(
@@ -203,7 +205,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
 
         A row is as familiar as it is near to the mean of a class, compared with that class's
-        own samples; see :class:`frugalvae.confidence.Reference`. How familiar taught samples
+        own samples; see :class:`frugalvae.novelty.NoveltyReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught
         without it. Only their quantiles are kept. Where these are missing, because every
         class had one sample or the file is of an older version, replayed samples stand for

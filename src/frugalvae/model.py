@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frugalvae.calibration import Calibration
 from frugalvae.checks import (
     check_features,
     check_kind,
@@ -30,14 +31,14 @@ from frugalvae.checks import (
     check_together,
     position_of,
 )
-from frugalvae.confidence import Confidence, Reference
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
-from frugalvae.heads import make_head
+from frugalvae.heads import HEADS, make_head
 from frugalvae.interfaces import Replay, Task
-from frugalvae.maths.arrays import Array, in_blocks, softmax
+from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
-from frugalvae.memories import make_memory, usual_head
+from frugalvae.memories import MEMORIES, make_memory, usual_head
+from frugalvae.novelty import NoveltyReference, TaughtNovelty
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -70,7 +71,9 @@ class Recipe:
         memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
         asked = usual_head(memory) if self.head is None else self.head
         head = make_head(asked) if isinstance(asked, str) else asked
-        for kind, part in (("memory", memory), ("head", head)):
+        for kind, part, registry in (("memory", memory, MEMORIES), ("head", head, HEADS)):
+            if hasattr(part, "learn"):  # or it is no part at all, which the next line says
+                registry.check(part, type(part).__name__)
             if getattr(part, "classes", None) != []:
                 raise InputError(
                     f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
@@ -103,8 +106,10 @@ class Model:
         Width of a feature; tasks so far; and how many classes they taught, forgotten ones too.
     head_due
         Whether the head was deferred and has to be fitted before it can answer.
-    confidence
-        The temperature of probabilities, and what familiarity is compared with.
+    calibration
+        The temperature of probabilities.
+    taught_novelty
+        How novel taught samples looked, which familiarity is measured against.
     encoder
         What makes features of images, if that is known, as plain JSON.
     history
@@ -131,7 +136,8 @@ class Model:
     n_tasks: int = 0
     n_taught: int = 0
     head_due: bool = False
-    confidence: Confidence = field(default_factory=Confidence)
+    calibration: Calibration = field(default_factory=Calibration)
+    taught_novelty: TaughtNovelty = field(default_factory=TaughtNovelty)
     encoder: dict[str, Any] | None = None
     history: tuple[dict[str, Any], ...] = ()
     feature_names: tuple[str, ...] | None = None
@@ -168,17 +174,17 @@ class Model:
     def _learned(self, task: Task, defer_head: bool) -> Model:
         """With a task's classes in memory and head: Algorithm 1 of the paper."""
         memory, head = self._parts()
-        head.meet(task)
-        confidence = self.confidence
+        head.register(task)
+        calibration = self.calibration
         if self.recipe.calibrate and not defer_head:
             spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
-            confidence = confidence.rehearsed(*spare, task, rng)
+            calibration = calibration.refitted(*spare, task, rng)
         memory.learn(task, self._generator("learn", self.n_tasks))  # Gaussians, training
         due = defer_head and not head.needs_every_task
         if not due:
             head.learn(task, self._replay(memory, self.n_tasks))  # adapt the classifier
         check_learned(memory, *([] if defer_head else [head]))
-        return replace(self, memory=memory, head=head, head_due=due, confidence=confidence)
+        return replace(self, memory=memory, head=head, head_due=due, calibration=calibration)
 
     def _counted(self, new: NDArray[Any], counts: NDArray[np.int64]) -> Model:
         """With new classes of so many samples each on the list."""
@@ -200,8 +206,8 @@ class Model:
         if not self.memory.arrays():
             return self
         counts = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
-        strangeness = self.reference.strangeness_of_taught(task, counts)
-        return replace(self, confidence=self.confidence.with_samples(strangeness))
+        novelty = self.reference.novelty_of_taught(task, counts)
+        return replace(self, taught_novelty=self.taught_novelty.with_samples(novelty))
 
     def fit_head(self) -> Model:
         """With the head fitted that :meth:`learn` deferred; itself if none is due."""
@@ -272,7 +278,7 @@ class Model:
             fresh_memory.learn(task, rng)
             memory = fresh_memory
         if in_head or getattr(head, "needs_density", False):
-            fresh_head.meet(task)
+            fresh_head.register(task)
             if not self.head_due:
                 fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
             head = fresh_head
@@ -314,20 +320,20 @@ class Model:
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class, (n, k), columns in the order of ``classes``."""
-        return softmax(self.logits(X) / self.confidence.temperature)
+        return self.calibration.probabilities(self.logits(X))
 
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """See :meth:`frugalvae.FrugalClassifier.familiarity`."""
-        features, confidence = check_features(X, self.n_features), self.confidence
-        if not confidence.quantiles:
-            confidence = confidence.with_samples(self.reference.of_replay)
-        return confidence.familiarity(self.reference.strangeness(features))
+        features, taught = check_features(X, self.n_features), self.taught_novelty
+        if not taught.quantiles:
+            taught = taught.with_samples(self.reference.of_replay)
+        return taught.familiarity(self.reference.novelty(features))
 
     @cached_property
-    def reference(self) -> Reference:
+    def reference(self) -> NoveltyReference:
         """What the classes look like; the same whenever it is asked for."""
         assert self.memory is not None
-        return Reference(self.memory, self._generator("familiarity", 0))
+        return NoveltyReference(self.memory, self._generator("familiarity", 0))
 
     def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
         """Features (n_samples, d) of a class as the memory recalls them."""

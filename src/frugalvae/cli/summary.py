@@ -9,9 +9,8 @@ from typing import Any
 
 from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import local_time
+from frugalvae.memories.vae.saturation import Thresholds
 from frugalvae.storage.store import Store
-
-SETTINGS = {"saturation": 0.05, "min_free": 0.05}  # of memories that do not say
 
 
 @dataclass(frozen=True)
@@ -139,20 +138,13 @@ def purpose(path: str) -> str:
 def layers_of(memory: Mapping[str, Any]) -> Iterator[Layer]:
     """The null space of each layer after the last task."""
     states = [state["fields"] for state in memory.get("learned", {}).get("layers_", [])]
-    limits = {**SETTINGS, **memory.get("settings", {})}
+    thresholds = Thresholds.of(memory.get("settings", {}))
     last = max((state["task"] for state in states), default=0)
     for state in states:
         if state["task"] == last:
-            share = state["rank"] / state["size"]
-            used_up = state["proportion"] > limits["saturation"] or share < limits["min_free"]
-            yield Layer(
-                state["decoder"],
-                state["layer"],
-                state["proportion"],
-                state["rank"],
-                state["size"],
-                used_up,
-            )
+            proportion, rank, size = state["proportion"], state["rank"], state["size"]
+            used_up = thresholds.exceeded(proportion, rank, size)
+            yield Layer(state["decoder"], state["layer"], proportion, rank, size, used_up)
 
 
 def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:

@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy, pad
 from frugalvae.errors import InputError, UnknownClassError, check_choice, check_number, suggestion
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
+from frugalvae.maths.devices import find_device
 from frugalvae.maths.networks import linear
 from frugalvae.maths.training import batch_count, batches
 from frugalvae.progress import track
@@ -223,7 +224,7 @@ class ResNet18Encoder:
         return torch.tensor(images, device=self._device()).permute(0, 3, 1, 2)
 
     def _device(self) -> torch.device:
-        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return find_device(self.device)
 
 
 def colour_statistics(x: Tensor) -> tuple[Tensor, Tensor]:

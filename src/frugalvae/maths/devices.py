@@ -1,4 +1,4 @@
-"""Where PyTorch computes: asked for once, found when something needs it."""
+"""The device that PyTorch computes on: chosen here and nowhere else."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from frugalvae.errors import DeviceError
 if TYPE_CHECKING:
     import torch
 
-_wanted: ContextVar[str | None] = ContextVar("frugalvae_device", default=None)
+_requested: ContextVar[str | None] = ContextVar("frugalvae_device", default=None)
 
 
 @contextmanager
 def computing_on(device: str | None) -> Iterator[None]:
-    """Parts that need PyTorch compute there inside the block; ``None`` takes a GPU if any."""
-    token = _wanted.set(device)
+    """Use this device inside the block; ``None`` uses a GPU if there is one."""
+    token = _requested.set(device)
     try:
         yield
     finally:
-        _wanted.reset(token)
+        _requested.reset(token)
 
 
 def find_device(device: str | None = None) -> torch.device:
-    """The device of that name, or the one that is wanted; without one a GPU if there is any.
+    """The named device; else that of :func:`computing_on`; else a GPU if there is one.
 
     >>> with computing_on("cpu"):
     ...     find_device()
@@ -34,7 +34,7 @@ def find_device(device: str | None = None) -> torch.device:
     """
     import torch
 
-    name = device or _wanted.get() or ("cuda" if torch.cuda.is_available() else "cpu")
+    name = device or _requested.get() or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:

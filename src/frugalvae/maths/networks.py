@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons whose layers can be shared, and conditioned on a class."""
+"""Multi-layer perceptrons that can share layers, and be conditioned on a class."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 class MLP(nn.Module):
     """Fully connected layers with ReLU between them.
 
-    With ``embedding > 0`` every layer has a table of class embeddings, and the
-    row of the sample's class is appended to the layer's input.
+    With ``embedding > 0`` each layer has a table of class embeddings, (k, embedding). The row
+    of a sample's class is appended to the layer's input.
 
     Parameters
     ----------
@@ -50,28 +50,28 @@ class MLP(nn.Module):
 
     @property
     def linears(self) -> list[nn.Linear]:
-        """The layers, as what they are."""
+        """The layers, with their type."""
         return cast("list[nn.Linear]", list(self.layers))
 
     def forward(self, x: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Output for each row of ``x``; ``rows`` says which embeddings to append."""
+        """Output (n, out) for ``x`` (n, in); ``rows`` (n,) says which embeddings to append."""
         for depth in range(len(self.layers)):
             x = self.step(depth, self.layer_input(depth, x, rows))
         return x
 
     def step(self, depth: int, layer_input: Tensor) -> Tensor:
-        """One layer and what follows it."""
+        """One layer and its activation."""
         out: Tensor = self.layers[depth](layer_input)
         return out if depth == len(self.layers) - 1 else out.relu()
 
     def layer_input(self, depth: int, x: Tensor, rows: Tensor | None) -> Tensor:
-        """What a layer is fed: ``x``, and the class embedding if there is one."""
+        """The input of a layer: ``x``, and the class embedding if there is one."""
         if not len(self.tables):
             return x
         return torch.cat([x, self.tables[depth][rows]], dim=1)
 
     def layer_inputs(self, x: Tensor, rows: Tensor | None = None) -> list[Tensor]:
-        """What every layer is fed on the way."""
+        """The input of each layer for ``x`` (n, in)."""
         inputs = []
         for depth in range(len(self.layers)):
             inputs.append(self.layer_input(depth, x, rows))
@@ -79,7 +79,7 @@ class MLP(nn.Module):
         return inputs
 
     def jacobian(self, x: Tensor, row: Tensor | None = None) -> Tensor:
-        """Derivative of the output by one input ``x``, of shape (1, in): (out, in).
+        """Derivative (out, in) of the output with respect to one input ``x`` (1, in).
 
         >>> mlp = MLP([2, 3], rng=torch.Generator().manual_seed(0))
         >>> torch.equal(mlp.jacobian(torch.zeros(1, 2)), mlp.linears[0].weight)
@@ -88,8 +88,8 @@ class MLP(nn.Module):
         fed = self.layer_inputs(x, row)
         product: Tensor | None = None
         for depth, layer in enumerate(self.linears):
-            own = x.shape[1] if product is None else len(product)
-            weight = layer.weight[:, :own]  # the rest reads the embedding
+            width = x.shape[1] if product is None else len(product)
+            weight = layer.weight[:, :width]  # the other columns belong to the embedding
             product = weight if product is None else weight @ product
             if depth < len(self.linears) - 1:
                 product = product * (layer(fed[depth]) > 0).T
@@ -97,18 +97,18 @@ class MLP(nn.Module):
         return product
 
     def add_classes(self, count: int, rng: torch.Generator) -> None:
-        """A new random row in every table for each new class."""
+        """Add a random row to each table for each new class."""
         for table in self.tables:
             rows = torch.empty(count, table.shape[1], device=table.device).normal_(generator=rng)
             table.data = torch.cat([table.data, rows])
 
     def drop_class(self, row: int) -> None:
-        """Every table without that row."""
+        """Remove a row from each table."""
         for table in self.tables:
             table.data = torch.cat([table.data[:row], table.data[row + 1 :]])
 
     def state(self) -> dict[str, list[Any]]:
-        """What a file holds of it: weights and biases of each layer, and tables."""
+        """What a file holds: weights and biases of each layer, and tables."""
         return {
             "layers": [[layer.weight, layer.bias] for layer in self.linears],
             "tables": list(self.tables),
@@ -128,16 +128,16 @@ class MLP(nn.Module):
         return network
 
     def fork(self) -> MLP:
-        """A network with its own last layer and biases that shares everything else."""
+        """A network with a last layer and biases of its own that shares everything else."""
         twin = copy.copy(self)
         twin._modules = dict(self._modules)
         twin.layers = nn.ModuleList(copy.deepcopy(layer) for layer in self.layers)
-        for own, shared in zip(twin.linears[:-1], self.linears[:-1], strict=True):
-            own.weight = shared.weight
+        for copied, shared in zip(twin.linears[:-1], self.linears[:-1], strict=True):
+            copied.weight = shared.weight
         return twin
 
-    def turned(self, matrix: Tensor) -> MLP:
-        """A network whose outputs are those of this one times ``matrix``, (out, other)."""
+    def transformed(self, matrix: Tensor) -> MLP:
+        """A network whose outputs are those of this one times ``matrix`` (out, other)."""
         twin = self.fork()
         last = twin.linears[-1]
         last.weight = nn.Parameter(matrix.T @ last.weight)
@@ -146,7 +146,7 @@ class MLP(nn.Module):
 
 
 def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
-    """A linear layer with PyTorch's usual initial values, drawn from ``rng``."""
+    """A linear layer with PyTorch's default initialisation, drawn from ``rng``."""
     layer = nn.Linear(n_in, n_out, device="meta").to_empty(device=rng.device)
     bound = n_in**-0.5
     with torch.no_grad():

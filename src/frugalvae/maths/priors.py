@@ -1,7 +1,7 @@
-"""Where the Gaussian of each class stands in latent space.
+"""Priors: where the Gaussian of each class stands in latent space.
 
-A prior is asked once a task for the means of the new classes. It sees the mean
-latent of every new class and the means of all classes before, which never move.
+A prior places the means of a task's new classes. It is given the mean latent of each new
+class, and the means of all earlier classes, which never move.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.errors import check_choice
-from frugalvae.maths.equations import fixed_point_step, pair_weight
+from frugalvae.maths.equations import fixed_point_step
 
 Divisor = Literal["others", "pairs", "nothing"]
 
@@ -25,11 +25,11 @@ class Placement:
     Attributes
     ----------
     means
-        One row a class, shape (k, latent).
+        One row per class, shape (k, latent).
     iterations
-        Steps of the fixed-point iteration; 0 where there is none.
+        The number of steps of the fixed-point iteration; 0 for other priors.
     residual
-        Length of the last step's change, relative to the means.
+        The norm of the last step, relative to the norm of the means.
     converged
         Whether the residual fell below the tolerance.
     """
@@ -44,35 +44,36 @@ class Prior(Protocol):
     """Places the Gaussians of a task's classes."""
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
-        """Means for the new classes, shape (k, latent); ``fixed`` are the old ones."""
+        """Means of the new classes, (k, latent); ``fixed`` are the earlier ones, (old, latent)."""
         ...
 
 
 @dataclass(frozen=True)
 class FixedPointPrior:
-    """Eq. 5: mean latents, pushed apart until attraction and repulsion balance.
+    """Eq. 5, iterated until the means of the data and the repulsion balance.
 
-    Undamped, the iteration is nearly a 2-cycle; each step here goes only part
-    of the way (``damping``). Once under way, it is accelerated (Anderson's method),
-    which takes a tenth of the steps where the plain iteration is slow; where there are
-    several fixed points, as in few dimensions, it may find another. Coincident means have
-    no direction to part in, so they are first moved by a tiny random vector.
+    Undamped, the iteration nearly alternates between two points, so each step is shortened
+    by ``damping``. After some plain steps Anderson acceleration takes over, which needs a
+    tenth of the steps where the plain iteration is slow. If there are several fixed points,
+    as in few dimensions, it may find another one. Means that coincide have no direction to
+    repel in, so all start with a tiny random offset.
 
     Parameters
     ----------
     weight
         The paper's lambda, 900.
     divide_by
-        What lambda is divided by. ``"others"``: the K - 1 summands of Eq. 5, so that
-        classes stand about sqrt(lambda / 2) from the centre however many there are.
-        ``"pairs"``: K (K - 1), as Eq. 20 does, which draws 100 classes into radius 2.
-        ``"nothing"``: Eq. 5 as written, which drives 100 classes out to radius 200.
+        What lambda is divided by. ``"others"``: the K - 1 summands of Eq. 5; classes then
+        stand about sqrt(lambda / 2) from the centre, whatever K is. ``"pairs"``: K (K - 1), as
+        in Eq. 20; 100 classes then stand within radius 2. ``"nothing"``: Eq. 5 as written;
+        100 classes then stand at radius 200.
     damping
-        Part of each step that is taken.
+        The share of each step that is taken.
     history
-        How many earlier steps the acceleration looks back on; 0 for none.
+        The number of earlier steps that the acceleration uses; 0 for none.
     tolerance, max_iterations
-        Stop when the means change by less than this, relatively; or give up.
+        Stop when the relative change of the means is below ``tolerance``, or after
+        ``max_iterations`` steps.
 
     Examples
     --------
@@ -96,14 +97,14 @@ class FixedPointPrior:
         check_choice("divide_by", self.divide_by, get_args(Divisor))
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
-        """Iterate Eq. 5 in float64 until it stands still."""
-        target, old = latent_means.double(), fixed.double()
+        """Iterate Eq. 5 in float64 until it converges."""
+        target, old = latent_means.double(), fixed.double()  # (k, latent), (old, latent)
         weight = self._weight(len(target) + len(old))
         means = target + 1e-3 * torch.empty_like(target).normal_(generator=rng)
         stepping = Anderson(self.damping, self.history)
         iterations, residual = 0, float("inf")
         while residual >= self.tolerance and iterations < self.max_iterations:
-            change = fixed_point_step(target, means, weight, old) - means
+            change = fixed_point_step(target, means, weight, old) - means  # (k, latent)
             means = stepping.next(means, change)
             residual = float(change.norm() / means.norm().clamp(min=1e-12))
             iterations += 1
@@ -112,16 +113,16 @@ class FixedPointPrior:
         )
 
     def _weight(self, classes: int) -> float:
-        if self.divide_by == "pairs":
-            return pair_weight(self.weight, classes)
-        return self.weight / max(classes - 1, 1) if self.divide_by == "others" else self.weight
+        others = max(classes - 1, 1)
+        divisors = {"others": others, "pairs": max(classes, 1) * others, "nothing": 1}
+        return self.weight / divisors[self.divide_by]
 
 
 class Anderson:
-    """Anderson's acceleration of a damped fixed-point iteration.
+    """Anderson acceleration of a damped fixed-point iteration.
 
-    It combines the last steps so that their combined residual is least. The first steps,
-    and those after a residual that grew, are plain.
+    It combines the last steps so that the combined residual is smallest. The first steps are
+    plain, and so are those after the residual has grown.
     """
 
     first_plain_steps = 20
@@ -135,9 +136,9 @@ class Anderson:
         self.plain_steps_left = self.first_plain_steps
 
     def next(self, point: Tensor, change: Tensor) -> Tensor:
-        """Where to go from a point at which the iteration would make this change."""
+        """The next point, given the current one and the change that Eq. 5 would make there."""
         residual = float(change.norm())
-        if residual > 2 * self.best:  # the combination led astray
+        if residual > 2 * self.best:  # acceleration has failed: start over
             self.points, self.changes, self.plain_steps_left = [], [], self.first_plain_steps
         self.best = min(self.best, residual) if self.points else residual
         self.points = [*self.points, point.flatten()][-self.history - 1 :]
@@ -145,18 +146,18 @@ class Anderson:
         self.plain_steps_left -= 1
         if self.plain_steps_left >= 0 or not self.history or len(self.points) < 2:
             return point + self.damping * change
-        steps = torch.stack(self.points, dim=1).diff(dim=1)
-        bends = torch.stack(self.changes, dim=1).diff(dim=1)
-        gram = bends.T @ bends
+        steps = torch.stack(self.points, dim=1).diff(dim=1)  # (k latent, history)
+        differences = torch.stack(self.changes, dim=1).diff(dim=1)  # (k latent, history)
+        gram = differences.T @ differences  # (history, history)
         ridge = 1e-10 * gram.diagonal().mean().clamp(min=1e-300) * torch.eye(len(gram)).to(gram)
-        mix = torch.linalg.solve(gram + ridge, bends.T @ change.flatten())
-        correction: Tensor = (steps + self.damping * bends) @ mix
+        mix = torch.linalg.solve(gram + ridge, differences.T @ change.flatten())
+        correction: Tensor = (steps + self.damping * differences) @ mix
         return point + self.damping * change - correction.view_as(point)
 
 
 @dataclass(frozen=True)
 class NormalPrior:
-    """Means drawn from N(0, scale^2 I), whatever the data.
+    """Means drawn from N(0, scale^2 I), regardless of the data.
 
     >>> rng = torch.Generator().manual_seed(0)
     >>> NormalPrior().place(torch.zeros(4, 2), torch.empty(0, 2), rng).means.shape
@@ -166,25 +167,25 @@ class NormalPrior:
     scale: float = 1.0
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
-        """Draw one row a class."""
+        """Draw one row per class."""
         return Placement(torch.empty_like(latent_means).normal_(generator=rng) * self.scale)
 
 
 @dataclass(frozen=True)
 class UniformPrior:
-    """Means drawn from the cube [-scale, scale], whatever the data."""
+    """Means drawn uniformly from the cube [-scale, scale], regardless of the data."""
 
     scale: float = 1.0
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
-        """Draw one row a class."""
+        """Draw one row per class."""
         draw = torch.empty_like(latent_means).uniform_(-1, 1, generator=rng)
         return Placement(draw * self.scale)
 
 
 @dataclass(frozen=True)
 class SinglePrior:
-    """Every class shares N(0, I): only class embeddings can tell them apart (VAE-CEO)."""
+    """One prior N(0, I) for all classes: only embeddings tell them apart (VAE-CEO)."""
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
         """All means are the origin."""
@@ -202,7 +203,7 @@ _BY_NAME: dict[str, Prior] = {
 
 
 def make_prior(prior: str | Prior) -> Prior:
-    """A prior by name, or the one given.
+    """A prior by name, or the given one unchanged.
 
     >>> make_prior("uniform")
     UniformPrior(scale=1.0)

@@ -1,26 +1,35 @@
-"""One loop that trains an encoder and a decoder on Eq. 6."""
+"""The training loop: encoder and decoder, on Eq. 6."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from frugalvae.errors import check_choice, check_number
-from frugalvae.maths.equations import diagonal_kld, gaussian_log_likelihood, reparametrise
+from frugalvae.maths.equations import conditional_elbo, reparametrise
 from frugalvae.maths.networks import MLP
 from frugalvae.progress import track
 
-DRAWS = 256  # samples of a class from which statistics are estimated
-LOG_SIGMA_RANGE = (-7.0, 4.0)  # keeps exp() finite whatever the encoder says early on
+LOG_SIGMA_RANGE = (-7.0, 4.0)  # keeps exp() finite whatever an untrained encoder answers
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Samples (n, d), the prior mean of each one's class (n, latent), and its embedding row."""
+    """Samples with what the networks must know of their classes.
+
+    Attributes
+    ----------
+    x
+        Normalised features, (n, d).
+    prior_means
+        The prior mean of each sample's class, (n, latent).
+    rows
+        The row of each sample's class in the embedding tables, (n,), if there are any.
+    """
 
     x: Tensor
     prior_means: Tensor
@@ -36,21 +45,21 @@ class Batch:
 
 @dataclass(frozen=True)
 class Training:
-    """How long and how to train.
+    """How to train, and for how long.
 
     Attributes
     ----------
     epochs, batch_size
-        Passes over the task, and samples in a step.
+        Passes over the task, and samples per step.
     max_steps
-        No task takes more optimiser steps than this, whatever its epochs ask for.
+        The most optimiser steps per task, however many epochs that is.
     warm_up
-        Part of the steps over which the divergence's weight grows from 0 to 1.
-        Without it, a decoder that has learned nothing yet may make the encoder give up.
+        The share of the steps over which the weight of the divergence grows from 0 to 1.
+        Without a warm-up, an untrained decoder can make the posterior collapse.
     likelihood_std
-        Standard deviation of the likelihood around what is decoded.
+        Standard deviation of the likelihood around the decoded sample.
     relative
-        Whether the encoder describes samples relative to their class's prior mean.
+        Whether the encoder describes samples relative to the prior mean of their class.
     """
 
     epochs: int
@@ -68,22 +77,26 @@ class Training:
         check_choice("relative", self.relative, (True, False))
 
     def epochs_for(self, count: int) -> int:
-        """Epochs for a task of ``count`` samples."""
+        """The number of epochs for a task of ``count`` samples."""
         return max(1, min(self.epochs, self.max_steps // batch_count(count, self.batch_size)))
+
+    def kld_weight(self, progress: float) -> float:
+        """The weight of the divergence when ``progress``, from 0 to 1, of the steps is done."""
+        return min(1.0, progress / self.warm_up) if self.warm_up else 1.0
 
 
 def encode(encoder: MLP, data: Batch, relative: bool) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of the posterior of each sample, (n, latent) each.
+    """Mean and standard deviation of each sample's posterior, (n, latent) each.
 
-    A ``relative`` encoder says how a sample differs from its class's prior mean.
+    The output of a ``relative`` encoder is the difference from the class's prior mean.
     """
-    mu, log_sigma = encoder(data.x, data.rows).chunk(2, dim=1)
+    mu, log_sigma = encoder(data.x, data.rows).chunk(2, dim=1)  # (n, latent) each
     sigma = log_sigma.clamp(*LOG_SIGMA_RANGE).exp()
     return (mu + data.prior_means if relative else mu), sigma
 
 
 def batch_count(count: int, size: int) -> int:
-    """How many batches of about ``size`` cover ``count`` samples."""
+    """The number of batches of about ``size`` that cover ``count`` samples."""
     return max(1, round(count / size))
 
 
@@ -91,6 +104,50 @@ def batches(count: int, size: int, rng: torch.Generator) -> Iterator[Tensor]:
     """Random batches of nearly equal size that together cover ``range(count)`` once."""
     order = torch.randperm(count, generator=rng, device=rng.device)
     yield from order.tensor_split(batch_count(count, size))
+
+
+class OneCycleAdam:
+    """Adam whose learning rate rises and then falls over a known number of steps.
+
+    Parameters
+    ----------
+    groups
+        Parameters and peak learning rates: ``{"params": [...], "lr": ...}``.
+    steps
+        The number of steps.
+    after_backward, after_step
+        Called before and after the optimiser's step, to keep updates in the null space.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[dict[str, Any]],
+        steps: int,
+        after_backward: Callable[[], None] = lambda: None,
+        after_step: Callable[[], None] = lambda: None,
+    ) -> None:
+        groups = [group for group in groups if group["params"]]
+        self.optimiser = torch.optim.Adam(groups, fused=True)
+        self.schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self.optimiser,
+            [group["lr"] for group in groups],
+            total_steps=steps + 1,
+            pct_start=max(0.1, 2 / (steps + 1)),  # at least one step up, or it divides by zero
+        )
+        self.after_backward, self.after_step = after_backward, after_step
+
+    def minimise(self, loss: Tensor) -> None:
+        """Take one step down the gradient of the loss."""
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.after_backward()
+        self.optimiser.step()
+        self.after_step()
+        self.schedule.step()
+
+    def finish(self) -> None:
+        """Drop the gradients, or copies of the memory would carry them."""
+        self.optimiser.zero_grad(set_to_none=True)
 
 
 def train_vae(
@@ -103,42 +160,21 @@ def train_vae(
     after_backward: Callable[[], None] = lambda: None,
     after_step: Callable[[], None] = lambda: None,
 ) -> None:
-    """Maximise Eq. 6 over the given parameters.
-
-    Parameters
-    ----------
-    parameter_groups
-        What may change, as Adam takes it: ``{"params": [...], "lr": ...}``.
-    after_backward, after_step
-        Called around the optimiser's step, to keep updates where they belong.
-    """
+    """Maximise Eq. 6 over the given parameters; see :class:`OneCycleAdam`."""
     epochs = training.epochs_for(len(data))
     steps = min(epochs * batch_count(len(data), training.batch_size), training.max_steps)
-    groups = [group for group in parameter_groups if group["params"]]
-    optimiser = torch.optim.Adam(groups, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser,
-        [group["lr"] for group in groups],
-        total_steps=steps + 1,
-        pct_start=max(0.1, 2 / (steps + 1)),  # at least one step up, or it divides by zero
-    )
+    optimiser = OneCycleAdam(parameter_groups, steps, after_backward, after_step)
     step = 0
     for _ in track(range(epochs), "training the VAE"):
         for chosen in batches(len(data), training.batch_size, rng):
-            if step == steps:  # one epoch alone may be longer
+            if step == steps:  # a single epoch may be longer
                 break
             step += 1
-            optimiser.zero_grad(set_to_none=True)
-            loss = -bound(encoder, decoder, data[chosen], training, step / steps, rng).mean()
-            loss.backward()  # type: ignore[no-untyped-call]
-            after_backward()
-            optimiser.step()
-            after_step()
-            schedule.step()
-    optimiser.zero_grad(set_to_none=True)  # or copies of the memory would carry gradients
+            optimiser.minimise(loss(encoder, decoder, data[chosen], training, step / steps, rng))
+    optimiser.finish()
 
 
-def bound(
+def loss(
     encoder: MLP,
     decoder: MLP,
     data: Batch,
@@ -146,85 +182,17 @@ def bound(
     progress: float,
     rng: torch.Generator,
 ) -> Tensor:
-    """Eq. 6 for each sample, its divergence weighted by how far the warm-up has come."""
-    mu, sigma = encode(encoder, data, training.relative)
-    z = reparametrise(mu, sigma, torch.empty_like(mu).normal_(generator=rng))
-    x_hat = decoder(z, data.rows)
-    std = training.likelihood_std
-    weight = min(1.0, progress / training.warm_up) if training.warm_up else 1.0
-    divergence = diagonal_kld(mu, sigma, data.prior_means)
-    return gaussian_log_likelihood(data.x / std, x_hat / std) - weight * divergence
-
-
-def teach_directions(
-    decoder: MLP,
-    data: Batch,
-    parameters: Sequence[Tensor],
-    learning_rate: float,
-    training: Training,
-    rng: torch.Generator,
-    after_backward: Callable[[], None] = lambda: None,
-    after_step: Callable[[], None] = lambda: None,
-) -> None:
-    """Fit a decoder, around the mean of each class, to a linear map that is known.
-
-    Where a decoder is linear around a class's mean, the maximum of Eq. 6 has a closed form:
-    its directions are those of the class's covariance, as long as what they have in excess
-    of the noise (Tipping and Bishop, "Probabilistic principal component analysis"). This
-    fits the decoder to it by regression, and needs no encoder.
-
-    Parameters
-    ----------
-    data
-        The map of each class, (k, m, d), which the first m latents of a class are multiplied
-        by; and the prior means and embedding rows of the classes.
-    parameters
-        What may change.
-    """
-    optimiser = torch.optim.Adam(parameters, learning_rate, fused=True)
-    steps, (classes, width, _) = training.max_steps, data.x.shape
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser, learning_rate, total_steps=steps + 1, pct_start=max(0.1, 2 / (steps + 1))
-    )
-    each = max(1, training.batch_size // classes)
-    rows = None if data.rows is None else data.rows.repeat_interleave(each)
-    means = data.prior_means.repeat_interleave(each, dim=0)
-    for _ in track(range(steps), "training the decoder"):
-        e = torch.empty_like(means).normal_(generator=rng)
-        target = e[:, :width].reshape(classes, each, width) @ data.x
-        centre = decoder(data.prior_means, data.rows).repeat_interleave(each, dim=0)
-        offset = decoder(means + e, rows) - centre
-        optimiser.zero_grad(set_to_none=True)
-        (offset - target.flatten(0, 1)).square().sum(dim=1).mean().backward()
-        after_backward()
-        optimiser.step()
-        after_step()
-        schedule.step()
-    optimiser.zero_grad(set_to_none=True)
-
-
-def missing_spread(
-    real: Tensor,
-    decoded: Tensor,
-    noise: float | Literal["match"],
-    factors: Tensor | None = None,
-    spread: Tensor | None = None,
-) -> Tensor:
-    """Standard deviation of the noise that samples of a class need.
-
-    ``"match"`` gives samples the variance of the class, averaged over dimensions:
-    a decoder explains only a part of it, and class ``factors`` another. A number is taken
-    as it is. With ``spread``, it is the factor that noise of that deviation needs.
-
-    >>> real, decoded = torch.tensor([[-5.0], [5.0]]), torch.tensor([[-3.0], [3.0]])
-    >>> missing_spread(real, decoded, "match")
-    tensor(4.)
-    """
-    if noise != "match":
-        return real.new_tensor(noise)
-    lacking = real.var(dim=0, correction=0).mean() - decoded.var(dim=0, correction=0).mean()
-    if factors is not None:
-        lacking = lacking - factors.square().sum() / len(factors)
-    if spread is not None:
-        lacking = lacking / spread.square().mean().clamp(min=1e-12)
-    return lacking.clamp(min=0).sqrt()
+    """Minus Eq. 6, averaged over the batch, when ``progress`` of the steps is done."""
+    mu, sigma = encode(encoder, data, training.relative)  # (n, latent) each
+    z = reparametrise(mu, sigma, torch.empty_like(mu).normal_(generator=rng))  # (n, latent)
+    x_hat = decoder(z, data.rows)  # (n, d)
+    bound = conditional_elbo(
+        data.x,
+        x_hat,
+        mu,
+        sigma,
+        data.prior_means,
+        likelihood_std=training.likelihood_std,
+        kld_weight=training.kld_weight(progress),
+    )  # (n,)
+    return -bound.mean()

@@ -16,13 +16,13 @@ from frugalvae.memories import MEMORIES
 #: What our memories and heads are made of, and where it is defined.
 HELPERS = {
     "Decoder": "frugalvae.memories.vae.decoder",
-    "LayerState": "frugalvae.memories.vae.history",
-    "PriorState": "frugalvae.memories.vae.history",
+    "LayerState": "frugalvae.memories.vae.saturation",
+    "PriorState": "frugalvae.memories.vae.placement",
     "Mixture": "frugalvae.memories.mixture",
     "MLP": "frugalvae.maths.networks",
     "ClasswiseNormaliser": "frugalvae.memories.vae.normalise",
     "GlobalNormaliser": "frugalvae.memories.vae.normalise",
-    "WhitenedNormaliser": "frugalvae.memories.vae.normalise",
+    "WhitenedNormaliser": "frugalvae.memories.vae.whitened",
     "LayerInputs": "frugalvae.maths.nullspace",
     "FixedPointPrior": "frugalvae.maths.priors",
     "NormalPrior": "frugalvae.maths.priors",

@@ -16,7 +16,6 @@ import numpy as np
 
 from frugalvae import __version__
 from frugalvae.checks import check_kept, check_learned
-from frugalvae.confidence import Confidence
 from frugalvae.errors import (
     DeviceError,
     FrugalError,
@@ -36,7 +35,7 @@ from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.labels import labels_from_json, labels_to_json
 from frugalvae.storage.migrations import GET_ANOTHER
 from frugalvae.storage.reader import Reader
-from frugalvae.storage.schema import check_document
+from frugalvae.storage.schema import check_document, read_confidence
 from frugalvae.storage.writer import Writer
 
 if TYPE_CHECKING:
@@ -157,7 +156,10 @@ def describe(model: Model, writer: Writer) -> dict[str, Any]:
         | {"calibrate": bool(model.recipe.calibrate)},
         "memory": writer.write(model.memory, "memory"),
         "head": writer.write(model.head, "head"),
-        "confidence": model.confidence.to_json(),
+        "confidence": {
+            "temperature": model.calibration.temperature,
+            **model.taught_novelty.to_json(),
+        },
         "encoder": model.encoder,
         "history": list(model.history),
     }
@@ -183,7 +185,7 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
         document["n_tasks"],
         document["n_taught"],
         document["head_due"],
-        Confidence(**document["confidence"]),
+        *read_confidence(document["confidence"]),
         document["encoder"],
         tuple(document["history"]),
         None if names is None else tuple(names),

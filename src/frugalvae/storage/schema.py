@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from frugalvae.calibration import Calibration
 from frugalvae.checks import is_plain
-from frugalvae.confidence import Confidence
 from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.novelty import TaughtNovelty
 from frugalvae.storage.labels import labels_from_json
 
 FIELDS = {
@@ -42,13 +43,24 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
     for role in ("memory", "head"):
         check_part(document[role], role)
     try:
-        Confidence(**document["confidence"])
+        read_confidence(document["confidence"])
     except (InputError, TypeError, OverflowError) as error:
         raise MemoryFileError(f"its confidence cannot be used ({error})") from error
     encoder, history = document["encoder"], document["history"]
     _require(isinstance(encoder, dict | None), "its encoder is no JSON object")
     events = isinstance(history, list) and all(isinstance(event, dict) for event in history)
     _require(events, "its history is no list of events")
+
+
+def read_confidence(saved: Mapping[str, Any]) -> tuple[Calibration, TaughtNovelty]:
+    """What files keep under one name: the temperature, and the novelty of taught samples.
+
+    >>> read_confidence({"temperature": 2.0})
+    (Calibration(temperature=2.0), TaughtNovelty(quantiles=(), count=0))
+    """
+    novelty = {**saved}
+    temperature = novelty.pop("temperature", Calibration.temperature)
+    return Calibration(temperature), TaughtNovelty(**novelty)
 
 
 def check_part(written: Any, role: str) -> None:

@@ -17,8 +17,8 @@ Projection = Literal["update", "gradient"]
 
 
 @dataclass(frozen=True)
-class Freedom:
-    """What training may change, and what keeps the changes within bounds."""
+class UpdateRule:
+    """Which parameters a task may change, and the hooks that keep them in the null space."""
 
     parameters: list[Tensor]
     after_backward: Callable[[], None] = lambda: None
@@ -27,16 +27,16 @@ class Freedom:
 
 @dataclass
 class Decoder:
-    """A network, and what its layers have been fed by the tasks it knows.
+    """A network, and the inputs that old classes give to its layers.
 
     Attributes
     ----------
     network
-        Latents in, normalised features out.
+        From latents to normalised features.
     inputs
-        One for each layer that is kept in its null space.
+        The sums of inputs of each layer that is kept in its null space.
     tasks
-        How many tasks it has learned; 0 while it may still change at will.
+        The number of tasks learned; while it is 0, all parameters may change freely.
     """
 
     network: MLP
@@ -44,12 +44,12 @@ class Decoder:
     tasks: int = 0
 
     def fork(self) -> Decoder:
-        """A decoder for the next task with its own last layer and biases, sharing the rest."""
+        """A decoder with a last layer and biases of its own that shares everything else."""
         return Decoder(self.network.fork(), self.inputs, self.tasks)
 
     @torch.no_grad()
-    def turn_output(self, matrix: Tensor) -> None:
-        """Decode to rows times the matrix. Inputs, and so null spaces, stay what they are."""
+    def transform_output(self, matrix: Tensor) -> None:
+        """Multiply outputs by a matrix (d, d). Layer inputs, and so null spaces, stay."""
         last = self.network.linears[-1]
         last.weight.copy_(matrix.T @ last.weight)
         last.bias.copy_(last.bias @ matrix)
@@ -58,39 +58,38 @@ class Decoder:
         """The null space of each protected layer."""
         return [inputs.null_space(ratio, max_proportion) for inputs in self.inputs]
 
-    def freedom(
+    def update_rule(
         self, update: Update, spaces: list[NullSpace], dynamic: bool, projection: Projection
-    ) -> Freedom:
+    ) -> UpdateRule:
         """What the next task may change.
 
-        A decoder that knows nothing yet is free. Later, embeddings of new classes
-        always train (those of old classes get no gradient), and so do a task's own
-        last layer and biases if the decoder is ``dynamic``. Shared weights move as
-        ``update`` says. Shared biases stay as the first task left them: every old
-        input passes through them, so they have no null space.
+        Everything in an untrained decoder. Later, always the embeddings of new classes (those
+        of old classes get no gradient), and with ``dynamic`` the task's own last layer and
+        biases. Shared weights change as ``update`` says. Shared biases stay as the first task
+        left them: every old input passes through them, so they have no null space.
         """
         if not self.tasks or update == "free":
-            return Freedom(list(self.network.parameters()))
-        own: list[Tensor] = list(self.network.tables)
+            return UpdateRule(list(self.network.parameters()))
+        unshared: list[Tensor] = list(self.network.tables)
         if dynamic:
-            own += [layer.bias for layer in self.network.linears]
-            own.append(self.network.linears[-1].weight)
+            unshared += [layer.bias for layer in self.network.linears]
+            unshared.append(self.network.linears[-1].weight)
         if update == "frozen":
-            return Freedom(own)
+            return UpdateRule(unshared)
         weights = [layer.weight for layer in self.network.linears[: len(self.inputs)]]
-        confine = Confinement(weights, spaces)
+        projected = NullSpaceProjection(weights, spaces)
         if projection == "gradient":
-            return Freedom(own + weights, after_backward=confine.gradients)
-        return Freedom(own + weights, after_step=confine.updates)
+            return UpdateRule(unshared + weights, after_backward=projected.project_gradients)
+        return UpdateRule(unshared + weights, after_step=projected.project_updates)
 
     @torch.no_grad()
-    def remember(self, latents: Tensor, rows: Tensor | None, average: int = 1) -> None:
-        """Count what these latents feed the protected layers.
+    def protect(self, latents: Tensor, rows: Tensor | None, average: int = 1) -> None:
+        """Add the layer inputs that these latents (n, latent) give to what is protected.
 
-        ``average`` > 1 counts means over that many consecutive inputs instead of
-        the inputs themselves, as Adam-NSCL's public code does.
+        ``average`` > 1 adds means over that many consecutive inputs instead of the inputs
+        themselves, as the public code of Adam-NSCL does.
         """
-        fed = self.network.layer_inputs(latents, rows)
+        fed = self.network.layer_inputs(latents, rows)  # (n, in) for each layer
         for layer, inputs in zip(self.inputs, fed, strict=False):
             if average > 1:
                 parts = inputs.tensor_split(max(1, len(inputs) // average))
@@ -98,13 +97,13 @@ class Decoder:
             layer.add(inputs)
 
 
-class Confinement:
-    """Keeps weights in the null space around where they started.
+class NullSpaceProjection:
+    """Keeps the change of weights since the start of a task in their null spaces.
 
-    Projecting the gradient, as the paper writes it, is not enough under Adam: it
-    divides each coordinate by its own running scale, and the quotient leaves the
-    null space. Projecting the change itself cannot leak. The change is taken from
-    the start of the task, so rounding does not add up over steps.
+    Projecting the gradient, as the paper writes it, is not enough under Adam: Adam divides
+    each coordinate by its own running scale, and the quotient leaves the null space.
+    Projecting the change itself cannot leak. It is measured from the start of the task, so
+    rounding errors do not add up over steps.
     """
 
     def __init__(self, weights: list[Tensor], spaces: list[NullSpace]) -> None:
@@ -115,21 +114,23 @@ class Confinement:
         ]
 
     @torch.no_grad()
-    def updates(self) -> None:
-        """Project how far each weight has moved since the start."""
+    def project_updates(self) -> None:
+        """Project the change of each weight since the start (Eq. 7 for updates)."""
         for weight, start, space in zip(self.weights, self.starts, self.spaces, strict=True):
             weight.copy_(start + space.project(weight - start))
 
     @torch.no_grad()
-    def gradients(self) -> None:
-        """Eq. 7: project each weight's gradient."""
+    def project_gradients(self) -> None:
+        """Project the gradient of each weight (Eq. 7)."""
         for weight, space in zip(self.weights, self.spaces, strict=True):
             if weight.grad is not None:
                 weight.grad = space.project(weight.grad)
 
 
-def fresh_decoder(sizes: list[int], embedding: int, protect: int, rng: torch.Generator) -> Decoder:
-    """An untrained decoder, of which the first ``protect`` layers are kept in a null space."""
+def new_decoder(
+    sizes: list[int], embedding: int, protected_layers: int, rng: torch.Generator
+) -> Decoder:
+    """An untrained decoder whose first ``protected_layers`` are kept in their null spaces."""
     network = MLP(sizes, embedding, rng=rng)
     widths = [layer.weight.shape[1] for layer in network.linears]
-    return Decoder(network, [LayerInputs(width, rng.device) for width in widths[:protect]])
+    return Decoder(network, [LayerInputs(width, rng.device) for width in widths[:protected_layers]])

@@ -1,4 +1,7 @@
-"""How likely a sample is under a decoder: Gaussians of few directions, and a bound by draws."""
+"""The density of a sample under a decoder: low-rank Gaussians, and an importance-weighted bound.
+
+Not in the paper: it lets a VAE classify by Bayes' rule.
+"""
 
 from __future__ import annotations
 
@@ -32,33 +35,33 @@ class LowRankGaussian:
         self.half_log_volume += len(factors) * (math.log(noise) + 0.5 * math.log(2 * math.pi))
 
     def log_density(self, x: Tensor) -> Tensor:
-        """For each row of x, shape (n, d)."""
+        """Log density (n,) of rows x (n, d)."""
         x = x / self.noise
         inside = torch.linalg.solve_triangular(self.root, (x @ self.factors).T, upper=False)
         squared: Tensor = x.square().sum(dim=1) - inside.square().sum(dim=0)
         return -0.5 * squared - self.half_log_volume
 
     def solve(self, x: Tensor) -> Tensor:
-        """Each row times the inverse of the covariance."""
+        """Rows x (n, d) times the inverse of the covariance."""
         inside = torch.cholesky_solve((x @ self.factors).T, self.root)
         return (x - inside.T @ self.factors.T) / self.noise**2
 
 
 @dataclass(frozen=True)
 class LocalDecoder:
-    """A decoder around the latent mean of one class: what it adds to what the mean becomes.
+    """A decoder around the latent mean of one class, relative to what the mean is decoded to.
 
     Attributes
     ----------
     decode
-        From latents (n, m), relative to the mean, to what they add, (n, p).
+        From latents (n, m) relative to the mean to offsets (n, p).
     jacobian
         The derivative at the mean, (p, m).
     factors, noise
-        The observation's covariance, noise^2 I + F F^T.
+        The covariance of an observation, noise^2 I + F F^T, with F of shape (p, .).
     span
-        All that is decoded, and F, are coordinates in this orthonormal basis, (d, p): beside it
-        there is noise alone.
+        An orthonormal basis (d, p) of all offsets and of F, which are given as coordinates in
+        it. Orthogonal to it there is noise alone.
     """
 
     decode: Callable[[Tensor], Tensor]
@@ -77,13 +80,13 @@ class LocalDecoder:
         factors: Tensor,
         noise: float,
     ) -> LocalDecoder:
-        """A network around ``mean``, with a share of what varies there and of the factors' too.
+        """A network around ``mean`` (m,), with a share of its variance and of that of F (d, .).
 
-        The last layer has more outputs than inputs, and so they lie in the span of its columns:
-        there a sample has far fewer coordinates than it has features.
+        The last layer has more outputs than inputs, so outputs lie in the span of its columns.
+        Within the span, a sample has far fewer coordinates than features.
         """
         span = torch.linalg.qr(torch.cat([network.linears[-1].weight, factors], dim=1)).Q
-        inner, root = network.turned(span), math.sqrt(share)
+        inner, root = network.transformed(span), math.sqrt(share)
         centre = inner(mean[None], row)
 
         def decode(z: Tensor) -> Tensor:
@@ -94,36 +97,37 @@ class LocalDecoder:
         return cls(decode, jacobian, root * (span.T @ factors), noise, span)
 
     def log_density(self, x: Tensor, draws: Tensor) -> Tensor:
-        r"""The importance-weighted bound, (n,), by standard normal ``draws`` (s, m).
+        r"""Importance-weighted bound (n,) on the log density, by standard normal draws (s, m).
 
         .. math:: \log \frac1S \sum_s p(x|z_s) p(z_s) / q(z_s|x)
 
-        Samples are relative to what the mean is decoded to, (n, d). q is the posterior of the
-        decoder's linear part. It comes with the decoder, so it fits old classes as well as new
-        ones, which an encoder that trained on since does not; and where the decoder is linear,
-        the bound is exact whatever the draws. With no draws the decoder is taken as linear.
+        Samples x (n, d) are relative to what the mean is decoded to. The proposal q is the
+        posterior of the linearised decoder. It fits old classes as well as new ones; the
+        encoder does not, since it has been trained on. For a linear decoder the bound is exact
+        whatever the draws. With no draws the decoder is taken to be linear.
         """
-        within = x @ self.span
-        beside = (x.square().sum(dim=1) - within.square().sum(dim=1)).clamp(min=0)
-        beside = beside / self.noise**2 / 2
-        others = len(self.span) - self.span.shape[1]
-        beside = beside + others * (math.log(self.noise) + 0.5 * math.log(2 * math.pi))
+        within = x @ self.span  # (n, p)
+        outside = (x.square().sum(dim=1) - within.square().sum(dim=1)).clamp(min=0)
+        outside = outside / self.noise**2 / 2
+        dimensions = len(self.span) - self.span.shape[1]
+        outside = outside + dimensions * (math.log(self.noise) + 0.5 * math.log(2 * math.pi))
         if len(draws):
-            return self._bound(within, draws) - beside
-        whole = torch.cat([self.jacobian, self.factors], dim=1)
-        return LowRankGaussian(whole, self.noise).log_density(within) - beside
+            return self._bound(within, draws) - outside
+        factors = torch.cat([self.jacobian, self.factors], dim=1)
+        return LowRankGaussian(factors, self.noise).log_density(within) - outside
 
     def _bound(self, x: Tensor, draws: Tensor) -> Tensor:
-        seen = LowRankGaussian(self.factors, self.noise)
-        pull = seen.solve(self.jacobian.T)  # (m, p)
-        precision = torch.eye(len(pull)).to(pull) + pull @ self.jacobian
+        likelihood = LowRankGaussian(self.factors, self.noise)
+        pull = likelihood.solve(self.jacobian.T)  # (m, p)
+        precision = torch.eye(len(pull)).to(pull) + pull @ self.jacobian  # of q, (m, m)
         root = torch.linalg.cholesky(precision)
         mean = torch.cholesky_solve(pull @ x.T, root).T  # of q, (n, m)
         steps = torch.linalg.solve_triangular(root.T, draws.T, upper=True).T  # (s, m)
-        log_q = root.diagonal().log().sum() - 0.5 * draws.square().sum(dim=1)
+        log_q = root.diagonal().log().sum() - 0.5 * draws.square().sum(dim=1)  # (s,)
         weights = []
         for step, log_proposal in zip(steps, log_q, strict=True):
-            z = mean + step
-            log_prior = -0.5 * z.square().sum(dim=1)  # both without their log(2 pi)
-            weights.append(seen.log_density(x - self.decode(z)) + log_prior - log_proposal)
+            z = mean + step  # (n, m)
+            log_prior = -0.5 * z.square().sum(dim=1)  # without log(2 pi), as is log_proposal
+            log_likelihood = likelihood.log_density(x - self.decode(z))
+            weights.append(log_likelihood + log_prior - log_proposal)
         return torch.stack(weights).logsumexp(dim=0) - math.log(len(draws))
