@@ -1,8 +1,8 @@
-"""Data sets that the experiments know by name, and where people get them.
+"""Data sets that experiments know by name, where to find them and where to get them.
 
-They are looked for in the folder that the environment variable FRUGALVAE_DATA names
-(default: ``data``), and in ``features`` and ``images`` inside it. Any other data set works
-just as well: ``--data NAME=FILE``.
+Files are searched in the folder named by the environment variable FRUGALVAE_DATA (default:
+``data``) and in its subfolders ``features`` and ``images``. Any other data set can be given as
+``--data NAME=FILE``.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Known:
-    """What there is to say about a data set.
+    """A data set that experiments know by name.
 
     Attributes
     ----------
     title
-        How people call it.
+        The usual name.
     backbone
         The frozen encoder that made the features; ``None`` for images.
     file
-        What the file is called in the folder of data.
+        The name of its file in the data folder; may have wildcards.
     source
         Where the images come from.
     """
@@ -82,12 +82,12 @@ CATALOGUE = {
 
 
 def data_folder() -> Path:
-    """Where feature files and image archives are looked for."""
+    """The folder that is searched for feature files and image archives."""
     return Path(os.environ.get("FRUGALVAE_DATA", "data"))
 
 
 def in_data_folder(pattern: str) -> list[Path]:
-    """What has such a name there, or else in ``features`` or ``images`` inside it.
+    """Files that match a pattern in the data folder, or else in ``features`` or ``images``.
 
     >>> in_data_folder("there is no such file")
     []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frugalvae.bench.spec import Part, Tasks
-from frugalvae.bench.stream import first_then_equal
+from frugalvae.bench.task_split import first_then_equal
 
 #: Raised whenever the same settings would give other numbers than before: what was
 #: measured until then no longer counts.
@@ -76,7 +76,7 @@ class Cell:
         return "-".join(parts)
 
     def task_sizes(self, classes: int) -> int | list[int]:
-        """The tasks as :func:`frugalvae.bench.stream.split_classes` takes them."""
+        """The tasks as :func:`frugalvae.bench.task_split.split_classes` takes them."""
         if isinstance(self.tasks, dict):
             return first_then_equal(classes, self.tasks["first"], int(self.tasks["later"]))
         return self.tasks

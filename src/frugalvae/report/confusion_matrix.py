@@ -1,4 +1,4 @@
-"""The confusion matrix of an evaluation, as a page can show it."""
+"""The confusion matrix of an evaluation, as a page shows it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from frugalvae.report.evaluation import Evaluation
 
-IN_TABLE = 40  # classes whose confusions a table can show
-TITLED = 1500  # cells of a large matrix that say what they are
+IN_TABLE = 40  # classes that fit into a table; more are drawn
+TITLED = 1500  # cells of a drawn matrix that have a tooltip
 
 
 @dataclass(frozen=True)
 class Cell:
-    """An entry of the matrix: its place, what it says, and its share of the row."""
+    """An entry of the matrix: its place, its share of the row, and its meaning in words."""
 
     row: int
     column: int
@@ -25,30 +25,28 @@ class Cell:
 
     @property
     def right(self) -> bool:
-        """Whether it counts right answers."""
+        """Whether it counts right predictions."""
         return self.row == self.column
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Confusions of some classes.
+    """The matrix of the classes that have samples or were predicted.
 
     Attributes
     ----------
-    names
-        Of the classes that have samples or were answered.
+    names, tested
+        Of the classes, and whether each has samples.
     cells
-        Entries that are not zero.
+        Entries that are not zero: right predictions first, then the most frequent mistakes.
     starts
-        Where a task begins, but for the first one.
-    tested
-        Which of them have samples.
+        The first class of each task except the first task.
     """
 
     names: Sequence[str]
+    tested: Sequence[bool]
     cells: Sequence[Cell]
     starts: Sequence[int]
-    tested: Sequence[bool]
 
     @property
     def at(self) -> dict[tuple[int, int], Cell]:
@@ -56,14 +54,14 @@ class Matrix:
         return {(cell.row, cell.column): cell for cell in self.cells}
 
     @property
-    def titled(self) -> list[Cell]:
-        """The largest entries, as many as a page can explain one by one."""
-        return sorted(self.cells, key=lambda cell: (not cell.right, -cell.count))[:TITLED]
+    def titled(self) -> Sequence[Cell]:
+        """The entries with a tooltip."""
+        return self.cells[:TITLED]
 
     @property
-    def untitled(self) -> list[Cell]:
+    def untitled(self) -> Sequence[Cell]:
         """All others."""
-        return sorted(self.cells, key=lambda cell: (not cell.right, -cell.count))[TITLED:]
+        return self.cells[TITLED:]
 
     @property
     def fits(self) -> bool:
@@ -72,20 +70,19 @@ class Matrix:
 
 
 def matrix(evaluation: Evaluation, names: Sequence[str]) -> Matrix:
-    """Confusions of the classes that have samples or were answered, in the order of tasks."""
+    """The matrix of the classes that have samples or were predicted, in the order of tasks."""
     counts, totals = evaluation.confusion, evaluation.class_counts
     shown = np.flatnonzero(counts.sum(axis=0) + totals)
-    tasks = evaluation.task_of_class[shown]
     cells = []
     for row, column in np.argwhere(counts[np.ix_(shown, shown)]).tolist():
         truth, answer = int(shown[row]), int(shown[column])
         count, total = int(counts[truth, answer]), int(totals[truth])
-        name = names[truth]
-        words = f"{name}, recognised" if row == column else f"{name} taken for {names[answer]}"
-        cells.append(Cell(row, column, count, count / total, f"{words}: {count:,} of {total:,}"))
+        words = "recognised" if row == column else f"mistaken for {names[answer]}"
+        title = f"{names[truth]}, {words}: {count:,} of {total:,}"
+        cells.append(Cell(row, column, count, count / total, title))
     return Matrix(
         [names[number] for number in shown.tolist()],
-        cells,
-        (np.flatnonzero(np.diff(tasks)) + 1).tolist(),
         (totals[shown] > 0).tolist(),
+        sorted(cells, key=lambda cell: (not cell.right, -cell.count)),
+        (np.flatnonzero(np.diff(evaluation.task_of_class[shown])) + 1).tolist(),
     )

@@ -1,4 +1,4 @@
-"""One classifier, one stream of tasks, one record of everything that happened."""
+"""Teach a classifier one stream of tasks, and record what happens."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
 import frugalvae
 from frugalvae.bench import metrics
-from frugalvae.bench.stream import split_classes
+from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.images.feature_file import Features
 
@@ -32,26 +33,26 @@ class Record:
     settings
         Everything that decides the result: data, tasks, memory, head, seed.
     versions
-        What it ran on.
+        Versions of Python and packages, and the machine.
     tasks
         The classes of each task.
     accuracy
-        The task x task matrix: row ``t`` after task ``t``, NaN above the diagonal.
+        Shape (tasks, tasks): row ``t`` after task ``t``, NaN above the diagonal.
     metrics
-        Scores made of that matrix.
+        Scores computed from that matrix.
     confusion
-        After the last task: how many test samples of each class were taken for each class,
-        classes in the order of ``tasks``; deflated 16-bit counts in base 64.
+        Confusion matrix after the last task: number of test samples by true class (rows) and
+        predicted class (columns), classes in the order of ``tasks``; see :func:`pack_counts`.
     layers
-        For each task and layer of a null-space decoder: R, free directions, size.
+        For each task and layer of a null-space decoder, R, the free directions and the size.
     priors
-        For each task: how its class means were placed.
+        For each task, how its class means were placed.
     memory
-        Numbers by component.
+        Parameters and bytes by component.
     seconds
-        Time of each task: learning, and predicting all test samples so far.
+        For each task, the time to learn it and to predict all test samples so far.
     observed
-        What was looked at besides: for a figure, or samples.
+        What an observer recorded besides; see :mod:`frugalvae.bench.observe`.
     """
 
     settings: dict[str, Any]
@@ -67,7 +68,7 @@ class Record:
     observed: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; NaN, which JSON does not have, becomes null."""
+        """Plain JSON values; NaN becomes null."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
@@ -82,18 +83,18 @@ def run_stream(
     *,
     every_task: bool = True,
 ) -> Record:
-    """Teach the tasks one after the other, measuring on all classes so far after each.
+    """Teach the tasks one after the other; after each, measure accuracy on all classes so far.
 
     Parameters
     ----------
     seed
-        Decides the order of the classes. The classifier has a seed of its own.
+        Decides the order of the classes. The classifier has its own seed.
     after_task
-        Called after every task, for showing how it goes.
+        Called after each task with the classifier and the record so far.
     settings
-        Recorded along with what is known here.
+        Recorded besides the data, task sizes and seed.
     every_task
-        Measure after every task; otherwise after the last one only, which saves fitting the
+        Measure after each task; otherwise only after the last one, which saves fitting the
         head in between. The last row of accuracies is the same.
     """
     parts = split_classes(features.classes, tasks, seed)
@@ -119,16 +120,17 @@ def run_stream(
         )
         learned = time.perf_counter()
         seen = np.isin(features.y_test, np.concatenate(parts[:number])) & measured
-        prediction = classifier.predict(features.x_test[seen]) if seen.any() else seen[:0]
+        x_seen, y_seen = features.x_test[seen], features.y_test[seen]
+        prediction = classifier.predict(x_seen) if len(y_seen) else y_seen
         record.seconds.append(
             {"learn": learned - started, "predict": time.perf_counter() - learned}
         )
-        row = metrics.accuracy_row(features.y_test[seen], prediction, parts[:number], len(parts))
+        row = metrics.accuracy_row(y_seen, prediction, parts[:number], len(parts))
         record.accuracy.append(row.tolist())
         if after_task is not None:
             after_task(classifier, record)
     record.confusion = pack_counts(
-        metrics.confusion(features.y_test[seen], prediction, np.concatenate(parts))
+        confusion_matrix(y_seen, prediction, labels=np.concatenate(parts))
     )
     counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
     record.metrics = scores(record.accuracy, counts, every_task)
@@ -141,7 +143,7 @@ def run_stream(
 def scores(
     accuracy: list[list[float]], test_counts: Sequence[int], every_task: bool = True
 ) -> dict[str, float]:
-    """All scores of a task x task matrix; of its last row alone, there is but one."""
+    """All scores of a matrix of accuracies; if only its last row was measured, just one."""
     final = {"final_average_accuracy": metrics.final_average_accuracy(accuracy)}
     if not every_task:
         return final
@@ -153,7 +155,7 @@ def scores(
 
 
 def pack_counts(counts: NDArray[np.int64]) -> str:
-    """A matrix of counts as text: 16 bits each, deflated, in base 64.
+    """A matrix of counts as text: 16-bit integers, deflated, in base 64.
 
     >>> unpack_counts(pack_counts(np.eye(2, dtype=int)))
     array([[1, 0],
@@ -170,7 +172,7 @@ def unpack_counts(text: str) -> NDArray[np.int64]:
 
 
 def versions() -> dict[str, str]:
-    """What this ran on."""
+    """Versions of Python and packages, and the machine."""
     threads = os.environ.get("OMP_NUM_THREADS") or os.cpu_count()
     return {
         "frugalvae": frugalvae.__version__,

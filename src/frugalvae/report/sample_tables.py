@@ -1,4 +1,4 @@
-"""Tables of what memories replay: one for each data set, a column for each measure."""
+"""Tables about the samples that memories replay: one per data set, one column per measure."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 from frugalvae.bench.spec import SAMPLE_MEASURES
-from frugalvae.report.table import SAMPLES, SCIENTIFIC, Entry, Line, Table
+from frugalvae.report.results_table import RATIOS, SAMPLES, Entry, Line, Table
 
 ABOUT = """
-After the last task, each class is sampled as often as it has test features, and compared with
-these: relative Fréchet distance (1 is the variance of the test features), precision (samples
-that look real) and recall (test features that samples cover), means over classes. Samples and
-test features are recognised by a classifier that was trained on all real training features.
-Drift is the relative Fréchet distance of samples of the first task's classes, drawn after the
-last task, from samples drawn after the first; without any, two draws differ by chance. A dash
-where there is nothing to sample from.
+After the last task, each class is sampled as often as it has test features. The samples are
+compared with the test features by their relative Fréchet distance (1 is the variance of the test
+features), precision (share of samples that look real) and recall (share of test features that
+samples cover), averaged over classes. A classifier trained on all real training features
+classifies samples and test features. Drift is the relative Fréchet distance between samples of
+the first task's classes drawn after the first task and after the last. Even without drift, two
+sets of samples differ by chance. A dash means that there is nothing to sample from.
 """
 
 
 def sample_tables(table: Table) -> list[Table]:
-    """For a table that observes samples, one of their quality for each measured column."""
+    """For a table that observes samples, one table of their quality per measured column."""
     if table.experiment.observe != "samples":
         return []
-    measured = [number for number, column in enumerate(table.columns) if not column.quoted]
-    return [_sample_table(table, number) for number in measured]
+    return [
+        _sample_table(table, number)
+        for number, column in enumerate(table.columns)
+        if not column.quoted
+    ]
 
 
 def _sample_table(table: Table, number: int) -> Table:
@@ -50,12 +53,12 @@ def _sample_table(table: Table, number: int) -> Table:
 
 
 def _entry(entry: Entry, measure: str) -> Entry:
-    """The same runs, showing another number."""
+    """The same runs, showing another measure."""
     runs = (replace(run, value=_value(run.record, measure)) for run in entry.runs)
-    return Entry(tuple(runs), paper=None)
+    return Entry(measure, tuple(runs))
 
 
 def _value(record: Mapping[str, Any] | None, measure: str) -> float | None:
-    """Percent for shares, distances as they are; nothing where samples were not measured."""
+    """Percent for shares, distances as they are; ``None`` if samples were not measured."""
     found = record["observed"].get("samples", {}).get(measure) if record else None
-    return found if found is None or measure in SCIENTIFIC else 100.0 * found
+    return found if found is None or measure in RATIOS else 100.0 * found
