@@ -204,7 +204,7 @@ def test_all_formats_show_the_measures(results: Path) -> None:
     assert r"\textbf{" + shown.replace("±", r"$\pm$") + "}" in texts["latex"]
     for form in ("html", "md"):
         assert "relative Fréchet distance" in texts[form]
-        assert "Replayed: what is replayed of Digits, 8 x 8 pixels" in texts[form]
+        assert "Replayed: samples of Digits, 8 x 8 pixels" in texts[form]
     assert r"relative Fr\'echet distance" in texts["latex"]
     assert r"precision, \%" in texts["latex"]
     texts["latex"].encode("ascii")

@@ -18,20 +18,25 @@ from frugalvae.report.reliability import Bin, expected_calibration_error, reliab
 
 @dataclass(frozen=True)
 class Pair:
-    """A mistake made ``count`` times: samples of one class mistaken for another.
+    """An entry of the confusion matrix: a true and a predicted class, often a mistake.
 
     Attributes
     ----------
     truth, taken_for
         Positions of the true and of the predicted class among the classes.
-    total
-        How many samples the true class has.
+    count, total
+        How many samples of the true class were predicted so, and how many it has.
     """
 
     truth: int
     taken_for: int
     count: int
     total: int
+
+    @property
+    def right(self) -> bool:
+        """Whether the prediction is right."""
+        return self.truth == self.taken_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,14 +164,22 @@ class Evaluation:
         return _shares(right, self.task_counts)
 
     @cached_property
-    def pairs(self) -> list[Pair]:
-        """All mistakes: the most frequent first, among equals those of smaller classes."""
-        mistakes = self.confusion - np.diag(self.confusion.diagonal())
+    def cells(self) -> list[Pair]:
+        """All entries of the confusion matrix that are not zero.
+
+        Right predictions come first, then the most frequent mistakes; among equals, those of
+        smaller classes.
+        """
         found = [
-            Pair(truth, taken_for, int(mistakes[truth, taken_for]), int(self.class_counts[truth]))
-            for truth, taken_for in np.argwhere(mistakes).tolist()
+            Pair(truth, answer, int(self.confusion[truth, answer]), int(self.class_counts[truth]))
+            for truth, answer in np.argwhere(self.confusion).tolist()
         ]
-        return sorted(found, key=lambda pair: (-pair.count, pair.total))
+        return sorted(found, key=lambda pair: (not pair.right, -pair.count, pair.total))
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """All mistakes, the most frequent first."""
+        return [pair for pair in self.cells if not pair.right]
 
     @cached_property
     def wrong(self) -> list[int]:

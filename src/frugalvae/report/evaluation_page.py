@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from frugalvae.formatting import plural
 from frugalvae.report import plots
-from frugalvae.report.confusion_matrix import matrix
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_summary import shown_names, summary
 from frugalvae.report.render import render
 
 #: How much the page shows.
 LIMITS = {
+    "table": 40,  # classes whose confusion matrix is a table; a larger one is drawn
+    "tooltips": 1500,  # entries of a drawn matrix that have a tooltip
     "worst": 24,  # classes listed at once if there are very many
     "confused": 12,  # classes listed with what they are mistaken for, beside a drawn matrix
     "pairs": 8,  # frequent mistakes with images
@@ -56,7 +58,7 @@ def evaluation_page(evaluation: Evaluation, pictures: Mapping[int, str]) -> str:
         summary=summary(evaluation, names),
         classes=class_bars(evaluation, names),
         tasks=task_bars(evaluation),
-        matrix=matrix(evaluation, names),
+        **matrix(evaluation),
         pairs=evaluation.pairs[: LIMITS["pairs" if images else "rows"]],
         wrong=evaluation.wrong[: LIMITS["wrong" if images else "rows"]],
         mistaken_for=mistaken_for(evaluation, names),
@@ -100,6 +102,18 @@ def task_bars(evaluation: Evaluation) -> list[Bar]:
             zip(evaluation.task_accuracy, evaluation.task_counts, sizes, strict=True), start=1
         )
     ]
+
+
+def matrix(evaluation: Evaluation) -> dict[str, Any]:
+    """The confusion matrix of the classes that have samples or were predicted.
+
+    ``shown`` has their positions, ``starts`` the places where a task begins, except the first;
+    ``places`` the place of each class.
+    """
+    shown = np.flatnonzero(evaluation.confusion.sum(axis=0) + evaluation.class_counts)
+    starts = np.flatnonzero(np.diff(evaluation.task_of_class[shown])) + 1
+    places = {number: place for place, number in enumerate(shown.tolist())}
+    return {"shown": list(places), "starts": starts.tolist(), "places": places}
 
 
 def mistaken_for(evaluation: Evaluation, names: Sequence[str]) -> list[tuple[Bar, str]]:

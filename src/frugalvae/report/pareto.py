@@ -96,7 +96,7 @@ def _entries(table: Table, data: str) -> list[tuple[Row, Entry]]:
 def _names(methods: Sequence[_Method]) -> list[str]:
     """A name for each method: its row's name, and the labels that tell it from others.
 
-    If a row is named otherwise than the plain row of its memory, both names are given.
+    A row whose name does not begin with that of its memory's plain row gets both names.
     Labels with a check mark are added to the name; those with a cross are not.
     """
     plain = {  # how the plain row of each memory is called
@@ -117,7 +117,7 @@ def _names(methods: Sequence[_Method]) -> list[str]:
             if any(rival.label(key) not in (None, text) for rival in rivals)
         }
         usual = plain.get(row.memory.name if row.memory else "", row.name)
-        name = row.name if usual == row.name else f"{usual}, {row.name}"
+        name = row.name if row.name.startswith(usual) else f"{usual}, {row.name}"
         added = [
             key if text == "✓" else f"{key} {text}" for key, text in differ.items() if text != "✗"
         ]

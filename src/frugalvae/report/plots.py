@@ -27,6 +27,7 @@ from frugalvae.report.plot_parts import (
 from frugalvae.report.reliability import Bin
 
 SO_FAR = "mean accuracy on tasks so far"
+PLOT = np.array([7.2, 3.8])  # inches of the frontier's axes, nearly
 
 
 @style()
@@ -48,7 +49,7 @@ def accuracy_by_task(
     axes = figure.add_subplot()
     if bottom is None:
         lowest = min(float(np.min(shares)) for shares in series.values())
-        bottom = float(np.floor(10 * lowest) / 10)
+        bottom = float(np.floor(5 * lowest) / 5)
     draw_lines(axes, series, SO_FAR, bottom=bottom)
     axes.set_title(title)
     place = f" on {title}" if title else ""
@@ -165,7 +166,7 @@ def frontier(points: Sequence[Point], title: str) -> str:
         )  # fmt: skip
     for seconds, text in ((1, "1 s to learn"), (10, "10 s"), (100, "100 s"), (1000, "1,000 s")):
         axes.plot([], [], "o", color=GREY, markersize=_size(seconds), label=text)
-    axes.legend(loc="lower right", frameon=False, fontsize=8, labelspacing=0.9)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=8)
     line = np.array([(point.stored, point.accuracy) for point in points if point.best])
     axes.step(*line.T, where="post", color=COLOURS[0], linewidth=1.5, alpha=0.6)
     _name_points(axes, points)
@@ -189,46 +190,41 @@ def _size(seconds: float) -> float:
 
 def _name_points(axes: Any, points: Sequence[Point]) -> None:
     """Names beside points as far as there is room, those on the frontier first."""
-    x = np.log10([point.stored for point in points])
-    y = np.array([point.accuracy for point in points])
+    spots = np.array([(np.log10(point.stored), point.accuracy) for point in points])
+    span = np.maximum(np.ptp(spots, axis=0), [0.5, 5])
+    (left, low), (right, high) = spots.min(0) - 0.08 * span, spots.max(0) + [0.12, 0.08] * span
+    axes.set(xlim=(10**left, 10**right), ylim=(low, high))
+    spots = (spots - [left, low]) / [right - left, high - low] * PLOT  # in inches
+    radii = np.array([_size(point.seconds) / 144 for point in points])
+    marks = np.concatenate([spots - radii[:, None], spots + radii[:, None]], axis=1)
+    boxes = list(marks)  # what is taken: left, bottom, right, top
     best = [position for position, point in enumerate(points) if point.best]
-    margin = 0.05 * max(float(np.ptp(x)), 0.5)
-    left, right = x.min() - margin, x.max() + margin
-    height = max(float(np.ptp(y)), 5)
-    low, high = y.min() - 0.1 * height, y.max() + 0.08 * height
-    axes.set(xlim=(10**left, 10 ** (right + margin)), ylim=(low, high))
-    shape = np.array([(right - left) / 8.0, (high - low) / 4.0])  # data units of an inch
-    taken: list[NDArray[np.float64]] = []  # boxes: left, bottom, right, top in inches
-    spots = np.stack([x, y], 1) / shape
-    marks = [np.concatenate([spot - 0.06, spot + 0.06]) for spot in spots]
-    others = [position for position in np.argsort(-y) if position not in best]
+    others = [position for position in np.argsort(-spots[:, 1]) if not points[position].best]
     for position in [*best, *others]:
-        name, spot = points[position].name, spots[position]
-        size = np.array([0.078 * len(name), 0.17])
-        right_of, below = [0.1, -0.085], [0.08, -0.26]  # the line leaves to the right
-        for towards, shift in (
-            ("left", below if position in best[:-1] else right_of),
-            ("right", [-0.1, -0.085]),
-            ("left", [0.03, 0.09]),
-            ("left", below),
-            ("right", [-0.03, 0.09]),
-            ("right", [-0.03, -0.26]),
-        ):
-            corner = spot + shift - [size[0] if towards == "right" else 0, 0]
-            box = np.concatenate([corner, corner + size])
-            inside = (box[:2] > [left, low] / shape).all() and (
-                box[2:] < [right + margin, high] / shape
-            ).all()
-            blocked = [mark for n, mark in enumerate(marks) if n != position] + taken
-            if inside and not any(_overlap(box, other) for other in blocked):
-                taken.append(box)
-                at = np.where([towards == "left", False], corner, corner + size * [1, 0.5]) * shape
-                axes.text(10 ** at[0], at[1], name, ha=towards, va="center", fontsize=9)
+        (x, y), radius = spots[position], radii[position]
+        width, height = 0.072 * len(points[position].name), 0.16
+        beside, above, below = -height / 2, radius + 0.01, -radius - 0.01 - height
+        places = [
+            ("left", radius + 0.04, beside),
+            ("right", -radius - 0.04, beside),
+            ("left", 0.03, above),
+            ("left", 0.06, below),
+            ("right", -0.03, above),
+            ("right", -0.03, below),
+        ]
+        if position in best[:-1]:  # the line leaves to the right
+            places[0] = places[3]
+        for side, shift, rise in places:
+            start = x + shift - (width if side == "right" else 0)
+            box = np.array([start, y + rise, start + width, y + rise + height])
+            taken = np.array(boxes[:position] + boxes[position + 1 :])
+            overlap = (box[:2] < taken[:, 2:]).all(1) & (taken[:, :2] < box[2:]).all(1)
+            if (box[:2] > 0).all() and (box[2:] < PLOT).all() and not overlap.any():
+                boxes.append(box)
+                at = np.array([x + shift, y + rise + height / 2]) / PLOT
+                look = {"ha": side, "va": "center", "fontsize": 9, "transform": axes.transAxes}
+                axes.text(*at, points[position].name, **look)
                 break
-
-
-def _overlap(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
-    return bool((one[:2] < other[2:]).all() and (other[:2] < one[2:]).all())
 
 
 @style()

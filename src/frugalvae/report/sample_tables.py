@@ -35,7 +35,7 @@ def _sample_table(table: Table, number: int) -> Table:
     column = table.columns[number]
     experiment = replace(
         table.experiment,
-        title=f"{table.experiment.title}: what is replayed of {column.heading}, {column.backbone}",
+        title=f"{table.experiment.title}: samples of {column.heading}, {column.backbone}",
         about=" ".join(ABOUT.split()),
         reference="",
         kind="table",
