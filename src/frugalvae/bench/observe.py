@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from frugalvae.bench.stream_run import Record
+    from frugalvae.bench.record import Record
     from frugalvae.images.feature_file import Features
     from frugalvae.interfaces import Memory
     from frugalvae.maths.priors import Placement, Prior

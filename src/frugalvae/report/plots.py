@@ -81,7 +81,7 @@ def overview(
     halves: Any = figure.subfigures(1, 2, width_ratios=[1.45, 1])
     for half, title in zip(halves, titles, strict=True):
         half.suptitle(title, x=0.02, ha="left", fontweight="bold")
-    _draw_rows(halves[0].add_subplot(anchor="N"), images, columns)
+    _draw_rows(halves[0].add_subplot(anchor="NE"), images, columns)
     draw_lines(halves[1].add_subplot(), series, SO_FAR)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})

@@ -1,4 +1,4 @@
-"""Finding the data of a grid, and what the figures look at."""
+"""Finding the data of experiments, and what observers of figures record."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from frugalvae.bench.cell import Cell
 from frugalvae.bench.data_sources import find_data, fingerprint, parse_data
 from frugalvae.bench.execute import make_run
 from frugalvae.bench.pool import load_shared, save_shared
+from frugalvae.bench.record import unpack_counts
 from frugalvae.bench.spec import Part
-from frugalvae.bench.stream_run import unpack_counts
 from frugalvae.bench.task_split import first_then_equal
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import Features, load_features, write_features
