@@ -297,6 +297,16 @@ def test_papers_order_and_protocols(tmp_path: Path) -> None:
     assert [entry.paper and entry.paper.mean for entry in entries] == [None, 7.0]
 
 
+def test_a_csv_without_entries_still_has_its_header(tmp_path: Path) -> None:
+    store = Results(tmp_path)
+    store.prepare()
+    source = {"title": "Layouts", "kind": "tsne", "rows": [{"name": "v", "memory": "vae-fo"}]}
+    store.write_table("layouts", {"experiment": source, "data": DATA})
+    header, *lines = FORMATS["csv"](read_tables(tmp_path)).splitlines()
+    assert header.startswith("table,row,labels")
+    assert lines == []
+
+
 def test_data_sets_keep_their_own_seeds_and_commands(folder: Path) -> None:
     other = DATA["digits"] | {"fingerprint": "g", "seeds": [0], "command": "the other command"}
     Results(folder).write_table("small", {"experiment": TABLE, "data": DATA | {"other": other}})

@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Known:
+class DataSet:
     """A data set that experiments know by name.
 
     Attributes
@@ -37,47 +37,47 @@ class Known:
 LITE0, B32 = "EfficientNet-Lite0", "CLIP ViT-B/32"
 
 CATALOGUE = {
-    "cub200": Known(
+    "cub200": DataSet(
         "CUB-200",
         LITE0,
         "cub200-efficientnet_lite0.npz",
         "https://www.vision.caltech.edu/datasets/cub_200_2011/",
     ),
-    "cars196": Known(
+    "cars196": DataSet(
         "Cars-196",
         B32,
         "cars196-clip_vit_b32.npz",
         "https://huggingface.co/datasets/tanganke/stanford_cars",
     ),
-    "ucf101": Known(
+    "ucf101": DataSet(
         "UCF-101", B32, "ucf101-clip_vit_b32.npz", "https://www.crcv.ucf.edu/data/UCF101.php"
     ),
-    "aircraft100": Known(
+    "aircraft100": DataSet(
         "Aircraft-100",
         B32,
         "aircraft100-clip_vit_b32.npz",
         "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/",
     ),
-    "cifar100": Known(
+    "cifar100": DataSet(
         "CIFAR-100",
         LITE0,
         "cifar100-efficientnet_lite0.npz",
         "https://www.cs.toronto.edu/~kriz/cifar.html",
     ),
-    "cifar100-images": Known(
+    "cifar100-images": DataSet(
         "CIFAR-100",
         None,
         "cifar-100-python.tar.gz",
         "https://www.cs.toronto.edu/~kriz/cifar.html",
     ),
-    "omniglot": Known(
+    "omniglot": DataSet(
         "Omniglot",
         None,
         "omniglot_small*.zip",
         "https://github.com/brendenlake/omniglot",
     ),
-    "digits": Known("Digits", "8 x 8 pixels", "", "comes with scikit-learn"),
-    "digit-images": Known("Digits", None, "", "comes with scikit-learn"),
+    "digits": DataSet("Digits", "8 x 8 pixels", "", "comes with scikit-learn"),
+    "digit-images": DataSet("Digits", None, "", "comes with scikit-learn"),
 }
 
 

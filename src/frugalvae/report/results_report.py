@@ -16,6 +16,13 @@ from frugalvae.report.render import render
 from frugalvae.report.results_page import to_html
 from frugalvae.report.results_table import Column, Entry, Line, Table, unique_runs
 
+FIELDS = (
+    *("table", "row", "labels", "quoted", "data", "backbone", "protocol", "metric"),
+    *("mean", "std", "seeds", "missing", "failed"),
+    *("paper_mean", "paper_std", "difference"),
+    *("parameters_paper", "parameters_stored", "paper_millions"),
+)
+
 
 def to_markdown(tables: Sequence[Table]) -> str:
     """All tables, each with the command that made it."""
@@ -35,18 +42,16 @@ def to_csv(tables: Sequence[Table]) -> str:
     ``parameters_paper`` and ``parameters_stored`` are what our memory keeps, counted both ways;
     ``paper_millions`` is what the paper prints.
     """
-    lines = [
+    text = io.StringIO()
+    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
         _fields(table, line, column, entry)
         for table in tables
         if table.has_numbers
         for line, column, entry in table.entries
         if entry.runs or entry.paper
-    ]
-    text = io.StringIO()
-    if lines:
-        writer = csv.DictWriter(text, lines[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+    )
     return text.getvalue()
 
 
