@@ -24,7 +24,7 @@ import numpy as np
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.bench.catalogue import in_data_folder
-from frugalvae.bench.stream import split_classes
+from frugalvae.bench.task_split import split_classes
 from frugalvae.calibration import fit_temperature
 from frugalvae.cost import usual_budget
 from frugalvae.images.feature_file import Features, load_features

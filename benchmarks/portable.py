@@ -27,8 +27,8 @@ import torch
 from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.bench.run import run_stream
 from frugalvae.bench.spec import Experiment, Row
+from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.toml import parse
 from frugalvae.images.digits import load_digits
 

@@ -31,7 +31,7 @@ from frugalvae import FrugalClassifier, make_head
 from frugalvae.bench.catalogue import data_folder, in_data_folder
 from frugalvae.bench.grid import places
 from frugalvae.bench.pool import ProcessPool
-from frugalvae.bench.run import run_stream
+from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.toml import parse
 from frugalvae.images.feature_file import load_features
 from frugalvae.interfaces import Replay, Task

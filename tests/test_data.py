@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugalvae.bench.stream import equal_sizes, split_classes
+from frugalvae.bench.task_split import equal_sizes, split_classes
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.feature_file import Features, load_features, write_features
 

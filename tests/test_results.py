@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from benchmarks.portable import on_processor, processors
 
+from frugalvae.bench.data_sources import find_data, fingerprint
 from frugalvae.bench.execute import make_run
 from frugalvae.bench.grid import places
-from frugalvae.bench.inputs import find_data, fingerprint
 from frugalvae.bench.results import Results
 from frugalvae.bench.spec import Experiment
 from frugalvae.bench.toml import parse

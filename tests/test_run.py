@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.bench.run import run_stream
+from frugalvae.bench.stream_run import run_stream
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.files import write_json, write_text

@@ -49,10 +49,13 @@ def visible(text: str) -> str:
 def size(taken: int) -> str:
     """Bytes.
 
-    >>> size(2_500), size(11_400_000)
-    ('2.5 kB', '11.4 MB')
+    >>> size(980), size(2_500), size(11_400_000), size(3_000_000_000)
+    ('980 bytes', '2.5 kB', '11.4 MB', '3.0 GB')
     """
-    return f"{taken / 1e6:.1f} MB" if taken >= 1e6 else f"{taken / 1e3:.1f} kB"
+    for unit, letter in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if taken >= unit:
+            return f"{taken / unit:.1f} {letter}"
+    return f"{taken} bytes"
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from frugalvae.bench.spec import Part, Tasks
-from frugalvae.bench.stream import first_then_equal
+from frugalvae.bench.task_split import first_then_equal
 
 #: The version of all defaults together. Raise it when the same settings give other results than
 #: before, so that what was measured until then no longer counts. A new setting does not need
@@ -89,7 +89,7 @@ class Cell:
         return "-".join(parts).replace(":", ".")  # of module:Class; no colon in a file's name
 
     def task_sizes(self, classes: int) -> int | list[int]:
-        """The tasks as :func:`frugalvae.bench.stream.split_classes` takes them."""
+        """The tasks as :func:`frugalvae.bench.task_split.split_classes` takes them."""
         if isinstance(self.tasks, dict):
             return first_then_equal(classes, self.tasks["first"], int(self.tasks["later"]))
         return self.tasks

@@ -8,8 +8,8 @@ from typing import Any
 
 from frugalvae.bench.cell import Cell, digest
 from frugalvae.bench.observe import make_observer
-from frugalvae.bench.run import run_stream
-from frugalvae.bench.stream import split_classes
+from frugalvae.bench.stream_run import run_stream
+from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.heads import make_head
 from frugalvae.images.dataset import Images

@@ -1,8 +1,7 @@
-"""Scores of class-incremental learning, all from one matrix of accuracies.
+"""Scores of class-incremental learning, all computed from one matrix of accuracies.
 
-Row ``t`` of the matrix is measured after task ``t``; column ``s`` is the
-accuracy on the test samples of task ``s``. Entries above the diagonal (tasks
-not learned yet) are NaN.
+Row ``t`` of the matrix is measured after task ``t``; column ``s`` is the accuracy on the test
+samples of task ``s``. Entries above the diagonal (tasks not learned yet) are NaN.
 """
 
 from __future__ import annotations
@@ -35,8 +34,17 @@ def accuracy_row(
     return row
 
 
+def accuracy_by_task(matrix: ArrayLike) -> list[float]:
+    """After each task, the mean accuracy on the tasks so far.
+
+    >>> accuracy_by_task([[1.0, None], [0.5, 0.9]])
+    [1.0, 0.7]
+    """
+    return [float(np.nanmean(row)) for row in _matrix(matrix)]
+
+
 def final_average_accuracy(matrix: ArrayLike) -> float:
-    """Mean over tasks of the accuracy after the last one: every task counts the same.
+    """Mean over tasks of the accuracy after the last task: each task counts the same.
 
     >>> final_average_accuracy([[1.0, float("nan")], [0.5, 0.9]])
     0.7
@@ -57,7 +65,7 @@ def average_incremental_accuracy(matrix: ArrayLike, test_counts: Sequence[int]) 
 
 
 def forgetting(matrix: ArrayLike) -> float:
-    """How far each earlier task has fallen from its best, on average; 0 for one task.
+    """How far each earlier task has fallen from its best, on average; 0 for a single task.
 
     >>> round(forgetting([[1.0, float("nan")], [0.75, 0.9]]), 6)
     0.25
@@ -71,7 +79,7 @@ def forgetting(matrix: ArrayLike) -> float:
 
 
 def backward_transfer(matrix: ArrayLike) -> float:
-    """Change of each earlier task since it was learned, on average; 0 for one task.
+    """How each earlier task has changed since it was learned, on average; 0 for a single task.
 
     >>> round(backward_transfer([[1.0, float("nan")], [0.75, 0.9]]), 6)
     -0.25
@@ -91,23 +99,5 @@ def _measured(rows: Matrix) -> NDArray[np.intp]:
 def _matrix(values: ArrayLike) -> Matrix:
     matrix = np.asarray(values, float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
-        raise ValueError(f"expected a square matrix task x task, got shape {matrix.shape}")
+        raise ValueError(f"expected a matrix of shape (tasks, tasks), got {matrix.shape}")
     return matrix
-
-
-def confusion(
-    truth: NDArray[Any], prediction: NDArray[Any], classes: NDArray[Any]
-) -> NDArray[np.int64]:
-    """How many samples of each class (rows) were taken for each class (columns).
-
-    >>> confusion(np.array(["a", "b"]), np.array(["b", "b"]), np.array(["b", "a"]))
-    array([[1, 0],
-           [1, 0]])
-    """
-    order = np.argsort(classes)
-    row, column = (
-        order[np.searchsorted(classes, labels, sorter=order)] for labels in (truth, prediction)
-    )
-    counts = np.zeros((len(classes), len(classes)), np.int64)
-    np.add.at(counts, (row, column), 1)
-    return counts

@@ -1,4 +1,4 @@
-"""What is looked at while a memory learns, besides accuracy: for figures, and samples."""
+"""Observers: what a run records besides accuracy, for figures and about samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from frugalvae.bench.run import Record
+    from frugalvae.bench.record import Record
     from frugalvae.images.feature_file import Features
     from frugalvae.interfaces import Memory
     from frugalvae.maths.priors import Placement, Prior
@@ -31,12 +31,12 @@ Samples = NDArray[np.float32]
 
 
 class Observer:
-    """Looks at nothing.
+    """Records nothing.
 
     Parameters
     ----------
     features
-        What is learned and tested.
+        What the run learns and tests.
     """
 
     def __init__(self, features: Features) -> None:
@@ -44,17 +44,17 @@ class Observer:
         self.observed: dict[str, Any] = {}
 
     def memory(self, name: str, settings: dict[str, Any]) -> Memory:
-        """The memory to observe."""
+        """Make the memory to observe."""
         return make_memory(name, **settings)
 
     def after_task(self, classifier: FrugalClassifier, record: Record) -> None:
-        """Called after each task."""
+        """Observe the classifier after a task."""
 
 
 class LayoutObserver(Observer):
-    """Draws from the prior of every class so far, laid out on a plane after each task.
+    """Samples of the prior of each class so far, laid out on a plane by t-SNE after each task.
 
-    ``observed["tasks"]`` has, for each task, the points of each class known by then.
+    ``observed["tasks"]`` has, for each task, the points of each class so far.
     """
 
     draws, most_tasks = 20, 6
@@ -87,13 +87,13 @@ class LayoutObserver(Observer):
 
 @dataclass(frozen=True)
 class WatchedPrior:
-    """A prior that notes where means started and where they came to stand."""
+    """A prior that records where means started and where it placed them."""
 
     prior: Prior
     placements: list[dict[str, Any]] = field(default_factory=list, compare=False)
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
-        """As the prior itself does."""
+        """Place means as the prior does, and record it."""
         placement = self.prior.place(latent_means, fixed, rng)
         self.placements.append(
             {
@@ -105,14 +105,14 @@ class WatchedPrior:
         return placement
 
     def __deepcopy__(self, memo: dict[int, Any]) -> WatchedPrior:
-        return self  # copies of the memory tell the same observer
+        return self  # copies of the memory report to the same observer
 
 
 class PlacementObserver(Observer):
-    """Where the Gaussians of each task stand before and after the fixed-point iteration."""
+    """Where the Gaussians of each task are before and after the fixed-point iteration."""
 
     def memory(self, name: str, settings: dict[str, Any]) -> Memory:
-        """The memory with its prior watched."""
+        """Make the memory with a prior that records."""
         from frugalvae.maths.priors import make_prior
 
         watched = WatchedPrior(make_prior(settings.get("prior", "fpi")))
@@ -121,25 +121,25 @@ class PlacementObserver(Observer):
 
 
 class SampleObserver(Observer):
-    """How good the samples are that a memory replays, and whether they stay where they were.
+    """The quality of the samples that a memory replays, and whether they drift.
 
-    After the last task, each class is sampled as often as it has test features. Samples are
-    compared with these: ``relative_frechet``, ``precision`` and ``recall``. A classifier that
-    was trained on the real training features of all classes recognises a share of the samples,
-    ``sample_accuracy``, and of the test features, ``real_accuracy``. ``drift`` is the relative
-    Frechet distance of samples of the first task's classes, drawn after the last task, from
-    samples drawn after the first; ``drift_floor`` is that of two draws after the first task,
-    between which nothing has moved.
+    After the last task, each class is sampled as often as it has test features, and both are
+    compared: ``relative_frechet``, ``precision`` and ``recall``. A classifier trained on the
+    real training features of all classes recognises a share of the samples
+    (``sample_accuracy``) and of the test features (``real_accuracy``). ``drift`` is the
+    relative Fréchet distance between samples of the first task's classes, drawn after the
+    first and after the last task. ``drift_floor`` is that distance between two sets drawn
+    after the first task, where nothing has drifted.
 
-    ``observed["samples"]`` has the means over classes, ``observed["classes"]`` the measures of
-    each class, ``observed["left_out"]`` the classes with too few test features to compare with.
-    Of a memory that cannot be sampled there is ``observed["skipped"]`` alone, which says why.
+    ``observed["samples"]`` has the means over classes, ``observed["classes"]`` the measures
+    per class, ``observed["left_out"]`` the classes with too few test features. For a memory
+    that cannot be sampled, there is only ``observed["skipped"]``, the reason.
     """
 
     draws = 256
 
     def after_task(self, classifier: FrugalClassifier, record: Record) -> None:
-        """Draw after the first task, and measure after the last."""
+        """Sample after the first task, and measure after the last."""
         if len(record.accuracy) == 1:
             self._start(classifier)
         if len(record.accuracy) == len(record.tasks) and "skipped" not in self.observed:
@@ -147,7 +147,7 @@ class SampleObserver(Observer):
 
     def _start(self, classifier: FrugalClassifier) -> None:
         try:
-            self.first, self.again = (self._first_classes(classifier, turn) for turn in (0, 1))
+            self.early, self.early_twin = (self._first_classes(classifier, turn) for turn in (0, 1))
         except InputError as error:
             self.observed["skipped"] = str(error)
 
@@ -167,21 +167,21 @@ class SampleObserver(Observer):
                 classes[label] = _quality(real, samples, label, judge)
         left_out = [label for label, found in classes.items() if not found]
         for label, later in self._first_classes(classifier, turn=3).items():
-            for name, other in (("drift", later), ("drift_floor", self.again[label])):
-                classes[label][name] = relative_frechet_distance(self.first[label], other)
+            for name, other in (("drift", later), ("drift_floor", self.early_twin[label])):
+                classes[label][name] = relative_frechet_distance(self.early[label], other)
         means = _means(list(classes.values()))
         self.observed |= {"samples": means, "classes": classes, "left_out": left_out}
 
 
 def _draw(classifier: FrugalClassifier, label: Any, count: int, turn: int) -> Samples:
-    """Samples that no other turn of this run, nor any turn of another seed, draws alike."""
+    """Samples with a seed that no other turn of any run uses."""
     return classifier.sample(label, count, random_state=4 * classifier.random_state + turn)
 
 
 def _quality(
     real: Samples, samples: Samples, label: Any, judge: FrugalClassifier
 ) -> dict[str, float]:
-    """The measures of one class."""
+    """The measures of one class; ``judge`` was trained on real features."""
     precision, recall = precision_and_recall(real, samples)
     return {
         "relative_frechet": relative_frechet_distance(real, samples),
@@ -205,5 +205,5 @@ OBSERVERS = {"tsne": LayoutObserver, "placement": PlacementObserver, "samples": 
 
 
 def make_observer(name: str | None, features: Features) -> Observer:
-    """The observer of a kind of figure, or of samples; without a name, one that looks away."""
+    """The observer of a kind of figure, or of samples; by default one that records nothing."""
     return OBSERVERS.get(name or "", Observer)(features)

@@ -1,4 +1,4 @@
-"""A folder of results: one file a run, one a table, and what failed."""
+"""A results folder: one file per run, per failed run and per table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frugalvae.files import write_json
 
 
 class Results:
-    """What was measured, in a folder.
+    """A results folder.
 
     ``runs`` has one file for each finished run, named by its key, a hash of the settings
     that are not defaults; ``failed`` the runs that raised an error, with the traceback;
@@ -25,14 +25,14 @@ class Results:
         self.folder = folder
 
     def prepare(self) -> None:
-        """Make the folder, or say why it cannot be made."""
+        """Create the folder, or raise."""
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{self.folder} is a file; give the name of a folder for results")
         for name in ("runs", "failed", "tables", "encoded"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def load(self, cell: Cell) -> dict[str, Any] | None:
-        """The record of a finished run that answers this cell; ``None`` if there is none.
+        """The record of a finished run with these settings; ``None`` if there is none.
 
         A file that cannot be read, or that is not what its name says, does not count. Nor does
         a run with another setting than this cell's, because a default was another then.
@@ -47,7 +47,7 @@ class Results:
         return record
 
     def finish(self, cell: Cell, record: dict[str, Any]) -> None:
-        """Keep the record of a run; an earlier failure of it is history."""
+        """Write the record of a run, and forget an earlier failure."""
         write_json(
             self._run(cell),
             {"key": cell.key, "every_task": cell.every_task, "settings": cell.settings()} | record,
@@ -55,25 +55,25 @@ class Results:
         self._failure(cell).unlink(missing_ok=True)
 
     def fail(self, cell: Cell, traceback: str) -> None:
-        """Keep what went wrong."""
+        """Write the traceback of a failed run."""
         content = {"key": cell.key, "settings": cell.settings(), "traceback": traceback}
         write_json(self._failure(cell), content)
 
     def failure(self, cell: Cell) -> str | None:
-        """The traceback of a run that failed when it was last tried."""
+        """The traceback of a run that failed; ``None`` if it did not."""
         content = _read(self._failure(cell))
         return content["traceback"] if content else None
 
     def write_table(self, name: str, content: dict[str, Any]) -> None:
-        """Keep what was asked for."""
+        """Write the experiment that was asked for."""
         write_json(self.folder / "tables" / f"{name}.json", content)
 
     def table(self, name: str) -> dict[str, Any] | None:
-        """What was asked for under a name."""
+        """The experiment with this name; ``None`` if there is none."""
         return _read(self.folder / "tables" / f"{name}.json")
 
     def tables(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Everything that was asked for, by name."""
+        """Name and content of all experiments that were asked for."""
         for path in sorted((self.folder / "tables").glob("*.json")):
             content = _read(path)
             if content is None:

@@ -1,4 +1,4 @@
-"""How well samples stand for real features: how far off they are, and what they cover."""
+"""How well samples represent real features: distance, precision and recall."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from scipy.spatial.distance import cdist
 
 Matrix = NDArray[np.float64]
 
-#: Which neighbour's distance is the radius of a ball.
+#: The radius of a ball is the distance to this nearest neighbour.
 NEIGHBOURS = 3
 
 
 def frechet_distance(one: ArrayLike, other: ArrayLike) -> float:
-    r"""Squared distance of two Gaussians with the means and covariances of two sets of rows.
+    r"""Squared Fréchet distance between two sets of rows, each seen as a Gaussian.
 
     .. math:: |m_1 - m_2|^2 + \mathrm{tr}(C_1 + C_2 - 2 (C_1 C_2)^{1/2})
 
-    The trace of the root is the sum of the singular values of :math:`R_1 R_2^T` where
-    :math:`R_i^T R_i = C_i`. So no root of a d x d matrix is needed, nor more rows than
-    columns.
+    The trace of the root is the sum of the singular values of :math:`R_1 R_2^T`, where
+    :math:`R_i^T R_i = C_i`. This needs no root of a d x d matrix, and works with fewer rows
+    than columns.
 
     References
     ----------
@@ -38,14 +38,15 @@ def frechet_distance(one: ArrayLike, other: ArrayLike) -> float:
     roots = _root(first), _root(second)
     common = np.linalg.svd(roots[0] @ roots[1].T, compute_uv=False).sum()
     spreads = sum(float(np.square(root).sum()) for root in roots)
-    return max(float(shift @ shift + spreads - 2 * common), 0.0)  # rounding may fall below
+    return max(float(shift @ shift + spreads - 2 * common), 0.0)  # rounding may go below 0
 
 
 def relative_frechet_distance(real: ArrayLike, samples: ArrayLike) -> float:
-    """The Frechet distance over the trace of the real covariance: classes can be averaged.
+    """The Fréchet distance divided by the trace of the real covariance.
 
-    Scaling all features does not change it. It is 1 for samples that all are the real mean;
-    infinite, but for equal sets, where real features do not vary.
+    It does not change if all features are scaled, so classes can be averaged. It is 1 if all
+    samples equal the real mean. If real features do not vary, it is infinite, or 0 for equal
+    sets.
 
     >>> relative_frechet_distance([[-2.0], [2.0]], [[0.0], [0.0]])
     1.0
@@ -61,9 +62,9 @@ def precision_and_recall(
 ) -> tuple[float, float]:
     """Share of samples that look real, and share of real features that samples cover.
 
-    Around every row is a ball that reaches to the ``neighbours``-th nearest row of its own
-    set. Precision is the share of samples in some ball of a real feature; recall is the share
-    of real features in some ball of a sample.
+    The ball around a row reaches to the ``neighbours``-th nearest row of its own set.
+    Precision is the share of samples inside a ball of some real feature; recall is the share
+    of real features inside a ball of some sample.
 
     References
     ----------
@@ -80,7 +81,7 @@ def precision_and_recall(
     if min(len(truth), len(drawn)) <= neighbours:
         raise ValueError(
             f"{len(truth)} real features and {len(drawn)} samples; expected more than "
-            f"{neighbours} of each, for a ball reaches to neighbour {neighbours}"
+            f"{neighbours} of each, because balls reach to neighbour {neighbours}"
         )
     between = cdist(truth, drawn)  # (real, samples)
     precision = (between <= _radii(truth, neighbours)[:, None]).any(axis=0).mean()
@@ -89,13 +90,13 @@ def precision_and_recall(
 
 
 def _radii(rows: Matrix, neighbours: int) -> Matrix:
-    """Distance of each row to its n-th nearest other one."""
+    """Distance of each row to its n-th nearest other row."""
     ordered: Matrix = np.partition(cdist(rows, rows), neighbours, axis=1)
-    return ordered[:, neighbours]  # number 0 is the row itself
+    return ordered[:, neighbours]  # 0 is the row itself
 
 
 def _root(rows: Matrix) -> Matrix:
-    """R with R^T R the covariance: the centred rows, or a triangle if there are many."""
+    """R such that R^T R is the covariance: centred rows, or a triangle if there are many."""
     centred: Matrix = (rows - rows.mean(axis=0)) / np.sqrt(len(rows))
     return np.linalg.qr(centred).R if len(rows) > rows.shape[1] else centred
 
@@ -104,7 +105,7 @@ def _pair(one: ArrayLike, other: ArrayLike) -> tuple[Matrix, Matrix]:
     first, second = _rows(one), _rows(other)
     if first.shape[1] != second.shape[1]:
         raise ValueError(
-            f"expected features of one width, got {first.shape[1]} and {second.shape[1]} columns"
+            f"expected features of one dimension, got {first.shape[1]} and {second.shape[1]}"
         )
     return first, second
 
@@ -112,5 +113,5 @@ def _pair(one: ArrayLike, other: ArrayLike) -> tuple[Matrix, Matrix]:
 def _rows(values: ArrayLike) -> Matrix:
     rows = np.asarray(values, np.float64)
     if rows.ndim != 2 or not len(rows):
-        raise ValueError(f"expected features, one row a sample, got shape {rows.shape}")
+        raise ValueError(f"expected features, one row per sample, got shape {rows.shape}")
     return rows

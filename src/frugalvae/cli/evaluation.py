@@ -17,9 +17,9 @@ from frugalvae.files import check_place, write_text
 from frugalvae.images.shards import BATCH_SIZE
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_json import to_json
-from frugalvae.report.page import percent
+from frugalvae.report.evaluation_summary import shown_names
 from frugalvae.report.thumbnails import thumbnails
-from frugalvae.report.verdict import shown_names
+from frugalvae.report.wording import percent
 from frugalvae.storage.store import Store
 
 SHOWN = 5  # mistakes in the terminal
@@ -133,7 +133,7 @@ def show(evaluation: Evaluation, display: Display) -> None:
         display.say("most confused:")
     for pair in evaluation.pairs[:SHOWN]:
         truth, answer = names[pair.truth], names[pair.taken_for]
-        display.say(f"  {truth} taken for {answer}: {pair.count:,} of {pair.total:,}")
+        display.say(f"  {truth} mistaken for {answer}: {pair.count:,} of {pair.total:,}")
     for name, count in list(evaluation.unknown.items())[:SHOWN]:
         display.say(f"left out: class {name!r}, which the classifier does not know ({count:,})")
     if len(evaluation.unknown) > SHOWN:

@@ -324,7 +324,7 @@ def add_report(verbs: Any) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """``frugalvae report``."""
-    from frugalvae.report.write import write_report
+    from frugalvae.report.results_report import write_report
 
     print(write_report(options.results, options.output, options.format))
 

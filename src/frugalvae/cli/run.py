@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from frugalvae.bench.run import Record, run_stream
+from frugalvae.bench.record import Record
+from frugalvae.bench.stream_run import run_stream
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.console import Display
 from frugalvae.files import check_place, write_json

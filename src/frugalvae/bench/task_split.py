@@ -14,14 +14,14 @@ from frugalvae.errors import InputError
 def split_classes(
     classes: NDArray[Any], tasks: int | Sequence[int], seed: int | None
 ) -> list[NDArray[Any]]:
-    """Classes in random order, cut into tasks. No class is dropped.
+    """Shuffle classes and cut them into tasks; no class is dropped.
 
     Parameters
     ----------
     tasks
-        How many tasks, of sizes by :func:`equal_sizes`; or the size of each.
+        The number of tasks, with sizes from :func:`equal_sizes`; or the size of each task.
     seed
-        Decides the order; ``None`` keeps the order given.
+        Decides the order; ``None`` keeps the given order.
 
     Examples
     --------
@@ -41,10 +41,10 @@ def split_classes(
 
 
 def equal_sizes(classes: int, tasks: int) -> list[int]:
-    """Sizes as the paper's: all the same but the last, which may be smaller.
+    """Task sizes as in the paper: all equal, except that the last may be smaller.
 
-    Where that would leave the last task less than half as large as the others,
-    sizes differ by one at most instead.
+    If the last task would be less than half as large as the others, sizes differ by at most
+    one instead.
 
     >>> equal_sizes(196, 10)
     [20, 20, 20, 20, 20, 20, 20, 20, 20, 16]
@@ -65,10 +65,10 @@ def equal_sizes(classes: int, tasks: int) -> list[int]:
 
 
 def first_then_equal(classes: int, first: int | float, later: int) -> list[int]:
-    """Sizes of a large first task and ``later`` tasks of nearly equal size.
+    """Task sizes: a large first task, then ``later`` tasks of nearly equal size.
 
-    ``first`` is a number of classes, or a share of them below one. Where fewer classes
-    are left than tasks, every class gets a task of its own.
+    ``first`` is a number of classes, or a share of them below 1. If fewer classes are left
+    than tasks, each class gets its own task.
 
     >>> first_then_equal(100, 0.5, 5)
     [50, 10, 10, 10, 10, 10]

@@ -1,9 +1,9 @@
-"""A table as plain data: rows, columns, and in each entry the runs and the paper's figure."""
+"""A table of results as plain data: each entry holds its runs and the paper's figure."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,19 +11,13 @@ from typing import Any
 from frugalvae.bench.cell import Cell
 from frugalvae.bench.spec import METRICS, SAMPLE_MEASURES, Experiment, Row
 
-#: Of these, less is better.
-SMALL_IS_GOOD = (
-    *("forgetting", "proportion", "first_layer_proportion"),
-    "relative_frechet",
-)
-#: These are printed in scientific notation, all others as percent.
-SCIENTIFIC = (
-    *("proportion", "first_layer_proportion"),
-    *("relative_frechet", "drift", "drift_floor"),
-)
-#: Of these, no value is the best: they are to be compared with another measure.
-NO_CONTEST = ("sample_accuracy", "real_accuracy", "drift", "drift_floor")
-#: The metric of a table that has a column for each measure of samples.
+#: Metrics where less is better.
+LESS_IS_BETTER = ("forgetting", "proportion", "first_layer_proportion", "relative_frechet")
+#: Metrics that are ratios or distances; all others are shares, shown in percent.
+RATIOS = ("proportion", "first_layer_proportion", "relative_frechet", "drift", "drift_floor")
+#: Metrics without a best value: each is read beside another one.
+REFERENCES = ("sample_accuracy", "real_accuracy", "drift", "drift_floor")
+#: The metric of a table with one column per measure of samples.
 SAMPLES = "samples"
 
 
@@ -42,12 +36,12 @@ class Run:
     Attributes
     ----------
     cell
-        What was to be run.
+        The settings of the run.
     record, value
-        What happened, and the number that the table shows; ``None`` if it did not finish. A
-        run that finished has no number where there was nothing to measure.
+        What was recorded, and the value that the table shows. Both are ``None`` if the run has
+        not finished; the value alone is ``None`` if there was nothing to measure.
     failure
-        The traceback, if it failed.
+        The traceback, if the run failed.
     """
 
     cell: Cell
@@ -58,9 +52,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Column:
-    """A data set under a protocol, and what is measured there.
+    """A data set under a protocol, and the metric shown there.
 
-    ``quoted`` columns are the paper's alone; ``backbone`` is then the paper's too.
+    A ``quoted`` column holds figures of the paper only; ``backbone`` is then the paper's.
     """
 
     data: str
@@ -72,32 +66,33 @@ class Column:
 
     @property
     def key(self) -> str:
-        """What the paper's figures for this column are filed under."""
+        """The name of this column among the paper's figures."""
         return f"{self.data} {self.protocol}".strip()
 
     @property
     def heading(self) -> str:
-        """What stands above it: the measure where each column has its own, else the data set."""
+        """The measure of samples, or else the data set and protocol."""
         if self.metric in SAMPLE_MEASURES:
             return SAMPLE_MEASURES[self.metric][0]
         return f"{self.title} {self.protocol}".strip()
 
     @property
     def note(self) -> str:
-        """What stands below its heading: how to read the measure, or the backbone."""
+        """The line below the heading: how to read a measure of samples, or the backbone."""
         return SAMPLE_MEASURES[self.metric][1] if self.metric in SAMPLE_MEASURES else self.backbone
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """Runs with several seeds, and the paper's figure.
+    """The runs of one row in one column, one per seed, and the paper's figure.
 
-    >>> Entry((), Quoted(83.7)).mean is None
+    >>> Entry("forgetting", (), Quoted(83.7)).mean is None
     True
     """
 
+    metric: str
     runs: tuple[Run, ...]
-    paper: Quoted | None
+    paper: Quoted | None = None
 
     @cached_property
     def values(self) -> list[float]:
@@ -105,13 +100,18 @@ class Entry:
         return [run.value for run in self.runs if run.value is not None]
 
     @property
+    def records(self) -> list[Mapping[str, Any]]:
+        """The records of the finished runs."""
+        return [run.record for run in self.runs if run.record is not None]
+
+    @cached_property
     def mean(self) -> float | None:
-        """Over seeds."""
+        """Mean over seeds."""
         return statistics.fmean(self.values) if self.values else None
 
     @property
     def std(self) -> float | None:
-        """Sample standard deviation over seeds; one seed has none."""
+        """Sample standard deviation over seeds; ``None`` for a single seed."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
@@ -131,15 +131,15 @@ class Entry:
         """How many runs neither finished nor failed."""
         return sum(run.record is None and run.failure is None for run in self.runs)
 
-    def numbers(self, counted: str) -> float | None:
-        """Numbers kept, ``counted`` as the ``paper`` does or as ``stored``; mean over seeds."""
-        found = [run.record["memory"][counted] for run in self.runs if run.record is not None]
+    def parameters(self, counted: str) -> float | None:
+        """Mean number of parameters, counted as the ``paper`` does or as ``stored``."""
+        found = [record["memory"][counted] for record in self.records]
         return statistics.fmean(found) if found else None
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A row and its entries, one a column."""
+    """A row of the experiment and its entries, one per column."""
 
     row: Row
     entries: tuple[Entry, ...]
@@ -149,7 +149,7 @@ class Line:
 class Table:
     """A table or figure.
 
-    ``data`` tells of each data set its title and backbone, the seeds that were asked for, and
+    ``data`` has, for each data set, its title and backbone, the seeds that were asked for, and
     the command that asked last.
     """
 
@@ -162,17 +162,17 @@ class Table:
     @property
     def metric(self) -> str:
         """What is measured, in words."""
-        names = {**METRICS, SAMPLES: "quality of the samples that are replayed"}
+        names = {**METRICS, SAMPLES: "quality of replayed samples"}
         return names[self.experiment.metric]
 
     @property
     def in_percent(self) -> bool:
-        """Whether all its numbers are percent."""
-        return self.experiment.metric not in (*SCIENTIFIC, SAMPLES)
+        """Whether all its values are percent."""
+        return self.experiment.metric not in (*RATIOS, SAMPLES)
 
     @property
     def commands(self) -> list[str]:
-        """What to type to get these numbers; data sets may have come one by one."""
+        """The commands that made it; each data set may have its own."""
         return list(dict.fromkeys(about["command"] for about in self.data.values()))
 
     @property
@@ -182,13 +182,25 @@ class Table:
 
     @property
     def labels(self) -> list[str]:
-        """Names of the columns of ticks and crosses."""
+        """Names of the columns with check marks."""
         return list(dict.fromkeys(key for line in self.lines for key in line.row.labels))
 
     @property
+    def entries(self) -> Iterator[tuple[Line, Column, Entry]]:
+        """All entries, row by row."""
+        for line in self.lines:
+            for column, entry in zip(self.columns, line.entries, strict=True):
+                yield line, column, entry
+
+    @property
+    def quotes(self) -> bool:
+        """Whether any entry has a figure of the paper."""
+        return any(entry.paper for _, _, entry in self.entries)
+
+    @property
     def runs(self) -> list[Run]:
-        """All runs, row by row; once each, though several columns may show measures of it."""
-        shown = (run for line in self.lines for entry in line.entries for run in entry.runs)
+        """All runs, row by row; each once, even if several columns show measures of it."""
+        shown = (run for _, _, entry in self.entries for run in entry.runs)
         return list({id(run.cell): run for run in shown}.values())
 
     @property
@@ -201,18 +213,21 @@ class Table:
         """The runs that failed."""
         return [run for run in self.runs if run.failure is not None]
 
-    def is_best(self, entry: Entry, column: int) -> bool:
-        """Whether no measured entry of its column is better, and some entry is worse."""
-        metric = self.columns[column].metric
-        means = [m for line in self.lines if (m := line.entries[column].mean) is not None]
-        if entry.mean is None or len(set(means)) < 2 or metric in NO_CONTEST:
-            return False
-        best = min if metric in SMALL_IS_GOOD else max
-        return entry.mean == best(means)
+    @cached_property
+    def best(self) -> set[Entry]:
+        """The best measured entries of each column, where entries differ."""
+        found = set()
+        for number, column in enumerate(self.columns):
+            measured = {e: e.mean for line in self.lines if (e := line.entries[number]).values}
+            if column.metric not in REFERENCES and len(set(measured.values())) > 1:
+                choose = min if column.metric in LESS_IS_BETTER else max
+                best = choose(mean for mean in measured.values() if mean is not None)
+                found |= {entry for entry, mean in measured.items() if mean == best}
+        return found
 
 
-def unique_runs(tables: list[Table]) -> dict[str, Run]:
-    """All runs by name, once each: tables share them, and one that finished counts first."""
+def unique_runs(tables: Sequence[Table]) -> dict[str, Run]:
+    """All runs by name, each once; of a run that several tables share, one that finished."""
     found: dict[str, Run] = {}
     for table in tables:
         for run in table.runs:

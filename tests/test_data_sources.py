@@ -1,4 +1,4 @@
-"""Finding the data of a grid, and what the figures look at."""
+"""Finding the data of experiments, and what observers of figures record."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from frugalvae.bench.catalogue import in_data_folder
 from frugalvae.bench.cell import Cell
+from frugalvae.bench.data_sources import find_data, fingerprint, parse_data
 from frugalvae.bench.execute import make_run
-from frugalvae.bench.inputs import find_data, fingerprint, parse_data
 from frugalvae.bench.pool import load_shared, save_shared
-from frugalvae.bench.run import unpack_counts
+from frugalvae.bench.record import unpack_counts
 from frugalvae.bench.spec import Part
-from frugalvae.bench.stream import first_then_equal
+from frugalvae.bench.task_split import first_then_equal
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import Features, load_features, write_features
 from tests.conftest import SMALL
@@ -64,7 +64,7 @@ def test_absent_data_is_told_with_where_to_get_it(
     monkeypatch.setenv("FRUGALVAE_DATA", str(tmp_path))
     found, absent = find_data(["digits", "cub200", "cub20"], {})
     assert list(found) == ["digits"]
-    assert "cub200-efficientnet_lite0.npz is not there" in absent["cub200"]
+    assert "cub200-efficientnet_lite0.npz does not exist" in absent["cub200"]
     assert "vision.caltech.edu" in absent["cub200"]
     assert "Did you mean 'cub200'?" in absent["cub20"]
 

@@ -1,9 +1,9 @@
-"""From a folder of results to tables: what was measured, what the paper has, what is missing."""
+"""Read the tables of a results folder: what was measured, what the paper has, what is missing."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,20 @@ from frugalvae.bench.catalogue import CATALOGUE
 from frugalvae.bench.cell import Cell
 from frugalvae.bench.grid import places
 from frugalvae.bench.results import Results
-from frugalvae.bench.spec import Experiment, Row
+from frugalvae.bench.spec import Experiment
 from frugalvae.bench.toml import parse
 from frugalvae.errors import InputError
-from frugalvae.report.samples import sample_tables
-from frugalvae.report.table import Column, Entry, Line, Quoted, Run, Table
+from frugalvae.report.results_table import Column, Entry, Line, Quoted, Run, Table
+from frugalvae.report.sample_tables import sample_tables
 
-#: Data sets of the paper that are in no catalogue of ours.
+#: Data sets of the paper that our catalogue does not have.
 TITLES = {"imagenet-r": "ImageNet-R"}
 
 
 def read_tables(folder: Path) -> list[Table]:
-    """Every table that was asked for in a folder, those of the paper first and in its order.
+    """All tables of a results folder: those of the paper first, in the paper's order.
 
-    Tables of samples come right after the table that asked for them.
+    Tables about samples follow the table whose runs observed them.
     """
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; give the one that 'bench run' wrote")
@@ -45,49 +45,53 @@ def read_table(store: Results, name: str, content: Mapping[str, Any]) -> Table:
         experiment, mistakes = parse(name, content["experiment"], content.get("parts", []))
         if experiment is None:
             raise ValueError("; ".join(mistakes))
-        data = {name: _asked(content, about) for name, about in content["data"].items()}
+        data = {name: _request(content, about) for name, about in content["data"].items()}
         found = _runs(store, experiment, data)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         where = store.folder / "tables" / f"{name}.json"
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{where} is damaged ({reason}); run the experiment again") from error
     columns = tuple(columns_of(experiment, data))
-    rows = [
-        Line(row, tuple(_entry(experiment, row, column, found) for column in columns))
-        for row in experiment.rows
-    ]
-    return Table(name, experiment, columns, tuple(rows), data)
+    lines = []
+    for row in experiment.rows:
+        entries = []
+        for column in columns:
+            runs = () if column.quoted else found.get((id(row), column.data, column.protocol), ())
+            figure = row.paper.get(column.key)
+            quoted = Quoted(*figure) if figure else None
+            entries.append(Entry(experiment.metric, tuple(runs), quoted))
+        lines.append(Line(row, tuple(entries)))
+    return Table(name, experiment, columns, tuple(lines), data)
 
 
-def _asked(content: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of a data set, its seeds and command; early tables had these for all."""
+def _request(content: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """A data set with its seeds and command; early tables had one of each for all data."""
     own = {key: about[key] if key in about else content[key] for key in ("seeds", "command")}
     return {**about, **own}
 
 
 def columns_of(experiment: Experiment, data: Mapping[str, Mapping[str, Any]]) -> Iterator[Column]:
-    """What was measured, in the experiment's order; then what only the paper has."""
+    """Measured columns in the experiment's order, then those that only the paper has."""
     order = [name for name in experiment.data if name in data]
     order += [name for name in data if name not in order]
-    encoder = experiment.encoder
+    encoder, metric = experiment.encoder, experiment.metric
     trained = f"{encoder.name} trained on the first task" if encoder else ""
     known = set()
     for name in order:
         for protocol in experiment.protocols:
-            about = data[name]
-            backbone = trained or about["backbone"] or "images"
-            column = Column(name, about["title"], protocol, backbone, experiment.metric)
+            backbone = trained or data[name]["backbone"] or "images"
+            column = Column(name, data[name]["title"], protocol, backbone, metric)
             known.add(column.key)
             yield column
     for key in dict.fromkeys(key for row in experiment.rows for key in row.paper):
         if key not in known:
             name, _, protocol = key.partition(" ")
-            backbone, metric = experiment.paper_backbone, experiment.metric
-            yield Column(name, _title(name), protocol, backbone, metric, quoted=True)
+            title = CATALOGUE[name].title if name in CATALOGUE else TITLES.get(name, name)
+            yield Column(name, title, protocol, experiment.paper_backbone, metric, quoted=True)
 
 
 def place_in_paper(reference: str) -> tuple[int, int]:
-    """Where something comes in the report: tables by number, the paper's figures, the rest.
+    """Sort key of a reference: the paper's tables by number, its figures, all others.
 
     >>> sorted(["", "Figure 1", "Table 9", "Table 3, and more", "Figures 4 to 7"],
     ...        key=place_in_paper)
@@ -98,7 +102,7 @@ def place_in_paper(reference: str) -> tuple[int, int]:
 
 
 def measured(metric: str, record: Mapping[str, Any]) -> float:
-    """The number that a table shows of a run: percent for shares, R as it is."""
+    """The value of a run that a table shows: shares in percent, R as it is."""
     if metric in ("proportion", "first_layer_proportion"):
         layers = [
             layer["proportion"]
@@ -112,11 +116,10 @@ def measured(metric: str, record: Mapping[str, Any]) -> float:
 def _runs(
     store: Results, experiment: Experiment, data: Mapping[str, Mapping[str, Any]]
 ) -> dict[tuple[int, str, str], list[Run]]:
-    """All runs, by row, data set and protocol."""
-    positions = {id(row): number for number, row in enumerate(experiment.rows)}
+    """All runs, by the identity of their row, data set and protocol."""
     found: dict[tuple[int, str, str], list[Run]] = {}
     for place, cell in places(experiment, data):
-        key = (positions[id(place.row)], place.data, place.protocol)
+        key = (id(place.row), place.data, place.protocol)
         found.setdefault(key, []).append(_run(store, cell, experiment.metric))
     return found
 
@@ -130,22 +133,6 @@ def _run(store: Results, cell: Cell, metric: str) -> Run:
     except (KeyError, TypeError, ZeroDivisionError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise InputError(
-            f"the run {cell.name} does not tell its {metric} ({reason}); delete its file in "
+            f"the run {cell.name} has no {metric} ({reason}); delete its file in "
             f"{store.folder / 'runs'} and run the experiment again"
         ) from error
-
-
-def _entry(
-    experiment: Experiment,
-    row: Row,
-    column: Column,
-    found: Mapping[tuple[int, str, str], Sequence[Run]],
-) -> Entry:
-    position = next(n for n, other in enumerate(experiment.rows) if other is row)
-    runs = () if column.quoted else found.get((position, column.data, column.protocol), ())
-    figure = row.paper.get(column.key)
-    return Entry(tuple(runs), Quoted(*figure) if figure else None)
-
-
-def _title(name: str) -> str:
-    return CATALOGUE[name].title if name in CATALOGUE else TITLES.get(name, name)

@@ -1,4 +1,4 @@
-"""The data of a grid: found, checked, named, and shared by everything that runs."""
+"""Find and load the data sets of experiments, and give each a fingerprint."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ BUNDLED: dict[str, Callable[[], Features | Images]] = {
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A data set that is there.
+    """A data set that was found and loaded.
 
     Attributes
     ----------
     name, title, backbone
-        What commands and people call it, and what made its features (``None`` for images).
+        Its name in commands, its usual name, and the encoder of its features (``None`` for
+        images).
     path
-        The file that holds it; ``None`` for what is bundled.
+        Its file; ``None`` for bundled data.
     data
         Features, or images.
     fingerprint
-        A hash of all arrays: another encoder or split is another data set.
+        A hash of all arrays, so that another encoder or split counts as another data set.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Source:
     fingerprint: str
 
     def to_json(self) -> dict[str, Any]:
-        """What a report says of it."""
+        """What reports need to know."""
         x = self.data.x_train
         return {
             "title": self.title,
@@ -65,14 +66,14 @@ class Source:
 def find_data(
     names: Sequence[str], given: Mapping[str, str], *, image_size: int = 32
 ) -> tuple[dict[str, Source], dict[str, str]]:
-    """Data sets by name, and for each that is not there the reason.
+    """Data sets by name, and the reason for each one that is missing.
 
     Parameters
     ----------
     names
-        Which are wanted.
+        Which data sets to find.
     given
-        Files by name, from the command line; others are looked for in the folder of data.
+        Files by name, from the command line; others are searched in the data folder.
     """
     found, absent = {}, {}
     for name in names:
@@ -83,7 +84,7 @@ def find_data(
             folder = data_folder()
             known = CATALOGUE.get(name)
             absent[name] = (
-                f"{folder / known.file} is not there; get {known.title} from {known.source}, and "
+                f"{folder / known.file} does not exist; get {known.title} from {known.source}, and "
                 f"set FRUGALVAE_DATA to the folder of its file or give --data {name}=FILE"
                 if known
                 else f"no file was given for it.{suggestion(name, CATALOGUE)} Give --data "
@@ -95,7 +96,7 @@ def find_data(
 
 
 def make_source(name: str, path: str | None, data: Features | Images) -> Source:
-    """A data set with all that is known of it."""
+    """A loaded data set with its title, encoder and fingerprint."""
     known = CATALOGUE.get(name)
     features = isinstance(data, Features)
     backbone = (known.backbone if known else "features as given") if features else None
@@ -103,7 +104,7 @@ def make_source(name: str, path: str | None, data: Features | Images) -> Source:
 
 
 def parse_data(entries: Sequence[str]) -> dict[str, str]:
-    """``NAME=FILE`` or a known name alone, as the command line gives them.
+    """Parse ``NAME=FILE``, or just a known name, from the command line.
 
     >>> parse_data(["birds=birds.npz", "digits"])
     {'birds': 'birds.npz', 'digits': ''}
@@ -131,7 +132,7 @@ def fingerprint(data: Features | Images) -> str:
     hasher = hashlib.sha256()
     for array in (data.x_train, data.y_train, data.x_test, data.y_test):
         array = np.ascontiguousarray(array)
-        if array.dtype.kind in "iu" and array.ndim == 1:  # a label is a label, whatever its width
+        if array.dtype.kind in "iu" and array.ndim == 1:  # widths do not matter
             array = array.astype(np.int64)
         hasher.update(f"{array.dtype.str}{array.shape}".encode())
         hasher.update(array.tobytes())
@@ -146,7 +147,7 @@ def _usual_place(name: str) -> str | None:
 
 
 def _load(path: str, size: int) -> Features | Images:
-    """A feature file; or images: a folder, an archive, or several separated by commas."""
+    """Load a feature file, or images: a folder, an archive, or several separated by commas."""
     if path.endswith(".npz"):
         return load_features(path)
     return load_images([Path(part) for part in path.split(",")], size=size)
