@@ -21,9 +21,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from frugalvae.console import Display, duration
+from frugalvae.console import Display
 from frugalvae.encoders.sentence import spoken
 from frugalvae.encoders.text_tower import TextTower
+from frugalvae.formatting import duration
 from frugalvae.heads.prompt import PromptHead
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
 from frugalvae.heads.replaying import draw

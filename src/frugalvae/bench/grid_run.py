@@ -138,7 +138,7 @@ def work(
     display.start(len(missing), Clock(missing, list(known.values()), pool.slots))
     spent, failed = 0.0, 0
     try:
-        with display:
+        with display.progress:
             encoded, broken = encode_missing(missing, sources, pool, store, display)
             runnable = [cell for cell in missing if cell.key in encoded]
             for outcome in chain(broken, run_all(runnable, encoded, pool, display)):

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from frugalvae.bench.run import Record, run_stream
-from frugalvae.classifier import FrugalClassifier
-from frugalvae.console import Display
+from frugalvae.cli.options import add_output, add_quiet, add_seed
 from frugalvae.files import check_place, write_bytes, write_text
-from frugalvae.images.digits import load_digits
-from frugalvae.images.feature_file import Features
-from frugalvae.memories import make_memory
-from frugalvae.report.lessons import Lesson, demo_page, demo_picture
-from frugalvae.report.page import count, percent, seconds
+from frugalvae.formatting import count, percent, seconds
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from frugalvae.bench.run import Record
+    from frugalvae.classifier import FrugalClassifier
+    from frugalvae.console import Display
+    from frugalvae.images.feature_file import Features
+    from frugalvae.report.lessons import Lesson
 
 #: What all VAEs of the demo have in common. Class-wise normalisation is off: the
 #: normaliser alone would remember each digit's mean picture, and one could not see
@@ -109,6 +111,25 @@ ROWS = (
 IN_PICTURE = ("factors", "VAE-FO", "no null space", "frozen decoder", "diagonal Gaussian")
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Teach ten handwritten digits, two per task, to several memories. A table and a page show "
+        "what each of them remembers. This takes about a minute."
+    )
+    add_output(parser, "the page to write", "demo.html")
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE", help="also write a still picture (PNG)"
+    )
+    add_seed(parser, "of everything random, and of the order of the digits (default: 0)")
+    add_quiet(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Show the demo."""
+    demo(options.output, seed=options.seed, quiet=options.quiet, picture=options.picture)
+
+
 def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | None = None) -> None:
     """Teach every memory the digits, print a table, and write a page about it.
 
@@ -123,12 +144,16 @@ def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | No
     picture
         Where a still picture of the result goes (PNG), if one is wanted.
     """
+    from frugalvae.console import Display
+    from frugalvae.images.digits import load_digits
+    from frugalvae.report.lessons import demo_page, demo_picture
+
     for path in filter(None, (output, picture)):
         check_place(path)
     display, features = Display(quiet), load_digits()
     train, test = len(features.x_train), len(features.x_test)
+    display.say(f"Ten handwritten digits, two per task, taught to {len(ROWS)} memories.")
     display.say(
-        f"Ten handwritten digits, two a task, taught to {len(ROWS)} memories.\n"
         f"{train:,} pictures to learn from, {test:,} to test on; this takes about a minute."
     )
     with one_thread():
@@ -163,6 +188,11 @@ def one_thread() -> Iterator[None]:
 
 def teach(row: Row, title: str, features: Features, seed: int, display: Display) -> Lesson:
     """Teach one memory all tasks, looking at what it draws after each."""
+    from frugalvae.bench.run import run_stream
+    from frugalvae.classifier import FrugalClassifier
+    from frugalvae.memories import make_memory
+    from frugalvae.report.lessons import Lesson
+
     settings = {} if row.changes is None else {**VAE, **row.changes}
     classifier = FrugalClassifier(make_memory(row.memory, **settings), random_state=seed)
     drawings: list[dict[Any, NDArray[np.float32]]] = []
@@ -191,7 +221,7 @@ def real_pictures(features: Features) -> dict[Any, NDArray[np.float32]]:
     }
 
 
-TITLE = "After the last task (numbers stored, and as the paper counts them)"
+TITLE = "After the last task (parameters stored, and as the paper counts them)"
 HEADER = ("memory", "accuracy", "forgetting", "stored", "paper count", "seconds")
 
 

@@ -6,6 +6,8 @@ import base64
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.formatting import count, percent, scientific, seconds, size
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
@@ -33,56 +35,6 @@ def data_uri(content: bytes, kind: str = "image/png") -> str:
     'data:image/png;base64,aW5r'
     """
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def percent(share: float | None) -> str:
-    """A share of one, to one decimal; nothing for what was not measured.
-
-    >>> percent(0.8571), percent(-0.0001), percent(float("nan"))
-    ('85.7%', '0.0%', '')
-    """
-    if share is None or share != share:
-        return ""
-    return f"{round(100 * share, 1) + 0.0:.1f}%"
-
-
-def count(number: int) -> str:
-    """A whole number.
-
-    >>> count(80219)
-    '80,219'
-    """
-    return f"{number:,}"
-
-
-def size(number: int) -> str:
-    """That many bytes, as people say it.
-
-    >>> size(980), size(81_920), size(1_250_000), size(3_000_000_000)
-    ('980 bytes', '82 kB', '1.2 MB', '3.0 GB')
-    """
-    for unit, digits, letter in ((1e9, 1, "GB"), (1e6, 1, "MB"), (1e3, 0, "kB")):
-        if number >= unit:
-            return f"{number / unit:.{digits}f} {letter}"
-    return f"{number} bytes"
-
-
-def seconds(duration: float) -> str:
-    """A duration, to one decimal.
-
-    >>> seconds(8.04)
-    '8.0'
-    """
-    return f"{duration:.1f}"
-
-
-def scientific(number: float) -> str:
-    """A number of any size, to two digits.
-
-    >>> scientific(0.000123), scientific(0.0)
-    ('1.2e-04', '0')
-    """
-    return f"{number:.1e}" if number else "0"
 
 
 def _environment() -> Environment:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from frugalvae.formatting import percent
 from frugalvae.report.evaluation import Evaluation, Pair
-from frugalvae.report.page import percent
 
 CLOSE = 0.05  # of mean probability and accuracy, where they count as the same
 
