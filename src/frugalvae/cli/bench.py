@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     run = verbs.add_parser(
         "run",
+        formatter_class=parser.formatter_class,
         help="run what is missing of some experiments",
         description="Run what is missing of the tables and figures that TOML files describe. "
         "Every run is written as it ends; after a kill, the same command goes on.",
@@ -35,7 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "encoder (default: what the experiment names, from the folder FRUGALVAE_DATA)",
     )
     run.add_argument(
-        "--seeds", type=from_zero, nargs="+", metavar="N", help="instead of the experiment's own"
+        "--seeds",
+        type=from_zero,
+        nargs="+",
+        metavar="N",
+        help="seeds to run instead",
     )
     add_settings(run, "change a setting in all rows, such as memory.max_steps=20")
     run.add_argument(

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         f"Print a script that completes commands, options and files. Where it goes:\n\n{places}"
     )
-    parser.add_argument("shell", choices=list(PLACES))
+    parser.add_argument("shell", choices=list(PLACES), help="the shell that you use")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -121,7 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture", type=Path, metavar="FILE", help="also write a still picture (PNG)"
     )
-    add_seed(parser, "of everything random, and of the order of the digits (default: 0)")
+    add_seed(parser, "seed of everything random, also of the order of the digits (default: 0)")
     add_quiet(parser)
 
 

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "images", type=Path, metavar="IMAGES", help="a folder, a zip archive of it, or CIFAR-100"
     )
     add_output(parser, "the file to write", required=True, metavar="FILE.npz")
-    add_encoder(parser, "efficientnet")
+    add_encoder(parser)
     add_settings(parser, "change a setting of the encoder, such as encoder.size=128")
     parser.add_argument(
         "--jobs",

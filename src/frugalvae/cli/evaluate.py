@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from frugalvae import __version__
 from frugalvae.cli.options import (
-    add_encoder,
     add_file,
     add_json,
     add_output,
     add_quiet,
+    add_same_encoder,
     choice,
     refuse_encoder,
 )
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder of test images, a zip archive of it, or a feature file (.npz)",
     )
     add_output(parser, "the page to write", "evaluation.html")
-    add_encoder(parser)
+    add_same_encoder(parser)
     add_json(parser)
     add_quiet(parser)
 

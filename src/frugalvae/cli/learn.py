@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", type=Path, metavar="FOLDER", help="a folder of images, or FEATURES.npz"
     )
-    add_encoder(parser, "efficientnet, or what the file remembers")
+    add_encoder(parser)
     parser.add_argument(
         "--strict", action="store_true", help="learn nothing if an image cannot be read"
     )
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "change a setting, such as memory.budget=300000 or encoder.size=128; a wrong name lists "
         "all of them",
     )
-    add_seed(once, "of everything random (default: 0)", default=None)
+    add_seed(once, "seed of everything random (default: 0)", default=None)
     once.add_argument(
         "--float16",
         action="store_true",

@@ -70,6 +70,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(code or 0)
 
 
+class Help(argparse.HelpFormatter):
+    """Help that does not break names such as ``vae-fo`` at their hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 def parser(complete: Collection[str] = VERBS) -> argparse.ArgumentParser:
     """All verbs; those in ``complete`` with their options, for which they are imported."""
     top = argparse.ArgumentParser(
@@ -82,7 +91,7 @@ def parser(complete: Collection[str] = VERBS) -> argparse.ArgumentParser:
     top.set_defaults(if_interrupted="nothing was written")
     verbs = top.add_subparsers(required=True, dest="verb", metavar="COMMAND", title="commands")
     for verb, about in VERBS.items():
-        made = verbs.add_parser(verb, help=about)
+        made = verbs.add_parser(verb, help=about, formatter_class=Help)
         if verb in complete:
             module = import_module(f"frugalvae.cli.{verb}")
             made.set_defaults(run=module.run)

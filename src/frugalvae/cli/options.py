@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders import FROZEN, WHICH
+from frugalvae.encoders import FROZEN
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
 
@@ -81,14 +81,38 @@ def add_settings(parser: Parser, about: str) -> None:
     )
 
 
-def add_encoder(parser: Parser, default: str = "what the file remembers") -> None:
-    """``--encoder``, ``--model`` and ``--batch-size``."""
+def add_encoder(parser: Parser) -> None:
+    """``--encoder`` and ``--model``, where an encoder is chosen; and ``--batch-size``."""
     parser.add_argument(
         "--encoder",
         metavar="NAME",
-        help=f"the frozen encoder: {', '.join(FROZEN)} (default: {default})",
+        help=f"the frozen encoder: {', '.join(FROZEN)} (default: efficientnet)",
     )
-    parser.add_argument("--model", metavar="MODEL", help=WHICH)
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="the encoder's model: for efficientnet lite0 (default), lite1 or lite2; for onnx an "
+        ".onnx file; for the others a folder; or a name on the Hugging Face hub, such as "
+        "openai/clip-vit-large-patch14",
+    )
+    add_batch_size(parser)
+
+
+def add_same_encoder(parser: Parser) -> None:
+    """The same, where the file remembers its encoder."""
+    parser.add_argument(
+        "--encoder",
+        metavar="NAME",
+        help="the file's encoder in another format: onnx or transformers",
+    )
+    parser.add_argument(
+        "--model", metavar="MODEL", help="where the model of the file's encoder is, if it has moved"
+    )
+    add_batch_size(parser)
+
+
+def add_batch_size(parser: Parser) -> None:
+    """``--batch-size``."""
     parser.add_argument(
         "--batch-size",
         type=positive,

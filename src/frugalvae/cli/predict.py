@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from frugalvae.cli.answers import FIELDS, FORMS, NONE, UNSURE, Batch, Unreadable, rank
 from frugalvae.cli.options import (
-    add_encoder,
     add_file,
     add_output,
     add_quiet,
+    add_same_encoder,
     choice,
     positive,
     refuse_encoder,
@@ -87,8 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         type=share,
         metavar="SHARE",
-        help="the least familiarity, from 0 to 1, of a known class; about this share of inputs of "
-        f"known classes is taken for unknown (default: {THRESHOLD}). Implies --unknown",
+        help="how familiar an input has to look, from 0 to 1, to be taken for known (default: "
+        f"{THRESHOLD}); about this share of what is known is rejected. Implies --unknown",
     )
     form = parser.add_mutually_exclusive_group()
     for name, about in (
@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "write the answers to a file, when all are there; .json, .jsonl and .csv choose the form",
     )
-    add_encoder(parser)
+    add_same_encoder(parser)
     add_quiet(parser, "print nothing but answers and errors: no progress bar")
     parser.set_defaults(if_interrupted="nothing was changed")
 

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "change a setting of the memory or the head, such as memory.budget=300000; a wrong name "
         "lists all of them",
     )
-    add_seed(parser, "of everything random (default: 0)")
+    add_seed(parser, "seed of everything random (default: 0)")
     parser.add_argument(
         "--held-out",
         type=share,

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-n", type=positive, default=100, metavar="N", help="how many (default: %(default)s)"
     )
     add_output(parser, "the file to write (default: CLASS.npz)", metavar="FILE.npz")
-    add_seed(parser, "draw other samples (default: the seed of the classifier)", default=None)
+    add_seed(parser, "seed of the draw (default: the seed of the classifier)", default=None)
     add_quiet(parser)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.options import (
-    add_encoder,
     add_file,
     add_label,
     add_quiet,
+    add_same_encoder,
     add_wait,
     refuse_encoder,
 )
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "inputs", type=Path, nargs="+", metavar="IMAGES", help="an image, a folder or FEATURES.npz"
     )
-    add_encoder(parser)
+    add_same_encoder(parser)
     add_wait(parser)
     add_quiet(parser)
 
