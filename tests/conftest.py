@@ -23,7 +23,7 @@ from frugalvae.interfaces import Head, Memory
 from frugalvae.memories import make_memory
 from frugalvae.testing.rules import blobs
 from tests.small_clip import clip_on_disk
-from tests.tool import Encoders, Tool
+from tests.tool import Encoders, Tool, paint
 
 #: Whether this is an installation without PyTorch and other extras; see ``make test-light``.
 LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
@@ -154,3 +154,11 @@ def encoders(monkeypatch: pytest.MonkeyPatch) -> Encoders:
 def tool(tmp_path: Path, encoders: Encoders, capsys: pytest.CaptureFixture[str]) -> Tool:
     """A classifier's file that is not there yet."""
     return Tool(tmp_path, capsys)
+
+
+@pytest.fixture
+def taught(tool: Tool) -> Tool:
+    """A classifier's file after two tasks, of two classes and one."""
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    tool.learn(paint(tool.folder / "two", "emu"))
+    return tool

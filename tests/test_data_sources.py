@@ -12,8 +12,8 @@ from frugalvae.bench.catalogue import in_data_folder
 from frugalvae.bench.cell import Cell
 from frugalvae.bench.data_sources import find_data, fingerprint, parse_data
 from frugalvae.bench.execute import make_run
-from frugalvae.bench.pool import load_shared, save_shared
 from frugalvae.bench.record import unpack_counts
+from frugalvae.bench.shared_data import load_shared, save_shared
 from frugalvae.bench.spec import Part
 from frugalvae.bench.task_split import first_then_equal
 from frugalvae.errors import InputError

@@ -18,7 +18,7 @@ from PIL import Image
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli.evaluation import evaluate
+from frugalvae.cli.evaluate import evaluate
 from frugalvae.cli.main import main
 from frugalvae.cost import MemoryReport
 from frugalvae.encoders import make_frozen
@@ -390,7 +390,7 @@ def test_the_command_prints_the_scores_and_writes_the_page(
     assert re.search(r"task 2 +│ +88.9%", printed)
     assert "  dax mistaken for emu: 1 of 5" in printed
     assert "left out: class 'gnu', which the classifier does not know (1)" in printed
-    assert "left out: 1 images that cannot be read" in printed
+    assert "left out as unreadable: 1 image\n" in printed
     assert printed.splitlines()[-1] == f"written: {output}"
     page = Page(output.read_text("utf-8"))
     assert "cat/broken.png: it is in no known format of images" in page.text

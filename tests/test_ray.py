@@ -85,7 +85,7 @@ def test_a_run_that_fails_is_recorded_the_others_are_done_and_ray_is_stopped(
     results = tmp_path / "results"
     assert main(["bench", "run", str(bad), str(good), "--ray", "--jobs=1", f"-o{results}"]) == 1
     assert not ray.is_initialized()
-    assert "1 runs done, 1 failed" in capsys.readouterr().out
+    assert "1 run done, 1 failed" in capsys.readouterr().out
     [failed] = (results / "failed").iterdir()
     traceback = json.loads(failed.read_text())["traceback"]
     assert traceback.startswith("Traceback")
@@ -136,8 +136,8 @@ def test_a_cluster_at_an_address_is_used_and_left_running(ray: Any, tmp_path: Pa
         timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
-    assert "1 runs done, 0 failed" in done.stdout
-    assert "on 2 at a time" in done.stdout  # what the cluster has, whatever --jobs
+    assert "1 run done, 0 failed" in done.stdout
+    assert ", 2 at a time" in done.stdout  # what the cluster has, whatever --jobs
     assert len(records(tmp_path)) == 1
     assert ray.get(ray.remote(lambda: "here").remote(), timeout=PATIENCE) == "here"
 
@@ -163,7 +163,7 @@ def test_a_run_whose_worker_dies_each_time_is_told(ray: Any, features: Features)
     [outcome] = pool.wait(PATIENCE)
     assert outcome.job == a_cell()
     assert outcome.result is None
-    assert "Ray gave this run up (WorkerCrashedError)" in outcome.traceback.splitlines()[-1]
+    assert "Ray gave up this run (WorkerCrashedError)" in outcome.traceback.splitlines()[-1]
     pool.close()
 
 

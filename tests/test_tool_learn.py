@@ -100,7 +100,7 @@ def test_parts_are_chosen_when_the_file_is_made_and_never_again(tool: Tool) -> N
         ["--set=head.shrinkage=0.5"],
     ):
         error = tool("learn", two, *options, code=2)
-        assert f"{tool.file} is there already: {options[0].split('=')[0]} can be" in error
+        assert f"{tool.file} exists already: {options[0].split('=')[0]} can be" in error
     assert tool.file.read_bytes() == before
 
 
@@ -273,6 +273,20 @@ def test_feature_files_are_learned_as_images_are(tool: Tool) -> None:
     assert tool.classes == [0, 1, 2, 4]
 
 
+def test_an_encoder_is_refused_where_nothing_is_encoded(tool: Tool) -> None:
+    path = written(tool.folder / "one.npz", [0, 1])
+    for words, named in (
+        (["--encoder", "clip", "--model", "nonsense"], "leave out --encoder and --model"),
+        (["--set=encoder.size=3"], "leave out --set encoder"),
+    ):
+        error = tool.learn(path, *words, code=2)
+        assert f"{path} holds features, so no image is encoded; {named}" in error
+    assert not tool.file.exists()
+    tool.learn(path)
+    for verb, *words in (("predict", path), ("update", 0, path), ("evaluate", path)):
+        assert "leave out --model" in tool(verb, *words, "--model", "x", code=2)
+
+
 def test_what_is_not_known_of_an_encoder_is_not_made_up(tool: Tool) -> None:
     tool.learn(written(tool.folder / "untold.npz", [0, 1]))
     tool.learn(written(tool.folder / "told.npz", [2], encoder={"encoder": "clip", "weights": "a"}))
@@ -367,6 +381,9 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     ("name", "message"),
     [
         ("  ", "expected a name that can be read"),
+        ("two\nlines", "has control characters"),
+        ("\x1b[31mred", "has control characters"),
+        ("\u202egnol", "has control characters"),
         ("DAX", "classes 'dax' and 'DAX' differ only in upper and lower case"),
         ("dax", "class 'dax' is already known"),
     ],

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
+from frugalvae.formatting import printable, printable_message
 from frugalvae.progress import listening
 
 
 class Display:
     """Progress bars and results on standard output; bars only where that is a terminal.
 
-    ``quiet`` shows neither; errors are not its business.
+    Whatever is shown is text: nothing in it is taken for markup, and escape sequences are shown
+    instead of obeyed. ``quiet`` shows nothing; errors are shown elsewhere.
+
+    Parameters
+    ----------
+    last
+        What stands at the end of a progress bar; the time by default.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.console = Console(quiet=quiet)
+    def __init__(self, quiet: bool = False, last: ProgressColumn | None = None) -> None:
+        self.console = Console(quiet=quiet, markup=False, highlight=False, emoji=False)
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
+            last or TimeElapsedColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
             transient=True,
@@ -34,7 +49,7 @@ class Display:
     @contextmanager
     def working(self, what: str, total: int) -> Iterator[None]:
         """Show a bar for ``total`` tasks, and under it one for what the library is doing."""
-        self.outer = self.progress.add_task(what, total=total)
+        self.outer = self.progress.add_task(printable(what), total=total)
         with self.watching():
             yield
         self.progress.remove_task(self.outer)
@@ -63,16 +78,24 @@ class Display:
         self.say(f"warning: {message}")
 
     def say(self, text: str) -> None:
-        """A line of results."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        """A result in a line, which a list of indented lines may follow."""
+        self.console.print(Text(printable_message(text)), soft_wrap=True)
+
+    def say_lines(self, lines: Iterable[str]) -> None:
+        """Results, a line each."""
+        for line in lines:
+            self.say(line)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table: the first column to the left, numbers to the right; headings if any."""
         table = Table(
-            title=title, title_justify="left", title_style="bold", show_header=any(header)
+            title=Text(printable(title)),
+            title_justify="left",
+            title_style="bold",
+            show_header=any(header),
         )
         for position, name in enumerate(header):
-            table.add_column(name, justify="right" if position else "left")
+            table.add_column(Text(printable(name)), justify="right" if position else "left")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(Text(printable(cell)) for cell in row))
         self.console.print(table)

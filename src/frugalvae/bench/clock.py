@@ -1,4 +1,4 @@
-"""How long a grid may still take."""
+"""Estimate how long the remaining runs take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from frugalvae.bench.cell import Cell
 
 
 class Clock:
-    """How long what is left may take, judged by runs of the same kind."""
+    """Estimates the remaining time from finished runs of the same data and memory."""
 
     def __init__(
         self, cells: Sequence[Cell], records: Sequence[Mapping[str, Any]], slots: int
@@ -33,7 +33,7 @@ class Clock:
             self._note(cell.data, cell.memory.name, seconds)
 
     def remaining(self) -> float | None:
-        """Seconds to the end; ``None`` while nothing is known."""
+        """Seconds to the end; ``None`` before any run has finished."""
         if not self.seconds:
             return None
         total = 0.0

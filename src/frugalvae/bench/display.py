@@ -1,53 +1,33 @@
-"""What is shown while a grid of runs is under way."""
+"""What is shown while experiments run."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import TextColumn
 
 from frugalvae.bench.cell import Cell
 from frugalvae.bench.clock import Clock
-from frugalvae.formatting import duration
+from frugalvae.console import Display
+from frugalvae.formatting import duration, plural
 
 
-class GridDisplay:
-    """A grid of runs: done, running, failed, and the time left. A line for each that ended."""
+class GridDisplay(Display):
+    """Runs: done, running, failed, and the time left. A line for each that ended."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self.console = Console(quiet=quiet)
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}"),
-            console=self.console,
-            disable=not self.console.is_terminal,
-            transient=True,
-        )
+        super().__init__(quiet, TextColumn("{task.fields[state]}", markup=False))
         self.done, self.failures, self.under_way = 0, 0, 0
 
     def start(self, total: int, clock: Clock) -> None:
         """Get ready for that many runs."""
         self.total, self.clock = total, clock
-        self.task = self.bar.add_task("runs", total=total, state="")
-
-    def __enter__(self) -> GridDisplay:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def say(self, text: str) -> None:
-        """A line."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.task = self.progress.add_task("runs", total=total, state="")
 
     def running(self, count: int) -> None:
         """How many are under way now."""
         self.under_way = count
-        self.bar.update(self.task, completed=self.done + self.failures, state=self.state())
+        self.progress.update(self.task, completed=self.done + self.failures, state=self.state())
 
     def state(self) -> str:
         """What stands beside the bar."""
@@ -83,6 +63,6 @@ class GridDisplay:
         """What it came to."""
         if done + failed:
             self.say(
-                f"{done} runs done, {failed} failed: {duration(spent)} of work in "
-                f"{duration(wall)} on {slots} at a time"
+                f"{plural(done, 'run')} done, {failed} failed: {duration(spent)} of work in "
+                f"{duration(wall)}, {slots} at a time"
             )

@@ -1,4 +1,4 @@
-"""``frugalvae bench run``: what is missing of some tables, run and written as it ends."""
+"""``frugalvae bench run``: run what is missing of experiments, and write each run as it ends."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from frugalvae.bench.results import Results
 from frugalvae.bench.spec import Experiment
 from frugalvae.bench.toml import foreign_parts, read_experiments
 from frugalvae.errors import InputError
+from frugalvae.formatting import plural
 from frugalvae.images.feature_file import load_features, write_features
 
 
@@ -36,21 +37,21 @@ def run_grid(
     plan: bool = False,
     quiet: bool = False,
 ) -> int:
-    """Run what is missing; the number of runs that failed.
+    """Run what is missing, and return the number of runs that failed.
 
     Parameters
     ----------
     paths
         Experiments, as TOML files.
     make_pool
-        Gives what runs them; called when there is something to run.
+        Makes the pool; called if there is something to run.
     data
         ``NAME=FILE``, or names of known data sets; by default those that each experiment
-        names, as far as they are there.
+        names, if they are found.
     seeds, changes
-        In place of those in the files.
+        Replace those in the files.
     plan
-        Only say what is missing.
+        List what is missing, and run nothing.
     """
     experiments = read_experiments(paths, changes)
     if seeds is not None:
@@ -74,11 +75,12 @@ def run_grid(
         for cell in missing:
             display.say(cell.name)
     display.say(
-        f"{len(wanted)} runs: {len(wanted) - len(missing)} done before, {len(missing)} to do"
+        f"{plural(len(wanted), 'run')}: {len(wanted) - len(missing)} done before, "
+        f"{len(missing)} to do"
     )
     if plan:
         return 0
-    pool = make_pool() if missing else None  # it may fail, so before anything is written
+    pool = make_pool() if missing else None  # may fail, so nothing is written before
     store.prepare()
     for experiment in experiments:
         remember(store, experiment, about, command(paths, data, seeds, changes))
@@ -91,7 +93,7 @@ def remember(
     about: Mapping[str, Mapping[str, Any]],
     made_by: str,
 ) -> None:
-    """Keep what was asked for: asked again for other data or seeds, a table grows."""
+    """Record what was asked for; other data or seeds, asked for later, are added to it."""
     before = store.table(experiment.name) or {"experiment": None, "data": {}}
     grown = dict(before["data"]) if before["experiment"] == experiment.source else {}
     for name in experiment.data:
@@ -112,7 +114,7 @@ def command(
     seeds: Sequence[int] | None,
     changes: Sequence[tuple[str, str, Any]],
 ) -> str:
-    """What to type to get these results; files without the folders of this machine."""
+    """The command that makes these results, without the folders of this machine."""
     words = ["frugalvae", "bench", "run"]
     words += [path.name if path.is_absolute() else path.as_posix() for path in paths]
     for entry in data:
@@ -134,13 +136,13 @@ def work(
     store: Results,
     display: GridDisplay,
 ) -> int:
-    """Run the missing cells, writing each as it ends; the number that failed."""
+    """Run the missing cells, write each as it ends, and return the number that failed."""
     started = time.perf_counter()
     known = {cell.key: record for cell in wanted if (record := store.load(cell)) is not None}
     display.start(len(missing), Clock(missing, list(known.values()), pool.slots))
     spent, failed = 0.0, 0
     try:
-        with display:
+        with display.progress:
             encoded, broken = encode_missing(missing, sources, pool, store, display)
             runnable = [cell for cell in missing if cell.key in encoded]
             for outcome in chain(broken, run_all(runnable, encoded, pool, display)):
@@ -154,7 +156,7 @@ def work(
                     store.fail(cell, outcome.traceback)
                     failed += 1
                     display.failed(cell, outcome.traceback)
-        slots = pool.slots  # a pool that is closed has none
+        slots = pool.slots  # before the pool is closed
     finally:
         pool.close()
     display.summary(len(missing) - failed, failed, spent, time.perf_counter() - started, slots)
@@ -168,14 +170,14 @@ def encode_missing(
     store: Results,
     display: GridDisplay,
 ) -> tuple[dict[str, str], list[Outcome]]:
-    """Share all data, training encoders where they are needed.
+    """Share all data; train the encoders that some cells need.
 
-    Features of trained encoders are kept beside the results: they take long to make.
+    The features of trained encoders are kept with the results, since they take long to make.
 
     Returns
     -------
     names
-        Under which name each cell finds its data.
+        The name of the shared data of each cell.
     broken
         The cells whose encoder failed.
     """
@@ -210,7 +212,7 @@ def encode_missing(
 def run_all(
     jobs: Sequence[Job], data: Mapping[str, str], pool: Pool, display: GridDisplay
 ) -> Iterator[Outcome]:
-    """Outcomes as they come, with as many jobs under way as the pool has slots."""
+    """Outcomes as they come; as many jobs run at a time as the pool has slots."""
     waiting, running = deque(jobs), 0
     while waiting or running:
         while waiting and running < pool.slots:

@@ -1,4 +1,8 @@
-"""Runs in processes of this machine: one thread each, features in memory once."""
+"""Run jobs in processes of this machine: one thread each, all data in memory once.
+
+Why not joblib or loky: there, a worker that dies fails all jobs under way, which may have run
+for hours, and workers outlive a parent that is killed. Here one job is lost and tried again.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +21,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from frugalvae.bench.cell import Cell
 from frugalvae.bench.execute import Encoding, encode_first_task, make_run
+from frugalvae.bench.shared_data import load_shared, save_shared
 from frugalvae.cluster import TRIES
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
@@ -30,7 +33,7 @@ Job = Cell | Encoding
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of a job: a record or features; or a traceback."""
+    """The result of a job, a record or features; or the traceback of its failure."""
 
     job: Job
     result: Any = None
@@ -39,7 +42,7 @@ class Outcome:
 
 
 class Pool(Protocol):
-    """Something that runs jobs, several at a time."""
+    """What runs jobs, several at a time."""
 
     @property
     def slots(self) -> int:
@@ -47,7 +50,7 @@ class Pool(Protocol):
         ...
 
     def share(self, name: str, data: Features | Images) -> None:
-        """Make data known to all jobs under a name."""
+        """Give all jobs access to data by a name."""
         ...
 
     def start(self, job: Job, data: str) -> None:
@@ -55,7 +58,7 @@ class Pool(Protocol):
         ...
 
     def wait(self, seconds: float) -> list[Outcome]:
-        """What has ended, after at most that time."""
+        """The jobs that have ended, after at most that time."""
         ...
 
     def close(self) -> None:
@@ -78,8 +81,8 @@ def perform(job: Job, data: Any) -> tuple[Any, str | None, float]:
 class ProcessPool:
     """Processes that each run one job after the other.
 
-    A process that dies takes its run with it: the run is tried again in a new one, and
-    counts as failed when that happens three times.
+    If a process dies, its job is tried again in a new one. After three deaths the job has
+    failed.
     """
 
     def __init__(self, processes: int, threads: int = 1) -> None:
@@ -89,7 +92,7 @@ class ProcessPool:
         self.workers: list[_Worker] = []
 
     def share(self, name: str, data: Features | Images) -> None:
-        """Write the arrays where every process maps them into its memory."""
+        """Write the arrays to files that every process maps into its memory."""
         save_shared(self.folder / name, data)
 
     def start(self, job: Job, data: str) -> None:
@@ -102,11 +105,11 @@ class ProcessPool:
 
     def _give(self, worker: _Worker, job: Job, data: str, tries: int) -> None:
         worker.job, worker.data, worker.tries = job, data, tries
-        with contextlib.suppress(OSError):  # it died while it was idle, which wait() will see
+        with contextlib.suppress(OSError):  # it died while idle; wait() will notice
             worker.pipe.send((job, data))
 
     def wait(self, seconds: float) -> list[Outcome]:
-        """Collect what has ended, and start again what was lost with its process."""
+        """Collect jobs that have ended; start again those whose process died."""
         busy = {worker.pipe: worker for worker in self.workers if worker.job is not None}
         ended = []
         for pipe in connection.wait(list(busy), seconds):
@@ -142,7 +145,7 @@ class ProcessPool:
 
 
 class _Worker:
-    """A process, the pipe to it, and what it was given."""
+    """A process, the pipe to it, and its job."""
 
     def __init__(self, folder: Path, threads: int) -> None:
         context = get_context("spawn")  # a forked PyTorch may hang
@@ -163,7 +166,7 @@ class _Worker:
 
 
 def _serve(pipe: Connection, folder: Path) -> None:
-    """A worker's life: it ends with its parent, even if that is killed."""
+    """Perform jobs until the parent ends, even if the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_die_with_parent, args=(folder,), daemon=True).start()
     loaded: dict[str, Any] = {}
@@ -171,7 +174,7 @@ def _serve(pipe: Connection, folder: Path) -> None:
         while True:
             job, name = pipe.recv()
             if name not in loaded:
-                loaded = {name: load_shared(folder / name)}  # the one before is let go
+                loaded = {name: load_shared(folder / name)}  # the data before is released
             pipe.send(perform(job, loaded[name]))
     except (EOFError, BrokenPipeError):
         _end(folder)
@@ -185,31 +188,6 @@ def _die_with_parent(folder: Path) -> None:
 
 
 def _end(folder: Path) -> None:
-    """Remove what a parent that was killed could not; several may be at it at once."""
+    """Remove the files that a killed parent has left; several workers may do so at once."""
     shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
-
-
-def save_shared(folder: Path, data: Features | Images) -> None:
-    """Write arrays one by one, so that they can be mapped instead of read."""
-    folder.mkdir()
-    for name in ("x_train", "y_train", "x_test", "y_test"):
-        np.save(folder / f"{name}.npy", getattr(data, name))
-    text = getattr(data, "text", None)
-    if text is not None:
-        np.save(folder / "text_keys.npy", np.array(list(text)))
-        np.save(folder / "text.npy", np.stack(list(text.values())))
-    (folder / type(data).__name__).touch()
-
-
-def load_shared(folder: Path) -> Features | Images:
-    """Map what :func:`save_shared` wrote: all processes use the same memory."""
-    names = ("x_train", "y_train", "x_test", "y_test")
-    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in names}
-    if (folder / "Images").exists():
-        return Images(folder.name, **arrays)
-    text = None
-    if (folder / "text.npy").exists():
-        keys = np.load(folder / "text_keys.npy").tolist()
-        text = dict(zip(keys, np.load(folder / "text.npy"), strict=True))
-    return Features(folder.name, **arrays, text=text)

@@ -1,4 +1,4 @@
-"""Runs on Ray: the processes of one machine, or of a cluster of them."""
+"""Run jobs on Ray: in processes of this machine, or of a cluster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from frugalvae.images.feature_file import Features
 
 
 class RayPool:
-    """Tasks of Ray, which schedules them, moves the data, and repeats what is lost.
+    """Jobs as Ray tasks. Ray schedules them, moves the data, and repeats lost ones.
 
-    Data goes into Ray's object store once, and records come back to this process: machines
-    of a cluster need this package installed, but no files in common.
+    Data goes into Ray's object store once, and records come back to this process: the machines
+    of a cluster need this package, but share no files.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class RayPool:
 
     @property
     def slots(self) -> int:
-        """How many runs fit, asked anew each time: a cluster may grow."""
+        """How many runs fit now: a cluster may grow."""
         return self.cluster.slots
 
     def share(self, name: str, data: Features | Images) -> None:
-        """Put the arrays where every task maps them into its memory."""
+        """Put the arrays into the object store, which every task maps into its memory."""
         self.shared[name] = self.ray.put(data)
 
     def start(self, job: Job, data: str) -> None:
@@ -43,7 +43,7 @@ class RayPool:
         self.running[self.task.remote(job, self.shared[data])] = job
 
     def wait(self, seconds: float) -> list[Outcome]:
-        """Collect what has ended; what Ray lost, it has started again by itself."""
+        """Collect jobs that have ended; Ray itself starts lost ones again."""
         refs = list(self.running)
         ended, _ = self.ray.wait(refs, num_returns=1, timeout=seconds)
         return [self._outcome(ref) for ref in ended]
@@ -54,7 +54,7 @@ class RayPool:
             return Outcome(job, *self.ray.get(ref))
         except self.ray.exceptions.RayError as error:
             kind = type(error).__name__
-            reason = f"Ray gave this run up ({kind}); a process that dies may be out of memory"
+            reason = f"Ray gave up this run ({kind}); if its process died, memory may have run out"
             return Outcome(job, traceback=f"{error}\n{reason}")
 
     def close(self) -> None:

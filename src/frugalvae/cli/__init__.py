@@ -1,7 +1,6 @@
-"""A classifier as a file that the command line teaches, asks and changes.
+"""The command line. A verb is a module here; :mod:`~frugalvae.cli.main` finds it.
 
-A verb is a module: ``add_VERB`` says what may be typed, ``run_VERB`` does it. Beneath them,
-:mod:`~frugalvae.storage.store` changes the file without ever losing it,
-:mod:`~frugalvae.images.folders` finds the images of classes, and
-:mod:`~frugalvae.encoders.remembered` makes their features with the encoder that the file remembers.
+Verbs share the options in :mod:`~frugalvae.cli.options`. They work on a classifier's file, which
+:mod:`~frugalvae.storage.store` changes without ever losing it. Verbs import what they work with
+when they run, so that help and errors come at once.
 """

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from frugalvae.bench.demo_runs import (
-    MEMORIES,
-    SAMPLES,
-    TASKS,
-    VAE,
-    DemoRun,
-    one_thread,
-    real_images,
-    teach,
-)
-from frugalvae.console import Display
+from frugalvae.cli.options import add_output, add_quiet, add_seed
 from frugalvae.files import check_place, write_bytes, write_text
-from frugalvae.images.digits import load_digits
-from frugalvae.report.demo_page import demo_page, demo_picture
-from frugalvae.report.wording import count, percent
+from frugalvae.formatting import count, percent, seconds
+
+if TYPE_CHECKING:
+    from frugalvae.bench.demo_runs import DemoRun
 
 TITLE = "After the last task (parameters stored, and as the paper counts them)"
 HEADER = ("memory", "accuracy", "forgetting", "stored", "paper count", "seconds")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Teach ten handwritten digits, two per task, to several memories. A table and a page show "
+        "what each of them remembers. This takes about a minute."
+    )
+    add_output(parser, "the page to write", "demo.html")
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE", help="also write a still picture (PNG)"
+    )
+    add_seed(parser, "seed of everything random, also of the order of the digits (default: 0)")
+    add_quiet(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Show the demo."""
+    demo(options.output, seed=options.seed, quiet=options.quiet, picture=options.picture)
 
 
 def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | None = None) -> None:
@@ -38,6 +50,19 @@ def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | No
     picture
         Where to write a still picture of the result (PNG), if one is wanted.
     """
+    from frugalvae.bench.demo_runs import (
+        MEMORIES,
+        SAMPLES,
+        TASKS,
+        VAE,
+        one_thread,
+        real_images,
+        teach,
+    )
+    from frugalvae.console import Display
+    from frugalvae.images.digits import load_digits
+    from frugalvae.report.demo_page import demo_page, demo_picture
+
     for path in filter(None, (output, picture)):
         check_place(path)
     display, features = Display(quiet), load_digits()
@@ -69,5 +94,5 @@ def table_row(run: DemoRun) -> list[str]:
         percent(run.record.metrics["forgetting"]),
         count(memory["stored"]),
         count(memory["paper"]),
-        f"{run.seconds:.1f}",
+        seconds(run.seconds),
     ]

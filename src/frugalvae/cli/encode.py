@@ -1,63 +1,93 @@
-"""``frugalvae encode``: images to a feature file, with what a person wants to know of it."""
+"""``frugalvae encode``: turn images into a feature file."""
 
 from __future__ import annotations
 
+import argparse
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from frugalvae.cluster import Cluster
-from frugalvae.console import Display
+from frugalvae.cli.options import (
+    add_encoder,
+    add_output,
+    add_quiet,
+    add_ray,
+    add_settings,
+    positive,
+)
 from frugalvae.encoders import MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
-from frugalvae.formatting import duration
-from frugalvae.images.encode import Report, Runner, encode_images
-from frugalvae.images.listing import Listing
-from frugalvae.images.shards import Encoded, Shard
-from frugalvae.images.source import open_images
-from frugalvae.images.unreadable import count, named
-from frugalvae.interfaces import Encoder
+from frugalvae.formatting import duration, plural
+
+if TYPE_CHECKING:
+    from frugalvae.images.encode import Report, Runner
+    from frugalvae.images.listing import Listing
+    from frugalvae.images.shards import Encoded, Shard
+    from frugalvae.interfaces import Encoder
 
 
-def run_encode(
-    path: Path,
-    output: Path,
-    *,
-    encoder: str,
-    model: str | None,
-    changes: Sequence[tuple[str, str, Any]],
-    batch_size: int,
-    jobs: int,
-    strict: bool,
-    ray: bool,
-    ray_address: str | None,
-    gpus: float,
-    quiet: bool,
-) -> Report:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Encode a folder of images into a feature file. Each folder of images is a class. "
+        "Folders train/ and test/ with such folders in them are the two sets; without them a "
+        "random quarter of each class, always the same, is the test set. After a kill, the same "
+        "command goes on."
+    )
+    parser.add_argument(
+        "images", type=Path, metavar="IMAGES", help="a folder, a zip archive of it, or CIFAR-100"
+    )
+    add_output(parser, "the file to write", required=True, metavar="FILE.npz")
+    add_encoder(parser)
+    add_settings(parser, "change a setting of the encoder, such as encoder.size=128")
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="threads that decode images, or tasks on Ray (default: one per core)",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="decode all images first, and write nothing if one cannot be read; without it such "
+        "images are left out and named",
+    )
+    add_ray(parser, "task")
+    add_quiet(parser)
+    parser.set_defaults(if_interrupted="what is encoded is kept, and the same command goes on")
+
+
+def run(options: argparse.Namespace) -> None:
     """Encode, show how it goes, and say what came of it."""
-    check_place(output)
-    check_choice(encoder, model)
-    settings = encoder_settings(model, changes)
-    display = Display(quiet)
-    with open_images(path) as images:
+    from frugalvae.console import Display
+    from frugalvae.encoders.remembered import DEFAULT
+    from frugalvae.images.encode import encode_images
+    from frugalvae.images.source import open_images
+
+    encoder = options.encoder or DEFAULT
+    check_place(options.output)
+    check_choice(encoder, options.model)
+    settings = encoder_settings(options.model, options.set)
+    display = Display(options.quiet)
+    with open_images(options.images) as images:
         display.say(describe(images))
         frozen = make_frozen(encoder, **settings)
-        with display.watching(), runner(frozen, batch_size, jobs, ray, ray_address, gpus) as run:
+        with display.watching(), on_ray(frozen, options) as runner:
             report = encode_images(
                 images,
-                output,
+                options.output,
                 frozen,
-                batch_size=batch_size,
-                threads=jobs,
-                strict=strict,
-                runner=run,
+                batch_size=options.batch_size,
+                threads=options.jobs,
+                strict=options.strict,
+                runner=runner,
                 say=display.say,
             )
-    for line in [*summary(report), f"written: {output}"]:
-        display.say(line)
-    return report
+    display.say_lines([*summary(report), f"written: {options.output}"])
 
 
 def check_choice(encoder: str, model: str | None) -> None:
@@ -81,19 +111,18 @@ def encoder_settings(model: str | None, changes: Sequence[tuple[str, str, Any]])
 
 
 @contextmanager
-def runner(
-    encoder: Encoder, batch_size: int, jobs: int, ray: bool, address: str | None, gpus: float
-) -> Iterator[Runner | None]:
+def on_ray(encoder: Encoder, options: argparse.Namespace) -> Iterator[Runner | None]:
     """What encodes on Ray, if that is wanted; it is stopped afterwards."""
-    if not (ray or address):
+    if not (options.ray or options.ray_address):
         yield None
         return
+    from frugalvae.cluster import Cluster
     from frugalvae.images.on_ray import encode_on_ray
 
-    cluster = Cluster(address, jobs=jobs, gpus=gpus)
+    cluster = Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)
 
     def run(shards: Sequence[Shard]) -> Iterator[tuple[Shard, Encoded]]:
-        return encode_on_ray(shards, encoder, batch_size, cluster)
+        return encode_on_ray(shards, encoder, options.batch_size, cluster)
 
     try:
         yield run
@@ -105,20 +134,23 @@ def describe(images: Listing) -> str:
     """One line before the work."""
     test = int(images.test.sum())
     return (
-        f"{images.name}: {count(len(images.paths), 'image')} of {len(set(images.labels))} classes, "
+        f"{images.name}: {plural(len(images.paths), 'image')} of "
+        f"{plural(len(set(images.labels)), 'class')}, "
         f"{len(images.paths) - test:,} for training and {test:,} for the test"
     )
 
 
 def summary(report: Report) -> list[str]:
     """Some lines after it."""
+    from frugalvae.images.unreadable import named
+
     lines = []
     if report.encoded:
         rate = report.encoded / max(report.seconds, 1e-9)
         spent = duration(report.seconds) if report.seconds >= 10 else f"{report.seconds:.1f} s"
-        lines.append(f"{count(report.encoded, 'image')} in {spent}, {rate:,.1f} a second")
+        lines.append(f"{plural(report.encoded, 'image')} in {spent}, {rate:,.1f} a second")
     if report.skipped:
-        number = count(len(report.skipped), "image")
+        number = plural(len(report.skipped), "image")
         lines += [f"left out as unreadable, {number}:", *named(report.skipped)]
     lines += [
         f"class {name!r} is left out: no training image of it can be read"

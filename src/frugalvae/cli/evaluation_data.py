@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.checks import listing
-from frugalvae.cli.options import complain
+from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Choice, check_same, described, load_encoder
 from frugalvae.errors import InputError, suggestion
 from frugalvae.images.feature_file import load_features

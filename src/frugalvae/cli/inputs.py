@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.cli.options import choice, complain
+from frugalvae.cli.options import choice
+from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.images.folders import find_images

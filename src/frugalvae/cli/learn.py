@@ -1,16 +1,27 @@
-"""``frugalvae learn``: teach a classifier what is new in a folder of images."""
+"""``frugalvae learn``: teach new classes from a folder of images."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.argument_types import quiet, seed, settings
-from frugalvae.cli.options import as_json, choice, classifier_file, complain, waiting, which_encoder
+from frugalvae.cli.options import (
+    add_case,
+    add_encoder,
+    add_file,
+    add_json,
+    add_quiet,
+    add_seed,
+    add_settings,
+    add_wait,
+    choice,
+    refuse_encoder,
+    settings_of,
+)
+from frugalvae.cli.output import complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, size
 from frugalvae.heads import HEADS
@@ -25,58 +36,54 @@ if TYPE_CHECKING:
 ONCE = ("memory", "head", "seed", "float16")  # and settings: chosen when a file is made
 
 
-def add_learn(verbs: Any) -> None:
-    """The options of ``frugalvae learn``."""
-    learn = verbs.add_parser(
-        "learn",
-        help="teach new classes from a folder of images",
-        description="Learn the classes of a folder: each folder of images in it is a class. The "
-        "first call makes the file; later ones learn what is new, and need no image of what is "
-        "known. After a kill, the same command goes on. Instead of a folder, a feature file "
-        "(.npz) of 'frugalvae encode' can be given, of which the training part is learned.",
-        parents=[
-            classifier_file(),
-            which_encoder(),
-            settings(
-                "when the file is made: change a setting, such as memory.budget=300000, "
-                "encoder.size=128; a wrong name lists all there are"
-            ),
-            waiting(),
-            as_json(),
-            quiet(),
-        ],
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Learn the classes of a folder: each folder of images in it is a class. The first call "
+        "makes the file; later calls learn the classes that are new, and need no image of the "
+        "known ones. After a kill, the same command goes on. Instead of a folder you can give a "
+        "feature file (.npz) of 'frugalvae encode'; its training part is learned."
     )
-    learn.add_argument("source", type=Path, metavar="FOLDER", help="of images, or FEATURES.npz")
-    learn.add_argument(
-        "--memory", metavar="NAME", choices=MEMORIES, help="when the file is made: "
-        f"{', '.join(MEMORIES)}, or module:Class (default: factors)"
-    )  # fmt: skip
-    learn.add_argument(
-        "--head", metavar="NAME", choices=HEADS, help="when the file is made: "
-        f"{', '.join(HEADS)}, or module:Class (default: what suits the memory)"
-    )  # fmt: skip
-    learn.add_argument("--seed", type=seed, help="when the file is made (default: 0)")
-    learn.add_argument(
+    add_file(parser)
+    parser.add_argument(
+        "source", type=Path, metavar="FOLDER", help="a folder of images, or FEATURES.npz"
+    )
+    add_encoder(parser)
+    parser.add_argument(
         "--strict", action="store_true", help="learn nothing if an image cannot be read"
     )
-    learn.add_argument(
+    add_case(parser)
+    add_wait(parser)
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(if_interrupted="what is encoded is kept, and the same command goes on")
+    once = parser.add_argument_group("options of a new file, which cannot be changed later")
+    once.add_argument(
+        "--memory",
+        metavar="NAME",
+        help=f"{', '.join(MEMORIES)}, or module:Class (default: factors)",
+    )
+    once.add_argument(
+        "--head",
+        metavar="NAME",
+        help=f"{', '.join(HEADS)}, or module:Class (default: the memory's usual head)",
+    )
+    add_settings(
+        once,
+        "change a setting, such as memory.budget=300000 or encoder.size=128; a wrong name lists "
+        "all of them",
+    )
+    add_seed(once, "seed of everything random (default: 0)", default=None)
+    once.add_argument(
         "--float16",
         action="store_true",
         default=None,
-        help="store numbers in half the bits, now and ever after; see docs/format.md",
-    )
-    learn.add_argument(
-        "--case-matters",
-        action="store_true",
-        help="two names that differ only in upper and lower case are two classes",
-    )
-    learn.set_defaults(
-        run=run_learn, if_interrupted="what is encoded is kept, and the same command goes on"
+        help="store parameters in 16 bits instead of 32; see docs/format.md",
     )
 
 
-def run_learn(options: argparse.Namespace) -> int:
-    """``frugalvae learn``."""
+def run(options: argparse.Namespace) -> None:
+    """Learn what is new."""
     from frugalvae.console import Display
     from frugalvae.storage.store import Store
 
@@ -87,30 +94,31 @@ def run_learn(options: argparse.Namespace) -> int:
             refuse_choices(options)
         report = teach(options, store, display)
     if options.json:
-        print(json.dumps(report, indent=1, ensure_ascii=False))
-    return 0
+        print_json(report)
 
 
 def refuse_choices(options: argparse.Namespace) -> None:
-    """Refuse what is chosen when a file is made, where it is made already."""
+    """Refuse options of a new file where the file exists already."""
     given = [f"--{name}" for name in ONCE if getattr(options, name) is not None]
     given += ["--set"] if options.set else []
     if given:
         raise InputError(
-            f"{options.file} is there already: {' and '.join(given)} can be chosen only when a "
-            "file is made; leave out what was chosen then, or start another file"
+            f"{options.file} exists already: {' and '.join(given)} can be chosen only when a "
+            "file is made; leave it out, or start another file"
         )
 
 
 def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[str, Any]:
     """Learn what is new, say what came of it, and return the same as JSON."""
+    from frugalvae.cli.change import announce_model
+
     started = time.perf_counter()
     model = store.load() if store.exists else new_model(options)
     lesson = prepare(options, pupil_of(model, store, options.case_matters), display)
     new = sorted(set(lesson.y.tolist()))
     if new:
         if store.exists:
-            say_model_of_head(model, options.model, options.file)
+            announce_model(model, options.model, options.file)
         with display.watching():
             model = model.learn(lesson.x, lesson.y, text=lesson.text)
         finish(model, lesson, options.source, store)
@@ -130,6 +138,7 @@ def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Less
     from frugalvae.images.folders import find_classes
 
     if options.source.suffix == ".npz":
+        refuse_encoder(options, options.source)
         return lesson.from_features(options.source, pupil, display.say)
     found = find_classes(options.source)
     for line in found.remarks():
@@ -157,9 +166,7 @@ def new_model(options: argparse.Namespace) -> Model:
     from frugalvae.memories import make_memory, usual_head
     from frugalvae.model import Model, Recipe
 
-    changed: dict[str, dict[str, Any]] = {"memory": {}, "head": {}, "encoder": {}}
-    for part, name, value in options.set:
-        changed[part][name] = value
+    changed = settings_of(options, "memory", "head", "encoder")
     memory = str(options.memory or Recipe.memory)
     head = str(options.head or usual_head(memory))
     recipe = Recipe(
@@ -172,15 +179,6 @@ def new_model(options: argparse.Namespace) -> Model:
     return Model(recipe)
 
 
-def say_model_of_head(taught: Model, asked: str | None, file: Path) -> None:
-    """Say which model a head learns with, if only the file names it."""
-    from frugalvae.encoders.remembered import findable, named_by
-
-    model = getattr(taught.head, "model", None)
-    if model is not None and (asked is None or model != findable(asked)):
-        complain(named_by(file, model))
-
-
 def pupil_of(model: Model, store: Store, case_matters: bool) -> Pupil:
     """What a model knows before a lesson."""
     from frugalvae.cli.lesson import Pupil
@@ -191,6 +189,7 @@ def pupil_of(model: Model, store: Store, case_matters: bool) -> Pupil:
 
 def finish(model: Model, lesson: Lesson, source: Path, store: Store) -> None:
     """Write what was learned; then what was encoded for it is not needed any more."""
+    from frugalvae.cli.change import with_source
     from frugalvae.images.resume import Parts
 
     if lesson.encoder:
@@ -198,12 +197,6 @@ def finish(model: Model, lesson: Lesson, source: Path, store: Store) -> None:
     store.save(with_source(model, source))
     if source.suffix != ".npz":
         Parts(store.path, {}).remove()
-
-
-def with_source(model: Model, source: Path) -> Model:
-    """With a note in the history of where the last samples came from."""
-    *before, last = model.history
-    return replace(model, history=(*before, {**last, "source": source.resolve().name}))
 
 
 def report(options: argparse.Namespace, model: Model, lesson: Lesson) -> dict[str, Any]:

@@ -1,89 +1,265 @@
-"""``frugalvae predict``: name what is in images."""
+"""``frugalvae predict``: classify images."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from frugalvae.cli.answers import FIELDS, NONE, as_text, ranked, show, write_csv
-from frugalvae.cli.argument_types import positive, share
-from frugalvae.cli.options import classifier_file, complain, which_encoder
+from frugalvae.cli.answers import FIELDS, FORMS, NONE, UNSURE, Batch, Unreadable, rank
+from frugalvae.cli.options import (
+    add_file,
+    add_output,
+    add_quiet,
+    add_same_encoder,
+    choice,
+    positive,
+    refuse_encoder,
+    share,
+)
+from frugalvae.cli.output import complain
+from frugalvae.errors import InputError
+from frugalvae.files import check_place, write_bytes
 
-UNKNOWN = 0.05
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-
-def add_predict(verbs: Any) -> None:
-    """The options of ``frugalvae predict``."""
-    predict = verbs.add_parser(
-        "predict",
-        help="name what is in images",
-        description="Name what is in images, in all images of folders, or in rows of feature "
-        "files (.npz: the array x, or else x_test). Inputs that cannot be read are named on "
-        "standard error; the exit code is then 1.",
-        epilog="Fields of --csv, a row for each input and rank: " + ", ".join(FIELDS) + ". "
-        "--json has a list of predictions with input, label, known and top (label and "
-        "probability each), and a list of unreadable inputs with input and reason. Its label is "
-        "the first of top, or null for none of these. known is true, false, or null (in CSV "
-        "empty) without --unknown.",
-        parents=[classifier_file(), which_encoder()],
-    )
-    predict.add_argument(
-        "inputs", type=Path, nargs="+", metavar="IMAGE", help="or a folder, or FEATURES.npz"
-    )
-    predict.add_argument(
-        "--top", type=positive, default=1, metavar="K", help="classes to name (default: 1)"
-    )
-    predict.add_argument(
-        "--unknown",
-        type=share,
-        nargs="?",
-        const=UNKNOWN,
-        metavar="SHARE",
-        help=f"answer '{NONE}' to what is none of the classes; SHARE of what is one of them is "
-        f"turned away too (default: {UNKNOWN}). Put it behind the images",
-    )
-    form = predict.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON, for scripts")
-    form.add_argument("--csv", action="store_true", help="print CSV, for scripts")
-    predict.set_defaults(run=run_predict, if_interrupted="nothing was changed")
-
-
-def run_predict(options: argparse.Namespace) -> int:
-    """``frugalvae predict``: 1 if an input cannot be read."""
-    from frugalvae.cli.inputs import gather
-    from frugalvae.cli.rows import read_rows
+    from frugalvae.interfaces import Encoder
+    from frugalvae.model import Model
     from frugalvae.storage.store import Store
 
-    model = Store(options.file).load()
-    names, x, unreadable = gather(
-        options,
-        model.encoder,
-        lambda path: read_rows(path, ("x", "x_test")),
-        progress(options),
+THRESHOLD = 0.05
+STANDARD_INPUT = Path("-")
+FEATURES = ".npz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Classify images, all images of folders, or the rows of feature files (.npz: the array x, "
+        "or else x_test). Answers are printed as they come. Inputs that cannot be read are named "
+        "on standard error, and the exit code is then 1."
     )
-    answers = []
-    if len(names):
-        chances = model.predict_proba(x)
-        known = None if options.unknown is None else model.familiarity(x) >= options.unknown
-        answers = ranked(names, model.classes.tolist(), chances, known, options.top)
-    if options.json:
-        print(as_text(options.file, answers, unreadable))
-    elif options.csv:
-        write_csv(answers)
-    else:
-        show(answers)
-    for name, why in unreadable.items():
-        complain(f"{name} cannot be read: {why}")
+    parser.epilog = (
+        "JSON has predictions, each with input, label (null for none of these, or if no class is "
+        "probable enough), known and familiarity (null without --unknown), and top, a list of "
+        "label and probability; and unreadable, each with input and reason. JSON lines are the "
+        f"same objects, one per input. CSV has a row per input and rank: {', '.join(FIELDS)}."
+    )
+    add_file(parser)
+    parser.add_argument(
+        "inputs",
+        type=Path,
+        nargs="+",
+        metavar="INPUT",
+        help="an image, a folder, FEATURES.npz, or - to read paths from standard input",
+    )
+    parser.add_argument(
+        "-0", "--null", action="store_true", help="paths on standard input end with NUL, as "
+        "'find -print0' writes them, instead of a newline"
+    )  # fmt: skip
+    parser.add_argument(
+        "--top",
+        type=positive,
+        default=1,
+        metavar="K",
+        help="how many classes to name (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--min-probability",
+        type=share,
+        default=0.0,
+        metavar="P",
+        help=f"name only classes at least this probable; if there is none, answer '{UNSURE}'",
+    )
+    parser.add_argument(
+        "--unknown",
+        action="store_true",
+        help=f"answer '{NONE}' if an input belongs to no taught class",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=share,
+        metavar="SHARE",
+        help="how familiar an input has to look, from 0 to 1, to be taken for known (default: "
+        f"{THRESHOLD}); about this share of what is known is rejected. Implies --unknown",
+    )
+    form = parser.add_mutually_exclusive_group()
+    for name, about in (
+        ("json", "print one JSON document at the end"),
+        ("jsonl", "print JSON lines, an object per input"),
+        ("csv", "print CSV"),
+    ):
+        form.add_argument(f"--{name}", action="store_const", const=name, dest="form", help=about)
+    add_output(
+        parser,
+        "write the answers to a file, when all are there; .json, .jsonl and .csv choose the form",
+    )
+    add_same_encoder(parser)
+    add_quiet(parser, "print nothing but answers and errors: no progress bar")
+    parser.set_defaults(if_interrupted="nothing was changed")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print an answer for each input; 1 if an input cannot be read."""
+    from frugalvae.storage.store import Store
+
+    store, ending = Store(options.file), options.output and options.output.suffix[1:]
+    form = options.form or (ending if ending in FORMS else "lines")
+    check_paths(options, store)
+    unreadable = 0
+
+    def told(batches: Iterable[Batch]) -> Iterator[Batch]:
+        nonlocal unreadable
+        for batch in batches:
+            for entry in batch:
+                if isinstance(entry, Unreadable):
+                    unreadable += 1
+                    complain(f"{entry.input} cannot be read: {entry.reason}")
+            yield batch
+
+    unknown = options.unknown or options.threshold is not None
+    answers = Predictor(store.load(), options).answers()
+    with writer(options, form) as write:
+        for text in FORMS[form](options.file, told(answers)):
+            write(text)
     return 1 if unreadable else 0
 
 
-def progress(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """A bar where somebody looks at one: elsewhere, an answer need not wait for it."""
-    if options.json or options.csv or not sys.stdout.isatty():
-        return nullcontext()
-    from frugalvae.console import Display
+def check_paths(options: argparse.Namespace, store: Store) -> None:
+    """Refuse wrong paths, before anything heavy is imported."""
+    store.check_there()
+    if options.output is not None:
+        check_place(options.output)
+    given = [path for path in options.inputs if path != STANDARD_INPUT]
+    if len(given) < len(options.inputs):
+        return
+    if not any(path.exists() for path in given):
+        names = ", ".join(map(str, given[:3])) + (", ..." if len(given) > 3 else "")
+        raise InputError(f"{names}: there is no such file or folder; check the path")
+    if all(path.suffix == FEATURES for path in given):
+        refuse_encoder(options, given[0])
 
-    return Display().watching()
+
+@contextmanager
+def writer(options: argparse.Namespace, form: str) -> Iterator[Callable[[str], object]]:
+    """What writes answers: to standard output at once, or to a file when all are there.
+
+    A progress bar is shown where somebody looks at one. Elsewhere, an answer need not wait
+    until the library that draws it is imported.
+    """
+    done: list[str] = []
+    to_file = options.output is not None
+    if sys.stdout.isatty() and not options.quiet and (to_file or form == "lines"):
+        from frugalvae.console import Display
+
+        display = Display()
+        with display.watching():
+            yield done.append if to_file else lambda text: display.say_lines(text.splitlines())
+    else:
+        yield done.append if to_file else print_now
+    if to_file:
+        write_bytes(options.output, "".join(done).encode("utf-8", "surrogateescape"))
+
+
+def print_now(text: str) -> None:
+    """Text on standard output; names that are not UTF-8 stay as they are."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+class Predictor:
+    """A model and its encoder, which is made when the first image comes."""
+
+    def __init__(self, model: Model, options: argparse.Namespace) -> None:
+        self.model, self.options = model, options
+        self.encoder: Encoder | None = None
+        self.unknown = options.unknown or options.threshold is not None
+
+    def answers(self) -> Iterator[Batch]:
+        """The results of all inputs, as they come and in their order."""
+        given = [path for path in self.options.inputs if path.suffix == FEATURES]
+        tables = {path: self.read(path) for path in given}  # or refuse them before any answer
+        for paths in groups(self.options):
+            for is_table, group in groupby(paths, lambda path: path.suffix == FEATURES):
+                if not is_table:
+                    yield from self.of_images(list(group))
+                    continue
+                for path in group:
+                    x = tables[path] if path in tables else self.read(path)
+                    yield self.rank([f"{path}[{row}]" for row in range(len(x))], x)
+
+    def read(self, path: Path) -> NDArray[np.float32]:
+        """The features (n, d) of a file."""
+        from frugalvae.cli.rows import read_rows
+        from frugalvae.encoders.remembered import check_same
+
+        x, encoder = read_rows(path, ("x", "x_test"))
+        check_same(self.model.encoder, encoder, self.options.file, path)
+        return x
+
+    def of_images(self, paths: list[Path]) -> Iterator[Batch]:
+        """The results of images and folders, a batch at a time."""
+        from frugalvae.cli.inputs import images_of
+        from frugalvae.encoders.remembered import load_encoder
+        from frugalvae.images.photographs import encode_batches
+
+        found = images_of(paths)
+        if self.encoder is None:
+            self.encoder, _ = load_encoder(
+                self.model.encoder, choice(self.options), self.options.file, complain
+            )
+        for batch, encoded in encode_batches(self.encoder, found, self.options.batch_size):
+            results: dict[int, Batch] = {
+                place: [Unreadable(str(batch[place]), why)]
+                for place, why in encoded.reasons.items()
+            }
+            places = encoded.places.tolist()
+            answers = self.rank([str(batch[place]) for place in places], encoded.features)
+            results |= {place: [answer] for place, answer in zip(places, answers, strict=True)}
+            yield [entry for place in range(len(batch)) for entry in results[place]]
+
+    def rank(self, names: list[str], x: NDArray[np.float32]) -> Batch:
+        """The answers for some features."""
+        if not names:
+            return []
+        threshold = self.options.threshold
+        return rank(
+            names,
+            self.model.classes.tolist(),
+            self.model.predict_proba(x),
+            self.model.familiarity(x) if self.unknown else None,
+            top=self.options.top,
+            least=self.options.min_probability,
+            threshold=THRESHOLD if threshold is None else threshold,
+        )
+
+
+def groups(options: argparse.Namespace) -> Iterator[Sequence[Path]]:
+    """The paths of the command line; those of standard input as they arrive."""
+    for is_stream, paths in groupby(options.inputs, lambda path: path == STANDARD_INPUT):
+        if is_stream:
+            yield from arriving(b"\0" if options.null else b"\n")
+        else:
+            yield list(paths)
+
+
+def arriving(end: bytes) -> Iterator[list[Path]]:
+    """Paths on standard input, each time all that have been written so far."""
+    from os import fsdecode
+
+    rest, source = b"", sys.stdin.buffer
+    assert isinstance(source, io.BufferedIOBase)
+    while content := source.read1():
+        *names, rest = (rest + content).split(end)
+        yield [Path(fsdecode(name)) for name in names if name]
+    if rest:
+        yield [Path(fsdecode(rest))]

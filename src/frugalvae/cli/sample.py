@@ -1,4 +1,4 @@
-"""``frugalvae sample``: features of a class as a classifier remembers them."""
+"""``frugalvae sample``: draw features of a class from the memory."""
 
 from __future__ import annotations
 
@@ -8,32 +8,28 @@ import json
 from pathlib import Path
 from typing import Any
 
-from frugalvae.cli.argument_types import positive, quiet, seed
-from frugalvae.cli.options import classifier_file
+from frugalvae.cli.options import add_file, add_label, add_output, add_quiet, add_seed, positive
+from frugalvae.formatting import plural
 
 
-def add_sample(verbs: Any) -> None:
-    """The options of ``frugalvae sample``."""
-    sample = verbs.add_parser(
-        "sample",
-        help="features of a class, as they are remembered",
-        description="Draw features of a class from the memory, and write them as .npz: x of "
-        "shape (n, d), label, and encoder, which says as JSON what features these are.",
-        parents=[classifier_file(), quiet()],
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Draw features of a class from the memory, and write them as .npz: x of shape (n, d), "
+        "label, and encoder, which says as JSON what made such features."
     )
-    sample.add_argument("label", metavar="CLASS")
-    sample.add_argument(
-        "-n", type=positive, default=100, metavar="N", help="how many (default: 100)"
+    add_file(parser)
+    add_label(parser)
+    parser.add_argument(
+        "-n", type=positive, default=100, metavar="N", help="how many (default: %(default)s)"
     )
-    sample.add_argument(
-        "-o", "--output", type=Path, metavar="FILE.npz", help="(default: CLASS.npz)"
-    )
-    sample.add_argument("--seed", type=seed, help="other samples (default: the classifier's own)")
-    sample.set_defaults(run=run_sample)
+    add_output(parser, "the file to write (default: CLASS.npz)", metavar="FILE.npz")
+    add_seed(parser, "seed of the draw (default: the seed of the classifier)", default=None)
+    add_quiet(parser)
 
 
-def run_sample(options: argparse.Namespace) -> None:
-    """``frugalvae sample``."""
+def run(options: argparse.Namespace) -> None:
+    """Draw, and write."""
     import numpy as np
 
     from frugalvae.cli.summary import label_named
@@ -51,4 +47,6 @@ def run_sample(options: argparse.Namespace) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, x=x, label=np.array(label), **told)
     write_bytes(output, buffer.getvalue())
-    Display(options.quiet).say(f"{output}: {len(x):,} features of {label!r}, {x.shape[1]} numbers")
+    Display(options.quiet).say(
+        f"{output}: {plural(len(x), 'feature')} of {label!r}, of dimension {x.shape[1]}"
+    )

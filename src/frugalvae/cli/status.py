@@ -1,13 +1,13 @@
-"""``frugalvae status`` and ``frugalvae history``: what a file holds, and how it came to it."""
+"""``frugalvae status``: show what a classifier knows, its size, and warnings."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from frugalvae.cli.options import as_json, classifier_file
-from frugalvae.formatting import local_time, plural, size, visible
+from frugalvae.cli.options import add_file, add_json
+from frugalvae.cli.output import print_json
+from frugalvae.formatting import plural, size
 
 if TYPE_CHECKING:
     from frugalvae.cli.summary import Summary
@@ -16,37 +16,25 @@ if TYPE_CHECKING:
 MOST = 12  # classes of a task that are named, without --all
 
 
-def add_status(verbs: Any) -> None:
-    """The options of ``frugalvae status``."""
-    status = verbs.add_parser(
-        "status",
-        help="what a classifier knows, what it takes, and what to look out for",
-        description="Classes by task, the encoder, numbers and bytes by component, how much room "
-        "the decoder's layers have left (R of the paper, and free directions), and warnings.",
-        parents=[classifier_file(), as_json()],
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Show the classes by task, the encoder, the size of each component, how much room the "
+        "layers of a decoder have left (R of the paper, and free directions), and warnings."
     )
-    status.add_argument("--all", action="store_true", help="name all classes, however many")
-    status.set_defaults(run=run_status)
+    add_file(parser)
+    parser.add_argument("--all", action="store_true", help="name all classes, however many")
+    add_json(parser)
 
 
-def add_history(verbs: Any) -> None:
-    """The options of ``frugalvae history``."""
-    history = verbs.add_parser(
-        "history",
-        help="what was done to a classifier, and when",
-        parents=[classifier_file(), as_json()],
-    )
-    history.set_defaults(run=run_history)
-
-
-def run_status(options: argparse.Namespace) -> None:
-    """``frugalvae status``."""
+def run(options: argparse.Namespace) -> None:
+    """Print what the file says."""
     from frugalvae.cli.summary import summarise
     from frugalvae.storage.store import Store
 
     summary = summarise(Store(options.file))
     if options.json:
-        print(json.dumps(summary.to_json(), indent=1, ensure_ascii=False))
+        print_json(summary.to_json())
         return
     from frugalvae.console import Display
 
@@ -96,32 +84,3 @@ def named(classes: dict[str, int | None], most: int) -> str:
     shown = [name + (f" ({count})" if count else "") for name, count in classes.items()]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
-
-
-def run_history(options: argparse.Namespace) -> None:
-    """``frugalvae history``."""
-    from frugalvae.storage.store import Store
-
-    history = Store(options.file).read().document["history"]
-    if options.json:
-        print(json.dumps(history, indent=1, ensure_ascii=False))
-        return
-    for event in history:
-        print(told(event))
-    if not history:
-        print(f"{options.file} has no history: it was written without one")
-
-
-def told(event: dict[str, Any]) -> str:
-    """An event in a line.
-
-    >>> told({"action": "learn", "when": "2026-11-16T05:00:00+00:00", "classes": {"emu": 30}})
-    '2026-11-16 05:00:00  learn   emu (30)'
-    """
-    classes = event.get("classes")
-    shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
-    if "from" in event and "to" in event:
-        shown = f"{event['from']} to {event['to']}"
-    when = local_time(str(event.get("when", "")))
-    source = f", from {event['source']}" if "source" in event else ""
-    return visible(f"{when}  {event.get('action', '?')!s:6}  {shown}{source}")

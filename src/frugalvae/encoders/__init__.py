@@ -43,18 +43,10 @@ MANY = {
     "clip": f"{_MODEL} openai/clip-vit-large-patch14",
 }
 
-#: What help says of ``--model``.
-WHICH = (
-    "which one: lite0 (default), lite1 or lite2 of efficientnet; of onnx an .onnx file, of others "
-    "a folder in the format of transformers, and of both a name on the Hugging Face hub such as "
-    "openai/clip-vit-large-patch14"
-)
-
 __all__ = [
     "ENCODERS",
     "FROZEN",
     "MANY",
-    "WHICH",
     "check_frozen",
     "make_encoder",
     "make_frozen",

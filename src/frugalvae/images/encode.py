@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place
+from frugalvae.images import BATCH_SIZE
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.images.listing import File, Listing
 from frugalvae.images.resume import Parts, depends_on
-from frugalvae.images.shards import BATCH_SIZE, Encoded, Shard, encode_here
+from frugalvae.images.shards import Encoded, Shard, encode_here
 from frugalvae.images.source import open_images
 from frugalvae.images.unreadable import count, refuse, unreadable
 from frugalvae.interfaces import Encoder

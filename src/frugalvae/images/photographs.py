@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,10 +13,19 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from frugalvae.errors import InputError
+from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import decode, reading_images, rgb
 from frugalvae.images.folders import read_file
 from frugalvae.images.listing import File
-from frugalvae.images.shards import BATCH_SIZE, Encoded, ahead, encode, encode_files, reason
+from frugalvae.images.shards import (
+    Encoded,
+    Shard,
+    ahead,
+    encode,
+    encode_files,
+    encode_here,
+    reason,
+)
 from frugalvae.interfaces import Encoder
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
@@ -30,6 +39,18 @@ def encode_paths(encoder: Encoder, paths: Sequence[Path], batch_size: int = BATC
     with reading_images():
         files = [File(partial(read_file, path), ()) for path in paths]
         return encode_files(files, encoder, batch_size, THREADS)
+
+
+def encode_batches(
+    encoder: Encoder, paths: Sequence[Path], batch_size: int = BATCH_SIZE
+) -> Iterator[tuple[Sequence[Path], Encoded]]:
+    """The same a batch at a time, as soon as it is done; decoding goes on meanwhile."""
+    starts = range(0, len(paths), batch_size)
+    files = [File(partial(read_file, path), ()) for path in paths]
+    shards = [Shard(start, files[start : start + batch_size]) for start in starts]
+    with reading_images():
+        for shard, encoded in encode_here(shards, encoder, batch_size, THREADS):
+            yield paths[shard.number : shard.number + batch_size], encoded
 
 
 def encode_photographs(

@@ -22,10 +22,6 @@ AHEAD = 3  # batches that are ready or being decoded while the network works on 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: Images that an encoder takes at a time. More are no faster on a processor, and take
-#: 10 MB each: ``python -m benchmarks.encoding batches``.
-BATCH_SIZE = 4
-
 
 @dataclass(frozen=True)
 class Shard:

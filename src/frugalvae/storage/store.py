@@ -40,15 +40,14 @@ class Store:
     """A classifier's file, and what is kept beside it.
 
     >>> store = Store("birds.frugal")
-    >>> store.undo.name, store.parts.name
-    ('birds.frugal.undo', 'birds.frugal.parts')
+    >>> store.undo.name
+    'birds.frugal.undo'
     """
 
     def __init__(self, path: str | Path, *, half: bool = False) -> None:
         self.given = Path(path)  # what messages call it
         self.path = Path(os.path.realpath(path))  # or a link would be replaced by a file
         self.undo = self.path.with_name(f"{self.path.name}.undo")
-        self.parts = self.path.with_name(f"{self.path.name}.parts")
         self._before = self.path.with_name(f".{self.path.name}.before")
         self._half = half  # of a file that is yet to be made
 
