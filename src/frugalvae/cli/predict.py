@@ -124,7 +124,6 @@ def run(options: argparse.Namespace) -> int:
                     complain(f"{entry.input} cannot be read: {entry.reason}")
             yield batch
 
-    unknown = options.unknown or options.threshold is not None
     answers = Predictor(store.load(), options).answers()
     with writer(options, form) as write:
         for text in FORMS[form](options.file, told(answers)):

@@ -84,7 +84,7 @@ def check_file(classifier: FrugalClassifier) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "saved.frugal")
         classifier.save(path)
-        loaded = FrugalClassifier.load(path, trust=sorted(modules))  # type: ignore[call-arg]
+        loaded = FrugalClassifier.load(path, trust=sorted(modules))
     x = blobs([0, 1, 2], seed=9).features
     require(
         np.array_equal(classifier.predict_proba(x), loaded.predict_proba(x)),
