@@ -38,15 +38,18 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 
 myst_heading_anchors = 4
+myst_enable_extensions = ["attrs_block"]
 add_module_names = False
 toc_object_entries = False  # they would be copied into the navigation of every page
 autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
+autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
+python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_ivar = True
 napoleon_attr_annotations = False
+napoleon_custom_sections = [("Attributes", "params_style")]  # one list, beside documented members
 suppress_warnings = ["ref.python"]  # a type's name that two modules have
 
 GENERATED = ROOT / "docs" / "generated"
@@ -58,6 +61,8 @@ PAGES = {
     "CHANGELOG.md": "/generated/changelog.md",
     "results/report.md": "/generated/report.md",
 }
+#: What the reference names first; other modules follow.
+FIRST = ("classifier", "memories", "heads", "encoders", "interfaces", "plugins", "testing", "model")
 HIDDEN = ("frugalvae.__main__", "frugalvae.cli", "frugalvae.report")  # commands, not an API
 
 
@@ -67,6 +72,7 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", generate)
     app.connect("source-read", read)
     app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-signature", named_types)
 
 
 def generate(_: Sphinx) -> None:
@@ -93,11 +99,19 @@ def read(_: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace("<!-- README -->", relink(readme, Path()))
     elif not page.startswith("generated/"):
         source[0] = relink(source[0], Path("docs"))
+    source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")  # no line ends there
 
 
 def skip(_app: Sphinx, _kind: str, name: str, *_: Any) -> bool | None:
     """Leave out what scikit-learn adds to every estimator for its metadata routing."""
     return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def named_types(*event: Any) -> tuple[str | None, ...]:
+    """A signature and what it returns, with aliases of types by their names alone."""
+    return tuple(
+        text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in event[-2:]
+    )
 
 
 def relink(text: str, folder: Path) -> str:
@@ -125,14 +139,21 @@ def site_link(match: re.Match[str], folder: Path) -> str:
 
 def contents(rooms: list[str]) -> str:
     """The first page of the reference: every module and package, with what it is for."""
-    lines = "\n".join(f"   {name}" for name in rooms)
+    first = [name for name in (f"frugalvae.{short}" for short in FIRST) if name in rooms]
+    inside = [name for name in rooms if name not in first]
     return (
-        "Reference\n=========\n\n"
+        "Python API\n==========\n\n"
         "Most programs need one class, :class:`~frugalvae.classifier.FrugalClassifier`, and two "
         "functions, :func:`~frugalvae.memories.make_memory` and "
         ":func:`~frugalvae.heads.make_head`. All three can be imported from ``frugalvae``.\n\n"
-        f".. autosummary::\n\n{lines}\n\n.. toctree::\n   :hidden:\n\n{lines}\n"
+        f"{listed(first)}\nInside:\n\n{listed(inside)}"
     )
+
+
+def listed(names: list[str]) -> str:
+    """Modules as a table with the first sentences of their docstrings."""
+    lines = "\n".join(f"   {name}" for name in names)
+    return f".. autosummary::\n\n{lines}\n\n.. toctree::\n   :hidden:\n\n{lines}\n"
 
 
 def reference(name: str) -> str:
@@ -157,7 +178,7 @@ def from_notebook(path: Path) -> str:
         parts.append(f"```ipython3\n{cell.source}\n```")
         printed = "".join(printed_by(output) for output in cell.outputs).rstrip()
         if printed:
-            parts.append(f"```text\n{printed}\n```\n{{.printed}}")
+            parts.append(f"{{.printed}}\n```text\n{printed}\n```")
     return "\n\n".join(parts) + "\n"
 
 

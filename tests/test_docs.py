@@ -96,3 +96,14 @@ def test_notebooks_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert right > 0.8 * of
     assert "True" in printed  # the file that was saved gives the same answers
     assert "my circle 100.0%" in printed  # and the command line those of the renamed class
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":  # tells of the past
+        return
+    places = [ROOT, ROOT / "src/frugalvae", ROOT / "src", ROOT / "experiments"]
+    named = re.findall(r"`([\w/-]+\.(?:py|toml))`", page.read_text("utf-8"))
+    for name in named:
+        mine = name.startswith("my")  # an example of a file that a reader writes
+        assert mine or any((place / name).exists() for place in places), name
