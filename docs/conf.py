@@ -45,7 +45,7 @@ autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
-python_maximum_signature_line_length = 88
+python_maximum_signature_line_length = 110
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_attr_annotations = False
@@ -197,5 +197,7 @@ def inline_math(translator: Any, node: nodes.math) -> None:
 
 def display_math(translator: Any, node: nodes.math_block) -> None:
     """A formula that stands alone."""
-    translator.body.append(f'<div class="formula">{latex2mathml.tex2mathml(node.astext())}</div>')
+    translator.body.append(
+        f'<div class="formula">{latex2mathml.tex2mathml(node.astext(), as_block=True)}</div>'
+    )
     raise nodes.SkipNode
