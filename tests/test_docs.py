@@ -107,3 +107,12 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
     for name in named:
         mine = name.startswith("my")  # an example of a file that a reader writes
         assert mine or any((place / name).exists() for place in places), name
+
+
+def test_tests_that_pages_name_exist() -> None:
+    written = "".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/*.py"))
+    named = {
+        name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))
+    }
+    assert named
+    assert not [name for name in sorted(named) if f"def {name}(" not in written]
