@@ -43,7 +43,7 @@ types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
 docs: $(READY) ## the site, in build/site/index.html; needs no network, and warnings are errors
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/site
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going docs build/site
 
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.speed
