@@ -78,13 +78,14 @@ def test_code_is_python(page: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_notebooks_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
         pytest.importorskip("ipykernel")
         notebook = nbformat.read(path, as_version=4)
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
         monkeypatch.setenv("FRUGALVAE_DATA", str(ROOT / "no-data"))  # shapes are drawn everywhere
         place = {"metadata": {"path": str(path.parent)}}
         nbclient.NotebookClient(notebook, timeout=300, resources=place).execute()
