@@ -72,7 +72,7 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", generate)
     app.connect("source-read", read)
     app.connect("autodoc-skip-member", skip)
-    app.connect("autodoc-process-signature", named_types)
+    app.connect("autodoc-process-signature", signature)
 
 
 def generate(_: Sphinx) -> None:
@@ -107,11 +107,14 @@ def skip(_app: Sphinx, _kind: str, name: str, *_: Any) -> bool | None:
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
-def named_types(*event: Any) -> tuple[str | None, ...]:
-    """A signature and what it returns, with aliases of types by their names alone."""
-    return tuple(
+def signature(*event: Any) -> tuple[str | None, ...]:
+    """A signature and what it returns: types by their names, defaults that can be read."""
+    taken, returned = (
         text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in event[-2:]
     )
+    if taken == "(*args, **kwargs)":  # of a protocol, which nobody calls
+        taken = ""
+    return taken and re.sub(r"<\w[^<>]*>", "...", taken), returned
 
 
 def relink(text: str, folder: Path) -> str:
