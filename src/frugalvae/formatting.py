@@ -2,9 +2,49 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 SHOWN = 3  # names of a kind that are told
+
+
+#: Kinds of characters that steer a terminal instead of standing for something: controls,
+#: invisible formatting such as a change of direction, lone surrogates, and line separators.
+STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+JOINERS = "\u200c\u200d"  # needed to write Persian, Hindi and many emoji; they do no harm
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""Text that is safe on a terminal: what would steer it is shown as an escape.
+
+    Names of files, folders and classes come from anywhere. Whatever shows them to people
+    shows them through this; JSON and CSV keep them as they are.
+
+    Parameters
+    ----------
+    lines
+        Keep line breaks, in messages of several lines.
+
+    >>> printable("two\nlines, \x1b[31mred")
+    'two\\nlines, \\x1b[31mred'
+    >>> printable("photo[final].jpg")
+    'photo[final].jpg'
+    """
+    if text.isprintable():
+        return text
+    kept = JOINERS + "\n" * lines
+    return "".join(
+        _escaped(letter)
+        if unicodedata.category(letter) in STEERING and letter not in kept
+        else letter
+        for letter in text
+    )
+
+
+def _escaped(letter: str) -> str:
+    if "\udc80" <= letter <= "\udcff":  # a byte of a name that is not UTF-8, as Python keeps it
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode()
 
 
 def plural(number: int, what: str) -> str:
@@ -17,14 +57,14 @@ def plural(number: int, what: str) -> str:
     return f"{number:,} {what}{ending}"
 
 
-def shortened(names: Sequence[str]) -> str:
+def shortened(names: Sequence[str], most: int = SHOWN) -> str:
     """The first few names, and how many more there are.
 
     >>> shortened(["a", "b", "c", "d", "e"])
     'a, b, c and 2 more'
     """
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(names) - most
+    return printable(", ".join(names[:most])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def size(taken: int) -> str:

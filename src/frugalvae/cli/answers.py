@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from frugalvae.cli.output import json_text
+from frugalvae.formatting import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,16 +58,19 @@ def ranked(
     ]
 
 
-def as_text(file: Path, answers: list[Answer], unreadable: dict[str, str]) -> str:
+def as_text(
+    file: Path, answers: list[Answer], unreadable: dict[str, str], skipped: dict[str, str]
+) -> str:
     """JSON of everything."""
-    return json.dumps(
+    return json_text(
         {
             "file": str(file),
             "predictions": [answer.to_json() for answer in answers],
             "unreadable": [{"input": name, "reason": why} for name, why in unreadable.items()],
+            "skipped": [{"input": name, "reason": why} for name, why in skipped.items()],
         },
+        sys.stdout.encoding,
         indent=1,
-        ensure_ascii=False,
     )
 
 
@@ -76,7 +81,7 @@ def write_csv(answers: list[Answer]) -> None:
     for answer in answers:
         known = "" if answer.known is None else str(answer.known).lower()
         for rank, (label, chance) in enumerate(answer.top, start=1):
-            writer.writerow([answer.input, rank, label, f"{chance:.6f}", known])
+            writer.writerow([printable(answer.input), rank, label, f"{chance:.6f}", known])
 
 
 def show(answers: list[Answer]) -> None:
@@ -86,9 +91,9 @@ def show(answers: list[Answer]) -> None:
 
         Display().console.print(as_table(answers))
         return
-    width = max((len(answer.input) for answer in answers), default=0)
+    width = max((len(printable(answer.input)) for answer in answers), default=0)
     for answer in answers:
-        print(f"{answer.input:{width}}  {', '.join(in_words(answer))}")
+        print(f"{printable(answer.input):{width}}  {', '.join(in_words(answer))}")
 
 
 def as_table(answers: list[Answer]) -> Table:

@@ -13,6 +13,32 @@ def quiet() -> argparse.ArgumentParser:
     return parent
 
 
+def strict() -> argparse.ArgumentParser:
+    """``--strict``, of verbs that read folders."""
+    parent = argparse.ArgumentParser(add_help=False)
+    parent.add_argument(
+        "--strict",
+        action="store_true",
+        help="do nothing if a file cannot be read or is no image; without it such files are "
+        "left out, counted by reason, and named in --json",
+    )
+    return parent
+
+
+def folders() -> argparse.ArgumentParser:
+    """``--depth`` and ``--strict``, of verbs that find classes in folders."""
+    parent = strict()
+    parent.add_argument(
+        "--depth",
+        type=positive,
+        metavar="N",
+        help="classes are folders so many levels deep, and folders inside them belong to them: 1 "
+        "for the first level (default: the outermost folders with images of their own; what was "
+        "assumed is said)",
+    )
+    return parent
+
+
 def settings(what: str) -> argparse.ArgumentParser:
     """``--set PART.NAME=VALUE``, as often as there is something to change."""
     parent = argparse.ArgumentParser(add_help=False)

@@ -6,14 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.argument_types import quiet
-from frugalvae.cli.options import classifier_file, complain, waiting, which_encoder
+from frugalvae.cli.argument_types import quiet, strict
+from frugalvae.cli.options import as_json, classifier_file, waiting, which_encoder
+from frugalvae.cli.output import complain, print_json
 from frugalvae.formatting import plural
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from frugalvae.cli.inputs import Gathered
     from frugalvae.console import Display
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
@@ -25,9 +24,14 @@ def add_changes(verbs: Any) -> None:
     update = verbs.add_parser(
         "update",
         help="more examples of a known class",
-        parents=[*parents, which_encoder()],
-        description="Learn more examples of a known class, from images, folders of them, or "
-        "feature files (.npz: the array x, or the class's rows of x_train).",
+        parents=[*parents, which_encoder(), strict(), as_json()],
+        description="Learn more examples of a known class, from images, folders or zip archives "
+        "of them, or feature files (.npz: the array x, or the class's rows of x_train).",
+    )
+    update.add_argument(
+        "--flat",
+        action="store_true",
+        help="take all images of a folder, even if folders in it are named as other classes",
     )
     update.add_argument("label", metavar="CLASS")
     update.add_argument("inputs", type=Path, nargs="+", metavar="IMAGES", help="or FEATURES.npz")
@@ -83,41 +87,49 @@ def run_update(options: argparse.Namespace) -> None:
     from frugalvae.console import Display
     from frugalvae.storage.store import Store
 
-    display = Display(options.quiet)
+    display = Display(options.quiet or options.json)
     with Store(options.file).changing(f"frugalvae update {options.file}", options.wait):
         store, model, label = opened(options)
-        x = more_rows(options, label, model.encoder, display)
+        given = more_rows(options, label, model, display)
         say_model_of_head(model, options.model, options.file)
         with display.watching():
-            model = model.update(label, x)
+            model = model.update(label, given.x)
         store.save(with_source(model, options.inputs[0]))
-    display.say(f"{options.file}: {label!r} was given {plural(len(x), 'more example')}")
+    display.say(f"{options.file}: {label!r} was given {plural(len(given.x), 'more example')}")
+    if options.json:
+        told = {"unreadable": given.unreadable, "skipped": given.skipped}
+        known = {"file": str(options.file), "class": label, "examples": len(given.x)}
+        print_json({**known, **told})
 
 
-def more_rows(
-    options: argparse.Namespace, label: Any, remembered: Any, display: Display
-) -> NDArray[np.float32]:
+def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Display) -> Gathered:
     """Features of all inputs that can be read; the others are named."""
-    from frugalvae.cli.inputs import gather
+    from frugalvae.cli.inputs import gather, one_class
     from frugalvae.cli.rows import rows_of_class
     from frugalvae.errors import InputError
-    from frugalvae.images.unreadable import named
+    from frugalvae.images.left_out import counted, named, refuse
 
-    _, x, skipped = gather(
-        options, remembered, lambda path: rows_of_class(path, label), display.watching()
+    look = one_class(label, model.classes.tolist(), options.flat, display.say)
+    given = gather(
+        options, model.encoder, lambda path: rows_of_class(path, label), display.watching(), look
     )
-    if skipped:
+    if options.strict:
+        refuse(given.skipped | given.unreadable)
+    for line in counted(given.skipped):
+        display.say(line)
+    if given.unreadable:
         say = complain if options.quiet else display.say  # what is lost is told in any case
-        say("\n".join([f"left out as unreadable, {len(skipped):,}:", *named(skipped)]))
-    if not len(x):
+        number = f"{len(given.unreadable):,}"
+        say("\n".join([f"left out as unreadable, {number}:", *named(given.unreadable)]))
+    if not len(given.x):
         raise InputError(f"none of the images can be read; {options.file} is as it was")
-    return x
+    return given
 
 
 def run_rename(options: argparse.Namespace) -> None:
     """``frugalvae rename``."""
     from frugalvae.console import Display
-    from frugalvae.images.folders import as_label, check_case
+    from frugalvae.names import as_label, check_case
     from frugalvae.storage.store import Store
 
     with Store(options.file).changing(f"frugalvae rename {options.file}", options.wait):

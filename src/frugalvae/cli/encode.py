@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from frugalvae.cli.output import print_json
 from frugalvae.cluster import Cluster
 from frugalvae.console import Display
 from frugalvae.encoders import MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
-from frugalvae.formatting import duration
-from frugalvae.images.encode import Report, Runner, encode_images
-from frugalvae.images.listing import Listing
+from frugalvae.formatting import duration, plural
+from frugalvae.images.classes import Listing, open_images
+from frugalvae.images.encode import Report, Runner, check_testable, encode_images
+from frugalvae.images.left_out import counted, named
 from frugalvae.images.shards import Encoded, Shard
-from frugalvae.images.source import open_images
-from frugalvae.images.unreadable import count, named
 from frugalvae.interfaces import Encoder
 
 
@@ -35,14 +35,18 @@ def run_encode(
     ray_address: str | None,
     gpus: float,
     quiet: bool,
+    depth: int | None = None,
+    json: bool = False,
 ) -> Report:
     """Encode, show how it goes, and say what came of it."""
     check_place(output)
     check_choice(encoder, model)
     settings = encoder_settings(model, changes)
-    display = Display(quiet)
-    with open_images(path) as images:
-        display.say(describe(images))
+    display = Display(quiet or json)
+    with open_images(path, "both", depth=depth) as images:
+        check_testable(images)
+        for line in [*images.notes, *counted(images.skipped), describe(images)]:
+            display.say(line)
         frozen = make_frozen(encoder, **settings)
         with display.watching(), runner(frozen, batch_size, jobs, ray, ray_address, gpus) as run:
             report = encode_images(
@@ -57,7 +61,23 @@ def run_encode(
             )
     for line in [*summary(report), f"written: {output}"]:
         display.say(line)
+    if json:
+        print_json(told(output, images, report))
     return report
+
+
+def told(output: Path, images: Listing, report: Report) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    return {
+        "file": str(output),
+        "classes": len(report.features.classes),
+        "train": len(report.features.x_train),
+        "test": len(report.features.x_test),
+        "unreadable": report.skipped,
+        "left_out": report.missing,
+        "skipped": images.skipped,
+        "assumed": images.notes,
+    }
 
 
 def check_choice(encoder: str, model: str | None) -> None:
@@ -105,7 +125,7 @@ def describe(images: Listing) -> str:
     """One line before the work."""
     test = int(images.test.sum())
     return (
-        f"{images.name}: {count(len(images.paths), 'image')} of {len(set(images.labels))} classes, "
+        f"{images.name}: {plural(len(images.paths), 'image')} of {len(images.classes)} classes, "
         f"{len(images.paths) - test:,} for training and {test:,} for the test"
     )
 
@@ -116,9 +136,9 @@ def summary(report: Report) -> list[str]:
     if report.encoded:
         rate = report.encoded / max(report.seconds, 1e-9)
         spent = duration(report.seconds) if report.seconds >= 10 else f"{report.seconds:.1f} s"
-        lines.append(f"{count(report.encoded, 'image')} in {spent}, {rate:,.1f} a second")
+        lines.append(f"{plural(report.encoded, 'image')} in {spent}, {rate:,.1f} a second")
     if report.skipped:
-        number = count(len(report.skipped), "image")
+        number = plural(len(report.skipped), "image")
         lines += [f"left out as unreadable, {number}:", *named(report.skipped)]
     lines += [
         f"class {name!r} is left out: no training image of it can be read"

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from frugalvae.cli.argument_types import quiet
+from frugalvae.cli.argument_types import folders, quiet
 from frugalvae.cli.options import as_json, choice, classifier_file, which_encoder
 
 
@@ -17,8 +17,8 @@ def add_evaluate(verbs: Any) -> None:
         help="test a classifier on images, and write a page about it",
         description="Classify images whose classes are known, and write a page: accuracy by class "
         "and task, what is taken for what, the wrong images, and whether probabilities can be "
-        "believed. Each folder of images is a class.",
-        parents=[classifier_file(), which_encoder(), as_json(), quiet()],
+        "believed. Each folder of images is a class; of train/ and test/, test/ is taken.",
+        parents=[classifier_file(), which_encoder(), folders(), as_json(), quiet()],
     )
     evaluate.add_argument(
         "images",
@@ -49,4 +49,6 @@ def run_evaluate(options: argparse.Namespace) -> None:
         batch_size=options.batch_size,
         quiet=options.quiet,
         json=options.json,
+        depth=options.depth,
+        strict=options.strict,
     )

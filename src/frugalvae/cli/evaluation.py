@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shlex
 from datetime import datetime
-from json import dumps
 from pathlib import Path
 
 from frugalvae import __version__
 from frugalvae.cli.evaluation_data import Samples, open_samples
+from frugalvae.cli.output import print_json
 from frugalvae.console import Display
 from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import InputError, MissingPackageError
 from frugalvae.extras import needing
 from frugalvae.files import check_place, write_text
+from frugalvae.images.left_out import counted
 from frugalvae.images.shards import BATCH_SIZE
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_json import to_json
@@ -34,6 +35,8 @@ def evaluate(
     batch_size: int = BATCH_SIZE,
     quiet: bool = False,
     json: bool = False,
+    depth: int | None = None,
+    strict: bool = False,
 ) -> Evaluation:
     """Classify test images, write a page about it, and print the scores.
 
@@ -42,8 +45,9 @@ def evaluate(
     file
         A saved classifier.
     images
-        A folder or a zip archive with one folder a class, all of it for the test; or a feature
-        file, of which the test part is taken.
+        A folder or a zip archive with one folder per class, as
+        :mod:`frugalvae.images.classes` says; or a feature file. Where they have parts for
+        training and test, that for the test is taken.
     output
         Where the page goes.
     choice
@@ -54,6 +58,10 @@ def evaluate(
         Print nothing.
     json
         Print all numbers as JSON in place of a table.
+    depth
+        How deep the folders of classes are.
+    strict
+        Refuse if a file cannot be read or is no image.
     """
     check_place(output)
     for given in (file, images):
@@ -63,7 +71,9 @@ def evaluate(
     store = Store(file)
     store.check_there()
     model, asked = store.load(), choice or Choice()
-    opened = open_samples(model, file, images, asked, batch_size)
+    opened = open_samples(
+        model, file, images, asked, batch_size=batch_size, depth=depth, strict=strict
+    )
     with display.watching(), opened as samples:
         evaluation = Evaluation(
             [str(label) for label in model.classes.tolist()],
@@ -80,7 +90,10 @@ def evaluate(
         )
         page = page_about(evaluation, samples)
     if json and not quiet:
-        print(dumps(to_json(evaluation), indent=1, ensure_ascii=False, allow_nan=False))
+        told = {**to_json(evaluation), "skipped": samples.left_out, "assumed": samples.notes}
+        print_json(told)
+    for line in [*samples.notes, *counted(samples.left_out)]:
+        display.say(line)
     show(evaluation, display)
     if isinstance(page, MissingPackageError):
         raise page  # the figures are there all the same

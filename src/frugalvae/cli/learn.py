@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.argument_types import quiet, seed, settings
-from frugalvae.cli.options import as_json, choice, classifier_file, complain, waiting, which_encoder
+from frugalvae.cli.argument_types import folders, quiet, seed, settings
+from frugalvae.cli.options import as_json, choice, classifier_file, waiting, which_encoder
+from frugalvae.cli.output import complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, size
 from frugalvae.heads import HEADS
@@ -30,10 +30,11 @@ def add_learn(verbs: Any) -> None:
     learn = verbs.add_parser(
         "learn",
         help="teach new classes from a folder of images",
-        description="Learn the classes of a folder: each folder of images in it is a class. The "
-        "first call makes the file; later ones learn what is new, and need no image of what is "
-        "known. After a kill, the same command goes on. Instead of a folder, a feature file "
-        "(.npz) of 'frugalvae encode' can be given, of which the training part is learned.",
+        description="Learn the classes of a folder or a zip archive: each folder of images in it "
+        "is a class; of train/ and test/, train/ is learned. The first call makes the file; later "
+        "ones learn what is new, and need no image of what is known. After a kill, the same "
+        "command goes on. Instead of a folder, a feature file (.npz) of 'frugalvae encode' can be "
+        "given, of which the training part is learned.",
         parents=[
             classifier_file(),
             which_encoder(),
@@ -41,12 +42,15 @@ def add_learn(verbs: Any) -> None:
                 "when the file is made: change a setting, such as memory.budget=300000, "
                 "encoder.size=128; a wrong name lists all there are"
             ),
+            folders(),
             waiting(),
             as_json(),
             quiet(),
         ],
     )
-    learn.add_argument("source", type=Path, metavar="FOLDER", help="of images, or FEATURES.npz")
+    learn.add_argument(
+        "source", type=Path, metavar="FOLDER", help="of images, a zip of it, or FEATURES.npz"
+    )
     learn.add_argument(
         "--memory", metavar="NAME", choices=list(MEMORIES), help="when the file is made: "
         f"{', '.join(MEMORIES)} (default: factors)"
@@ -56,9 +60,6 @@ def add_learn(verbs: Any) -> None:
         f"{', '.join(HEADS)} (default: what suits the memory)"
     )  # fmt: skip
     learn.add_argument("--seed", type=seed, help="when the file is made (default: 0)")
-    learn.add_argument(
-        "--strict", action="store_true", help="learn nothing if an image cannot be read"
-    )
     learn.add_argument(
         "--float16",
         action="store_true",
@@ -87,7 +88,7 @@ def run_learn(options: argparse.Namespace) -> int:
             refuse_choices(options)
         report = teach(options, store, display)
     if options.json:
-        print(json.dumps(report, indent=1, ensure_ascii=False))
+        print_json(report)
     return 0
 
 
@@ -127,22 +128,24 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
 def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
     """Features of what is new, with a line for all that is left out."""
     from frugalvae.cli import lesson
-    from frugalvae.images.folders import find_classes
+    from frugalvae.images.classes import open_images
+    from frugalvae.images.left_out import counted
 
     if options.source.suffix == ".npz":
         return lesson.from_features(options.source, pupil, display.say)
-    found = find_classes(options.source)
-    for line in found.remarks():
-        display.say(line)
-    with display.watching():
-        made = lesson.from_folder(
-            found,
-            pupil,
-            choice(options),
-            batch_size=options.batch_size,
-            strict=options.strict,
-            say=display.say,
-        )
+    known = [str(label) for label in pupil.classes]
+    with open_images(options.source, "learning", depth=options.depth, known=known) as found:
+        for line in [*found.notes, *counted(found.skipped)]:
+            display.say(line)
+        with display.watching():
+            made = lesson.from_folder(
+                found,
+                pupil,
+                choice(options),
+                batch_size=options.batch_size,
+                strict=options.strict,
+                say=display.say,
+            )
     say = complain if options.quiet else display.say  # what is lost is told in any case
     if made.skipped:
         say(f"left out as unreadable, {len(made.skipped):,}:\n{lesson.lines(made.skipped)}")
@@ -215,6 +218,8 @@ def report(options: argparse.Namespace, model: Model, lesson: Lesson) -> dict[st
         "known": lesson.known,
         "unreadable": lesson.skipped,
         "left_out": lesson.missing,
+        "skipped": lesson.left_out,
+        "assumed": lesson.notes,
         "classes": len(model.classes),
         "encoder": lesson.encoder,
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from frugalvae import __version__
 from frugalvae.cli.argument_types import (
+    folders,
     on_ray,
     one_seed,
     positive,
@@ -24,6 +25,7 @@ from frugalvae.cli.change import add_changes
 from frugalvae.cli.completion import add_completion
 from frugalvae.cli.evaluate import add_evaluate
 from frugalvae.cli.learn import add_learn
+from frugalvae.cli.options import as_json
 from frugalvae.cli.predict import add_predict
 from frugalvae.cli.sample import add_sample
 from frugalvae.cli.status import add_history, add_status
@@ -127,6 +129,8 @@ def add_encode(verbs: Any) -> None:
         parents=[
             settings("change a setting of the encoder, such as encoder.size=128"),
             on_ray("task"),
+            folders(),
+            as_json(),
             quiet(),
         ],
     )
@@ -160,12 +164,6 @@ def add_encode(verbs: Any) -> None:
         default=os.cpu_count() or 1,
         metavar="N",
         help="threads that decode images, or tasks on Ray (default: one a core)",
-    )
-    encode.add_argument(
-        "--strict",
-        action="store_true",
-        help="decode all images first, and refuse if one cannot be read; without it such images "
-        "are left out and named",
     )
     encode.set_defaults(
         run=run_encode, if_interrupted="what is encoded is kept, and the same command goes on"
@@ -374,6 +372,8 @@ def run_encode(options: argparse.Namespace) -> None:
         ray_address=options.ray_address,
         gpus=options.gpus,
         quiet=options.quiet,
+        depth=options.depth,
+        json=options.json,
     )
 
 

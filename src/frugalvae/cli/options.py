@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,8 +84,3 @@ def seconds(text: str) -> float:
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
-
-
-def complain(line: str) -> None:
-    """A line on standard error, where results are not."""
-    print(f"frugalvae: {line}", file=sys.stderr)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae.cli.answers import FIELDS, NONE, as_text, ranked, show, write_csv
-from frugalvae.cli.argument_types import positive, share
-from frugalvae.cli.options import classifier_file, complain, which_encoder
+from frugalvae.cli.argument_types import positive, share, strict
+from frugalvae.cli.options import classifier_file, which_encoder
+from frugalvae.cli.output import complain
 
 UNKNOWN = 0.05
 
@@ -28,7 +29,7 @@ def add_predict(verbs: Any) -> None:
         "probability each), and a list of unreadable inputs with input and reason. Its label is "
         "the first of top, or null for none of these. known is true, false, or null (in CSV "
         "empty) without --unknown.",
-        parents=[classifier_file(), which_encoder()],
+        parents=[classifier_file(), which_encoder(), strict()],
     )
     predict.add_argument(
         "inputs", type=Path, nargs="+", metavar="IMAGE", help="or a folder, or FEATURES.npz"
@@ -54,27 +55,33 @@ def add_predict(verbs: Any) -> None:
 def run_predict(options: argparse.Namespace) -> int:
     """``frugalvae predict``: 1 if an input cannot be read."""
     from frugalvae.cli.inputs import gather
-    from frugalvae.cli.rows import read_rows
+    from frugalvae.images.feature_file import read_rows
+    from frugalvae.images.left_out import counted, refuse
     from frugalvae.storage.store import Store
 
     model = Store(options.file).load(thorough=options.unknown is not None)
-    names, x, unreadable = gather(
+    given = gather(
         options,
         model.encoder,
         lambda path: read_rows(path, ("x", "x_test")),
         progress(options),
     )
+    if options.strict:
+        refuse(given.skipped)
+    names, x, unreadable = given.names, given.x, given.unreadable
     answers = []
     if len(names):
         chances = model.predict_proba(x)
         known = None if options.unknown is None else model.familiarity(x) >= options.unknown
         answers = ranked(names, model.classes.tolist(), chances, known, options.top)
     if options.json:
-        print(as_text(options.file, answers, unreadable))
+        print(as_text(options.file, answers, unreadable, given.skipped))
     elif options.csv:
         write_csv(answers)
     else:
         show(answers)
+    for line in counted({} if options.json else given.skipped):
+        complain(line)
     for name, why in unreadable.items():
         complain(f"{name} cannot be read: {why}")
     return 1 if unreadable else 0

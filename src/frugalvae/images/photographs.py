@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from frugalvae.errors import InputError
+from frugalvae.images.classes import Listing
 from frugalvae.images.decode import decode, reading_images, rgb
-from frugalvae.images.folders import read_file
-from frugalvae.images.listing import File
-from frugalvae.images.shards import BATCH_SIZE, Encoded, ahead, encode, encode_files, reason
+from frugalvae.images.shards import BATCH_SIZE, ahead, encode, encode_files, reason
+from frugalvae.images.walk import read_file
 from frugalvae.interfaces import Encoder
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
@@ -25,11 +25,11 @@ Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 THREADS = os.cpu_count() or 1
 
 
-def encode_paths(encoder: Encoder, paths: Sequence[Path], batch_size: int = BATCH_SIZE) -> Encoded:
-    """Features of image files, and why others have none."""
-    with reading_images():
-        files = [File(partial(read_file, path), ()) for path in paths]
-        return encode_files(files, encoder, batch_size, THREADS)
+def encode_all(encoder: Encoder, images: Listing) -> NDArray[np.float32]:
+    """Features (n, d) of all images of a folder; an error that names those that have none."""
+    done = encode_files(images.files, encoder, BATCH_SIZE, THREADS)
+    refuse([str(path) for path in images.paths], done.reasons)
+    return done.features
 
 
 def encode_photographs(
@@ -50,14 +50,19 @@ def encode_photographs(
     with reading_images():
         ready = ahead(partial(prepared, encoder), given, THREADS, 4 * BATCH_SIZE)
         done = encode(encoder, ready, BATCH_SIZE)
-    if done.reasons:
-        place, why = next(iter(done.reasons.items()))
+    refuse(given, done.reasons)
+    return done.features
+
+
+def refuse(given: Sequence[Any], reasons: dict[int, str]) -> None:
+    """Raise an error about photographs that cannot be read, if there are any."""
+    if reasons:
+        place, why = next(iter(reasons.items()))
         shown = given[place] if isinstance(given[place], str | Path) else f"number {place}"
         raise InputError(
-            f"{len(done.reasons)} of {len(given)} photographs cannot be read, the first is "
+            f"{len(reasons)} of {len(given)} photographs cannot be read, the first is "
             f"{shown}: {why}"
         )
-    return done.features
 
 
 def prepared(encoder: Encoder, photograph: Photograph) -> NDArray[np.float32] | str:
