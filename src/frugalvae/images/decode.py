@@ -23,7 +23,8 @@ MOST_MEMORY = 1_600_000_000  # bytes that decoding may take
 LARGE_BYTES = 30_000_000  # of a file that is read and decoded alone
 LARGE_MEMORY = 200_000_000  # of an image that is decoded alone
 LARGE_PIXELS = 40_000_000  # above which an image is made smaller before it is converted
-STRIP_PIXELS = 4_000_000  # that are converted at a time then
+BLOCK = 1 << 26  # bytes that Pillow asks for at a time; less is kept by threads when it is freed
+STRIP_PIXELS = 1_000_000  # that are converted at a time then
 OVERSAMPLED = 2  # pixels to one of what is needed: fewer change features, more take time
 SIDE = 1024  # what is needed of a large image if nothing else is said
 HEAD = 32  # bytes at the beginning of a file that tell its format
@@ -58,16 +59,19 @@ def reading_images() -> Iterator[None]:
 
     Its own limit of size is lifted, since :func:`decode` has one that does not depend on
     settings elsewhere. Its warnings are not shown: they do not name the file, and what
-    cannot be read is an error.
+    cannot be read is an error. Large images are kept in blocks that go back to the system.
     """
-    before = Image.MAX_IMAGE_PIXELS
+    core = Image.core  # type: ignore[attr-defined]
+    before, block = Image.MAX_IMAGE_PIXELS, core.get_block_size()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="PIL")
         Image.MAX_IMAGE_PIXELS = None
+        core.set_block_size(BLOCK)
         try:
             yield
         finally:
             Image.MAX_IMAGE_PIXELS = before
+            core.set_block_size(block)
 
 
 def alone(large: bool) -> contextlib.AbstractContextManager[object]:
@@ -103,15 +107,14 @@ def decode(content: bytes, side: int | None = None) -> Image.Image:
         raise ValueError("it is in no known format of images")
     if known == "WEBP":
         check_size(webp_size(content), known)  # opening it would take memory already
-    with opened(content, known) as image:
-        check_size(image.size, known, side)
-        if known == "TIFF":
-            check_tiles(image)
-        reduced = known == "JPEG" and side is not None
-        with alone(memory(image, known, side) > LARGE_MEMORY):
-            if reduced and side is not None:
-                return rgb(smaller(image, side))
-            return shrunk(image, side) if math.prod(image.size) > LARGE_PIXELS else rgb(image)
+    image = opened(content, known)
+    check_size(image.size, known)
+    if known == "TIFF":
+        check_tiles(image)
+    with alone(memory(image, known, side) > LARGE_MEMORY), contextlib.closing(image):
+        if known == "JPEG" and side is not None:
+            return rgb(smaller(image, side))
+        return shrunk(image, side) if math.prod(image.size) > LARGE_PIXELS else rgb(image)
 
 
 def format_of(head: bytes) -> str | None:
@@ -127,16 +130,14 @@ def format_of(head: bytes) -> str | None:
 # --------------------------------------------------------------------------- limits
 
 
-def check_size(size: tuple[int, int], known: str, side: int | None = None) -> None:
-    """Refuse an image that would take too much memory to decode or to resize."""
+def check_size(size: tuple[int, int], known: str) -> None:
+    """Refuse an image that would take too much memory to decode."""
     width, height = size
     if width * height > MOST_PIXELS:
         raise ValueError(f"{width} x {height} are more than {MOST_PIXELS:,} pixels")
     if width * height * MEMORY.get(known, PILLOW) > MOST_MEMORY:
         most = MOST_MEMORY // MEMORY[known]
         raise ValueError(f"{width} x {height} are more than the {most:,} pixels of a {known}")
-    if side and side * side * max(size) > LARGE_PIXELS * max(min(size), 1):
-        raise ValueError(f"{width} x {height} is too narrow: its sides differ too much")
 
 
 def webp_size(content: bytes) -> tuple[int, int]:

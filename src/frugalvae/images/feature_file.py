@@ -20,7 +20,13 @@ from frugalvae.maths.split import Split
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("class_names", "text", "encoder")
 #: What an encoder's identity is made of, where it has it.
-IDENTITY: dict[str, type] = {"encoder": str, "weights": str, "preprocessing": dict, "given": dict}
+IDENTITY = {
+    "encoder": str,
+    "model": str,
+    "weights": str,
+    "preprocessing": {"crop": list | None},
+    "given": {"name": str, "settings": dict},
+}
 HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
 
 
@@ -96,13 +102,26 @@ def read_encoder(path: Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] 
     if told is None:
         shape = _describe(arrays["encoder"])
         raise FeatureFileError(f"{path}: encoder is {shape}, expected a JSON object as string")
-    wrong = [key for key, kind in IDENTITY.items() if not isinstance(told.get(key, kind()), kind)]
+    wrong = _malformed(told, IDENTITY)
     if wrong:
         raise FeatureFileError(
             f"{path}: encoder is malformed: {', '.join(wrong)} is not what 'frugalvae encode' "
             "writes; make the file again, or leave encoder out"
         )
     return told
+
+
+def _malformed(told: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """Which entries are not what is expected, where they are there."""
+    wrong = []
+    for key, kind in expected.items():
+        if key not in told:
+            continue
+        if not isinstance(told[key], dict if isinstance(kind, dict) else kind):
+            wrong.append(key)
+        elif isinstance(kind, dict):
+            wrong += [f"{key}.{inner}" for inner in _malformed(told[key], kind)]
+    return wrong
 
 
 def write_features(path: str | Path, features: Features) -> None:
@@ -138,7 +157,7 @@ def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
             wrong.append(f"x_{split} holds NaN or infinite values, or larger than float32 can hold")
         if y is not None and (y.ndim != 1 or y.dtype.kind not in "iu"):
             wrong.append(f"y_{split} is {_describe(y)}, expected integers of shape (n,)")
-        elif x is not None and y is not None and len(x) != len(y):
+        elif x is not None and x.ndim and y is not None and len(x) != len(y):
             wrong.append(f"x_{split} has {len(x)} rows but y_{split} has {len(y)} labels")
     if not wrong:
         wrong += _check_together(arrays)
