@@ -271,6 +271,7 @@ def test_names_that_cannot_be_labels_are_refused_by_all_verbs(
 
 
 def test_names_of_files_that_are_not_utf8_work_in_all_verbs(tool: Tool, encoders: Encoders) -> None:
+    needing_pages()
     odd = os.fsdecode(b"caf\xe9\x1b.png")
     root = paint(tool.folder / "set", "cat", "dax")
     try:
@@ -413,7 +414,14 @@ def taught(tool: Tool, encoders: Encoders) -> Tool:
     return tool
 
 
+def needing_pages() -> None:
+    """Skip what writes a page where its packages are not installed."""
+    for package in ("jinja2", "matplotlib"):
+        pytest.importorskip(package, reason="pip install 'frugalvae[report]'")
+
+
 def evaluated(tool: Tool, root: Path, *more: object) -> Any:
+    needing_pages()
     return tool.json("evaluate", root, "-o", tool.folder / "page.html", *more)
 
 
@@ -457,6 +465,16 @@ def test_linked_composed_and_flat_folders_work_for_all_verbs(taught: Tool) -> No
     assert "was given 3 more" in taught("update", APART, taught.folder / f"{APART}.zip")
 
 
+def test_a_class_that_is_written_otherwise_is_told(taught: Tool) -> None:
+    root = paint(taught.folder / "test it", "cat", "dax")
+    (root / "dax").rename(root / "Dax ")
+    result = evaluated(taught, root)
+    assert result["unknown_classes"] == {"Dax": 6}
+    assert result["assumed"] == ["class 'Dax' is not known; rename its folder if 'dax' is meant"]
+    error = taught.learn(root, code=2)
+    assert "classes 'dax' and 'Dax' differ only in upper and lower case" in error
+
+
 def test_depth_is_an_option_of_learn_evaluate_and_encode(tool: Tool, encoders: Encoders) -> None:
     root = tool.folder / "set"
     for name in ("cat", "dax"):
@@ -494,6 +512,7 @@ def test_update_takes_no_images_of_other_classes(taught: Tool, encoders: Encoder
 def test_all_verbs_count_what_is_left_out_and_strict_refuses_it(
     tool: Tool, encoders: Encoders
 ) -> None:
+    needing_pages()
     root = paint(tool.folder / "set", "cat", "dax")
     (root / "cat" / "notes.txt").write_text("seen on Monday")
     (root / "cat" / "Thumbs.db").write_text("a system's own")

@@ -19,9 +19,9 @@ def as_label(name: str) -> str:
 
 def check_case(new: Iterable[str], known: Iterable[str]) -> None:
     """Refuse names that differ in nothing but upper and lower case, or in blanks."""
-    seen = {_folded(name): name for name in known}
+    seen = {folded(name): name for name in known}
     for name in new:
-        other = seen.setdefault(_folded(name), name)
+        other = seen.setdefault(folded(name), name)
         if other != name:
             case = name.casefold() == other.casefold()
             raise InputError(
@@ -31,5 +31,10 @@ def check_case(new: Iterable[str], known: Iterable[str]) -> None:
             )
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """A name without what people write one way or the other: case, and blanks.
+
+    >>> folded("Snow  Bunting")
+    'snow bunting'
+    """
     return " ".join(name.casefold().split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from frugalvae.images.feature_file import load_features
 from frugalvae.images.left_out import refuse
 from frugalvae.images.shards import encode_files
 from frugalvae.model import Model
-from frugalvae.names import as_label
+from frugalvae.names import as_label, folded
 
 FEATURES = ".npz"
 
@@ -98,8 +98,18 @@ def open_samples(
             described(encoder.identity),
             lambda row: images.files[encoded.places[row]].read(),
             found.skipped,
-            found.notes,
+            found.notes + alike(unknown, classes),
         )
+
+
+def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
+    """Unknown classes whose names differ from a known one only in case or blanks, a line each."""
+    known = {folded(name): name for name in classes}
+    return [
+        f"class {name!r} is not known; rename its folder if {known[folded(name)]!r} is meant"
+        for name in unknown
+        if folded(name) in known
+    ]
 
 
 def from_features(model: Model, file: Path, path: Path) -> Samples:
