@@ -17,7 +17,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.images import encode as encoding
 from frugalvae.images.feature_file import Features, write_features
-from frugalvae.images.folders import check_case, find_classes
+from frugalvae.names import check_case
 from frugalvae.storage.container import is_half
 from tests.conftest import blobs
 from tests.test_encode import Interrupted
@@ -110,7 +110,7 @@ def test_parts_are_chosen_when_the_file_is_made_and_never_again(tool: Tool) -> N
 def test_a_folder_of_images_alone_is_one_class(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     (images / "cat" / "notes.txt").write_text("seen on Monday")
-    assert "ignored, as no images that can be read: cat/notes.txt" in tool.learn(images / "cat")
+    assert "left out, not an image: 1 (notes.txt)" in tool.learn(images / "cat")
     monkeypatch.chdir(images / "dax")
     tool.learn(".")
     assert tool.classes == ["cat", "dax"]
@@ -120,7 +120,8 @@ def test_train_is_learned_and_test_is_left_alone(tool: Tool) -> None:
     paint(tool.folder / "set" / "train", "cat", "dax")
     paint(tool.folder / "set" / "test", "cat", "dax")
     said = tool.learn(tool.folder / "set")
-    assert said.startswith("test/ is left alone: only train/ is learned\n12 images of 2 new")
+    note = "taken: train/ (12 images for training); left alone: test/ (12 images for the test)"
+    assert said.startswith(f"{note}\n12 images of 2 new")
     assert tool.classes == ["cat", "dax"]
 
 
@@ -131,8 +132,12 @@ def test_what_is_no_image_is_told(tool: Tool) -> None:
     (images / "cat" / ".DS_Store").touch()
     os.mkfifo(images / "cat" / "pipe.png")  # reading it would wait for ever
     lines = tool.learn(images).splitlines()
-    assert lines[0] == "ignored, as no images that can be read: one/notes.txt, cat/pipe.png"
-    assert lines[1] == "no images in empty"
+    assert lines[:4] == [
+        "left out, hidden, or a system's own: 1 (cat/.DS_Store)",
+        "left out, not a regular file: 1 (cat/pipe.png)",
+        "left out, a folder without images: 1 (empty/)",
+        "left out, not an image: 1 (notes.txt)",
+    ]
     assert tool.classes == ["cat", "dax"]
 
 
@@ -164,20 +169,24 @@ def test_links_are_followed_but_never_in_circles(tool: Tool) -> None:
     (images / "cat" / "self").symlink_to(images)
     (images / "dax" / "up").symlink_to(images / "dax")
     (images / "emu").symlink_to(paint(tool.folder / "elsewhere", "emu") / "emu")
-    found = find_classes(images)
-    assert list(found.images) == ["cat", "dax", "emu"]
-    assert found.repeated == ["cat/self", "dax/up"]
-    assert "cat/self is another folder again, and left out" in tool.learn(images)
+    said = tool.learn(images)
+    assert "left out, the same folder again, by a link: 2 (cat/self/, dax/up/)" in said
+    assert tool.classes == ["cat", "dax", "emu"]
 
 
-def test_a_mixture_of_images_and_folders_is_refused(tool: Tool) -> None:
-    images = paint(tool.folder / "one", "cat")
-    save(images / "stray.png", 0)
-    assert "stray.png is in no class's folder" in tool.learn(images, code=2)
+def test_what_has_no_classes_is_refused(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", count=2)
+    for number in range(3):
+        save(images / f"{number}.png", 0)
+    error = tool.learn(images, code=2)
+    assert "one: 3 images are in no class's folder, and 2 are in folders" in error
     (tool.folder / "empty").mkdir()
     assert "no images in it" in tool.learn(tool.folder / "empty", code=2)
-    assert "there is no such folder" in tool.learn(tool.folder / "absent", code=2)
-    assert "neither a folder nor a feature file" in tool.learn(images / "stray.png", code=2)
+    assert "there is no such file or folder" in tool.learn(tool.folder / "absent", code=2)
+    error = tool.learn(images / "1.png", code=2)
+    assert "neither a folder nor a readable zip archive" in error
+    os.mkfifo(tool.folder / "pipe")  # opening it would wait for ever
+    assert "not a regular file" in tool.learn(tool.folder / "pipe", code=2)
     assert tool.beside == []
 
 
@@ -194,7 +203,7 @@ def test_every_kind_of_damaged_image_is_left_out_and_named(tool: Tool) -> None:
     (images / "gone").mkdir()
     (images / "gone" / "1.png").write_text("no image")
     refused = tool.learn(images, "--strict", code=2)
-    assert "4 images cannot be read; nothing was written" in refused
+    assert "4 files cannot be read; nothing was written" in refused
     assert not tool.file.exists()
     said = tool.learn(images)
     assert "left out as unreadable, 4:" in said

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError, suggestion
+from frugalvae.formatting import printable
 from frugalvae.maths.arrays import Array
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from frugalvae.interfaces import Head, Memory
 
-
-#: Control characters, ends of lines, and those that change the direction of text.
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 EXPECTED = (
     "Give X of shape (n, d), n at least 1 and d the same in every call, and y with one label, "
@@ -51,24 +48,7 @@ def check_labels(y: ArrayLike, count: int) -> NDArray[Any]:
         raise InputError(f"y has labels like {labels.tolist()[0]!r}. {EXPECTED}")
     if labels.dtype.kind == "O" and {type(label) for label in labels} != {str}:
         raise InputError(f"y has labels of several kinds. {EXPECTED}")
-    for label in set(labels.tolist()) if labels.dtype.kind in "UO" else ():
-        check_name(label)
     return labels
-
-
-def check_name(name: str) -> None:
-    """Refuse a label that a terminal would take for a command, or that cannot be saved."""
-    if not is_plain(name):
-        raise InputError(f"the label {name!r} has control characters; give a name without them")
-
-
-def is_plain(text: object) -> bool:
-    r"""Whether it is text without control characters, such as NUL, newlines and escapes.
-
-    >>> is_plain("emu"), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
-    (True, False, False)
-    """
-    return isinstance(text, str) and not CONTROLS.search(text)
 
 
 def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -87,12 +67,30 @@ def check_new(new: NDArray[Any], known: NDArray[Any], task_of_class: NDArray[np.
     """Refuse labels that are known already, or of another kind than those that are."""
     check_kind(new, known)
     for label in new.tolist():
+        check_label(label)
         if label in known:
             task = task_of_class[known == label][0] + 1
             raise KnownClassError(
                 f"class {label!r} is already known (learned in task {task}); leave its rows out, "
                 "give them to update(), or call fit() to start over"
             )
+
+
+def is_plain(text: object) -> bool:
+    r"""Whether it is a name that can be read, without control characters.
+
+    >>> is_plain("emu"), is_plain(" "), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
+    (True, False, False, False)
+    """
+    return isinstance(text, str) and bool(text.strip()) and printable(text) == text
+
+
+def check_label(label: Any) -> None:
+    """Refuse a name that cannot be read, or that would steer a terminal."""
+    if isinstance(label, str) and not is_plain(label):
+        raise InputError(
+            f"the label is {label!r}; expected a name that can be read, without control characters"
+        )
 
 
 def check_kind(new: NDArray[Any], known: NDArray[Any]) -> None:

@@ -352,16 +352,20 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         encoder: str | None = None,
         model: str | None = None,
+        depth: int | None = None,
         **settings: Any,
     ) -> FrugalClassifier:
         """Learn the classes of a folder of photographs: each folder in it is a class.
 
-        Classes that are known already are left alone, as in ``frugalvae learn``.
+        Classes that are known already are left alone, as in ``frugalvae learn``. What is
+        assumed of folders and what is left out is logged.
 
         Parameters
         ----------
         folder
-            With a folder of photographs for each class.
+            With a folder of photographs for each class, or a zip archive of it.
+        depth
+            How many levels deep the folders of classes are; see ``frugalvae.images.classes``.
         encoder, model, settings
             What makes features of them, chosen with the first photographs and remembered from
             then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0),
@@ -380,21 +384,24 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.predict_images(Image.new("RGB", (60, 80), "blue")).tolist()
         ['blue']
         """
-        from frugalvae.images.folders import find_classes
-        from frugalvae.images.photographs import encode_photographs
+        from frugalvae.images.classes import open_images
+        from frugalvae.images.left_out import counted
+        from frugalvae.images.photographs import encode_all
 
-        found = find_classes(Path(folder))
-        with self._teaching():
-            known = set(self.model_.classes.tolist()) if self._is_fitted() else set()
-            new = [name for name in sorted(found.images) if name not in known]
-            if not new:
+        known = set(map(str, self.model_.classes.tolist())) if self._is_fitted() else set()
+        opened = open_images(folder, "learning", depth=depth, known=known)
+        with self._teaching(), opened as found:
+            for line in [*found.notes, *counted(found.skipped)]:
+                logger.warning("%s: %s", found.name, line)
+            images = found.of(set(found.classes) - known)
+            if not images.files:
                 return self
-            photographs = [(path, name) for name in new for path in found.images[name]]
+            new = images.classes
             made, remembered = self._encoder(encoder, model, settings)
-            features = encode_photographs(made, [path for path, _ in photographs])
+            features = encode_all(made, images)
             names = made.text_features(new)
             text = None if names is None else dict(zip(new, names, strict=True))
-            self.partial_fit(features, [name for _, name in photographs], text=text)
+            self.partial_fit(features, images.labels, text=text)
             self.encoder_ = remembered
         return self
 

@@ -22,9 +22,9 @@ from frugalvae.calibration import Calibration
 from frugalvae.checks import (
     check_features,
     check_kind,
+    check_label,
     check_labels,
     check_learned,
-    check_name,
     check_names,
     check_new,
     check_text,
@@ -289,10 +289,7 @@ class Model:
         position = position_of(old, self.classes)
         if np.ndim(new):
             raise InputError(f"the new label is {new!r}; expected one label, such as 'emu' or 7")
-        if isinstance(new, str) and not new.strip():
-            raise InputError(f"the new label is {new!r}; expected a name that can be read")
-        if isinstance(new, str):
-            check_name(new)
+        check_label(new)
         label = np.array([new])
         check_kind(label, self.classes)
         if label[0] in self.classes:

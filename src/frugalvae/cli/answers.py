@@ -57,10 +57,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An input that cannot be read, and why."""
+    """An input that cannot be read, and why; ``skipped`` if a folder has it and it is no image."""
 
     input: str
     reason: str
+    skipped: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -164,10 +165,12 @@ def as_json_lines(_: Path, batches: Iterable[Batch]) -> Iterator[str]:
 def as_json(file: Path, batches: Iterable[Batch]) -> Iterator[str]:
     """One document, when all is answered."""
     entries = [entry for batch in batches for entry in batch]
+    failures = [entry for entry in entries if isinstance(entry, Unreadable)]
     document = {
         "file": str(file),
         "predictions": [entry.to_json() for entry in entries if isinstance(entry, Answer)],
-        "unreadable": [entry.to_json() for entry in entries if isinstance(entry, Unreadable)],
+        "unreadable": [entry.to_json() for entry in failures if not entry.skipped],
+        "skipped": [entry.to_json() for entry in failures if entry.skipped],
     }
     yield json_text(document, sys.stdout.encoding, indent=1) + "\n"
 

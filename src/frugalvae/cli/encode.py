@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.options import (
     add_encoder,
+    add_folders,
+    add_json,
     add_output,
     add_quiet,
     add_ray,
     add_settings,
     positive,
 )
+from frugalvae.cli.output import print_json
 from frugalvae.encoders import MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 from frugalvae.formatting import duration, plural
 
 if TYPE_CHECKING:
+    from frugalvae.images.classes import Listing
     from frugalvae.images.encode import Report, Runner
-    from frugalvae.images.listing import Listing
     from frugalvae.images.shards import Encoded, Shard
     from frugalvae.interfaces import Encoder
 
@@ -50,13 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads that decode images, or tasks on Ray (default: one per core)",
     )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="decode all images first, and write nothing if one cannot be read; without it such "
-        "images are left out and named",
-    )
+    add_folders(parser)
     add_ray(parser, "task")
+    add_json(parser)
     add_quiet(parser)
     parser.set_defaults(if_interrupted="what is encoded is kept, and the same command goes on")
 
@@ -65,16 +64,18 @@ def run(options: argparse.Namespace) -> None:
     """Encode, show how it goes, and say what came of it."""
     from frugalvae.console import Display
     from frugalvae.encoders.remembered import DEFAULT
-    from frugalvae.images.encode import encode_images
-    from frugalvae.images.source import open_images
+    from frugalvae.images.classes import open_images
+    from frugalvae.images.encode import check_testable, encode_images
+    from frugalvae.images.left_out import counted
 
     encoder = options.encoder or DEFAULT
     check_place(options.output)
     check_choice(encoder, options.model)
     settings = encoder_settings(options.model, options.set)
-    display = Display(options.quiet)
-    with open_images(options.images) as images:
-        display.say(describe(images))
+    display = Display(options.quiet or options.json)
+    with open_images(options.images, "both", depth=options.depth) as images:
+        check_testable(images)
+        display.say_lines([*images.notes, *counted(images.skipped), describe(images)])
         frozen = make_frozen(encoder, **settings)
         with display.watching(), on_ray(frozen, options) as runner:
             report = encode_images(
@@ -88,6 +89,22 @@ def run(options: argparse.Namespace) -> None:
                 say=display.say,
             )
     display.say_lines([*summary(report), f"written: {options.output}"])
+    if options.json:
+        print_json(outcome(options.output, images, report))
+
+
+def outcome(output: Path, images: Listing, report: Report) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    return {
+        "file": str(output),
+        "classes": len(report.features.classes),
+        "train": len(report.features.x_train),
+        "test": len(report.features.x_test),
+        "unreadable": report.skipped,
+        "left_out": report.missing,
+        "skipped": images.skipped,
+        "assumed": images.notes,
+    }
 
 
 def check_choice(encoder: str, model: str | None) -> None:
@@ -135,14 +152,14 @@ def describe(images: Listing) -> str:
     test = int(images.test.sum())
     return (
         f"{images.name}: {plural(len(images.paths), 'image')} of "
-        f"{plural(len(set(images.labels)), 'class')}, "
+        f"{plural(len(images.classes), 'class')}, "
         f"{len(images.paths) - test:,} for training and {test:,} for the test"
     )
 
 
 def summary(report: Report) -> list[str]:
     """Some lines after it."""
-    from frugalvae.images.unreadable import named
+    from frugalvae.images.left_out import named
 
     lines = []
     if report.encoded:

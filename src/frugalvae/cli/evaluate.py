@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from frugalvae import __version__
 from frugalvae.cli.options import (
     add_file,
+    add_folders,
     add_json,
     add_output,
     add_quiet,
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Classify images whose classes are known, and write a page: accuracy by class and task, "
         "which classes are confused, the wrong images, and how far probabilities can be trusted. "
-        "Each folder of images is a class."
+        "Each folder of images is a class; of train/ and test/, test/ is taken."
     )
     add_file(parser)
     parser.add_argument(
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a folder of test images, a zip archive of it, or a feature file (.npz)",
     )
     add_output(parser, "the page to write", "evaluation.html")
+    add_folders(parser)
     add_same_encoder(parser)
     add_json(parser)
     add_quiet(parser)
@@ -64,6 +66,8 @@ def run(options: argparse.Namespace) -> None:
         options.output,
         choice=choice(options),
         batch_size=options.batch_size,
+        depth=options.depth,
+        strict=options.strict,
         quiet=options.quiet,
         json=options.json,
     )
@@ -76,6 +80,8 @@ def evaluate(
     *,
     choice: Choice | None = None,
     batch_size: int = BATCH_SIZE,
+    depth: int | None = None,
+    strict: bool = False,
     quiet: bool = False,
     json: bool = False,
 ) -> Evaluation:
@@ -94,6 +100,10 @@ def evaluate(
         The encoder, where the classifier's own has moved.
     batch_size
         How many images are encoded at a time.
+    depth
+        How many levels deep the folders of classes are, if that is not to be found out.
+    strict
+        Refuse if a file cannot be read or is not an image.
     quiet
         Print nothing.
     json
@@ -110,11 +120,14 @@ def evaluate(
     from frugalvae.cli.evaluation_data import open_samples
     from frugalvae.console import Display
     from frugalvae.encoders.remembered import Choice
+    from frugalvae.images.left_out import counted
     from frugalvae.report.evaluation import Evaluation
     from frugalvae.report.evaluation_json import to_json
 
     display, model = Display(quiet or json), store.load()
-    opened = open_samples(model, file, images, choice or Choice(), batch_size)
+    opened = open_samples(
+        model, file, images, choice or Choice(), batch_size=batch_size, depth=depth, strict=strict
+    )
     with display.watching(), opened as samples:
         evaluation = Evaluation(
             [str(label) for label in model.classes.tolist()],
@@ -131,7 +144,9 @@ def evaluate(
         )
         page = page_about(evaluation, samples)
     if json and not quiet:
-        print_json(to_json(evaluation))
+        told = {"skipped": samples.left_out, "assumed": samples.notes}
+        print_json({**to_json(evaluation), **told})
+    display.say_lines([*samples.notes, *counted(samples.left_out)])
     show(evaluation, display)
     if isinstance(page, MissingPackageError):
         raise page  # the scores are printed all the same

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,13 @@ from frugalvae.checks import listing
 from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Choice, check_same, described, load_encoder
 from frugalvae.errors import InputError, suggestion
+from frugalvae.formatting import printable
+from frugalvae.images.classes import open_images
 from frugalvae.images.feature_file import load_features
+from frugalvae.images.left_out import refuse
 from frugalvae.images.shards import encode_files
-from frugalvae.images.source import open_test_images
 from frugalvae.model import Model
+from frugalvae.names import as_label, folded
 
 FEATURES = ".npz"
 
@@ -40,6 +43,8 @@ class Samples:
         What made the features, in words.
     read
         The content of a sample's file; ``None`` if features were given.
+    left_out, notes
+        Files that were not read, with the reason; and what was assumed of folders.
     """
 
     features: NDArray[np.float32]
@@ -49,36 +54,62 @@ class Samples:
     skipped: dict[str, str]
     encoder: str
     read: Callable[[int], bytes] | None
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def open_samples(
-    model: Model, file: Path, path: Path, choice: Choice, batch_size: int
+    model: Model,
+    file: Path,
+    path: Path,
+    choice: Choice,
+    *,
+    batch_size: int,
+    depth: int | None = None,
+    strict: bool = False,
 ) -> Iterator[Samples]:
     """Features of what is to be classified; files can be read inside the block."""
     if path.suffix == FEATURES and not path.is_dir():
         yield from_features(model, file, path)
         return
-    with open_test_images(path) as found:
+    classes = [str(label) for label in model.classes.tolist()]
+    with open_images(path, "testing", depth=depth, known=classes) as found:
+        if strict:
+            refuse(found.skipped)
         numbers, unknown = known(model, found.labels, path)
         encoder, _ = load_encoder(model.encoder, choice, file, complain)
         check_width(model, encoder.dim, f"{described(encoder.identity)} gives features")
-        places = np.flatnonzero(numbers >= 0)
-        files = [found.files[place] for place in places]
-        encoded = encode_files(files, encoder, batch_size, os.cpu_count() or 1)
-        names = [str(found.paths[place]) for place in places]
+        numbers, images = numbers[numbers >= 0], found.of(found.labels[numbers >= 0].tolist())
+        encoded = encode_files(images.files, encoder, batch_size, os.cpu_count() or 1)
+        names = [printable(str(path)) for path in images.paths]  # a page is UTF-8
+        unreadable = {names[place]: why for place, why in encoded.reasons.items()}
+        if strict:
+            refuse(unreadable)
         if not len(encoded.places):
             why = encoded.reasons[0]
             raise InputError(f"{path}: no image in it can be read, such as {names[0]} ({why})")
         yield Samples(
             encoded.features,
-            numbers[places][encoded.places],
+            numbers[encoded.places],
             [names[place] for place in encoded.places],
             unknown,
-            {names[place]: why for place, why in encoded.reasons.items()},
+            unreadable,
             described(encoder.identity),
-            lambda row: files[encoded.places[row]].read(),
+            lambda row: images.files[encoded.places[row]].read(),
+            found.skipped,
+            found.notes + alike(unknown, classes),
         )
+
+
+def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
+    """Unknown classes whose names differ from a known one only in case or blanks, a line each."""
+    known = {folded(name): name for name in classes}
+    return [
+        f"class {name!r} is not known; rename its folder if {known[folded(name)]!r} is meant"
+        for name in unknown
+        if folded(name) in known
+    ]
 
 
 def from_features(model: Model, file: Path, path: Path) -> Samples:
@@ -107,8 +138,9 @@ def known(
 
     Labels are compared as text: a folder's name is text, and a label may be a number.
     """
-    numbers = {str(label): n for n, label in enumerate(model.classes.tolist())}
-    names, inverse, counts = np.unique(labels.astype(str), return_inverse=True, return_counts=True)
+    numbers = {as_label(str(label)): n for n, label in enumerate(model.classes.tolist())}
+    written = [as_label(str(label)) for label in labels.tolist()]
+    names, inverse, counts = np.unique(written, return_inverse=True, return_counts=True)
     found = np.array([numbers.get(name, -1) for name in names.tolist()], np.int64)
     if (found < 0).all():
         raise InputError(unknown_classes(names.tolist(), model, path))

@@ -12,6 +12,7 @@ from frugalvae.cli.options import (
     add_case,
     add_encoder,
     add_file,
+    add_folders,
     add_json,
     add_quiet,
     add_seed,
@@ -39,19 +40,21 @@ ONCE = ("memory", "head", "seed", "float16")  # and settings: chosen when a file
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     parser.description = (
-        "Learn the classes of a folder: each folder of images in it is a class. The first call "
-        "makes the file; later calls learn the classes that are new, and need no image of the "
-        "known ones. After a kill, the same command goes on. Instead of a folder you can give a "
-        "feature file (.npz) of 'frugalvae encode'; its training part is learned."
+        "Learn the classes of a folder or a zip archive: each folder of images in it is a class; "
+        "of train/ and test/, train/ is learned. The first call makes the file; later calls learn "
+        "the classes that are new, and need no image of the known ones. After a kill, the same "
+        "command goes on. Instead of a folder you can give a feature file (.npz) of 'frugalvae "
+        "encode'; its training part is learned."
     )
     add_file(parser)
     parser.add_argument(
-        "source", type=Path, metavar="FOLDER", help="a folder of images, or FEATURES.npz"
+        "source",
+        type=Path,
+        metavar="FOLDER",
+        help="a folder of images, a zip archive of it, or FEATURES.npz",
     )
     add_encoder(parser)
-    parser.add_argument(
-        "--strict", action="store_true", help="learn nothing if an image cannot be read"
-    )
+    add_folders(parser)
     add_case(parser)
     add_wait(parser)
     add_json(parser)
@@ -135,23 +138,24 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
 def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
     """Features of what is new, with a line for all that is left out."""
     from frugalvae.cli import lesson
-    from frugalvae.images.folders import find_classes
+    from frugalvae.images.classes import open_images
+    from frugalvae.images.left_out import counted
 
     if options.source.suffix == ".npz":
         refuse_encoder(options, options.source)
         return lesson.from_features(options.source, pupil, display.say)
-    found = find_classes(options.source)
-    for line in found.remarks():
-        display.say(line)
-    with display.watching():
-        made = lesson.from_folder(
-            found,
-            pupil,
-            choice(options),
-            batch_size=options.batch_size,
-            strict=options.strict,
-            say=display.say,
-        )
+    known = [str(label) for label in pupil.classes]
+    with open_images(options.source, "learning", depth=options.depth, known=known) as found:
+        display.say_lines([*found.notes, *counted(found.skipped)])
+        with display.watching():
+            made = lesson.from_folder(
+                found,
+                pupil,
+                choice(options),
+                batch_size=options.batch_size,
+                strict=options.strict,
+                say=display.say,
+            )
     say = complain if options.quiet else display.say  # what is lost is told in any case
     if made.skipped:
         say(f"left out as unreadable, {len(made.skipped):,}:\n{lesson.lines(made.skipped)}")
@@ -208,6 +212,8 @@ def report(options: argparse.Namespace, model: Model, lesson: Lesson) -> dict[st
         "known": lesson.known,
         "unreadable": lesson.skipped,
         "left_out": lesson.missing,
+        "skipped": lesson.left_out,
+        "assumed": lesson.notes,
         "classes": len(model.classes),
         "encoder": lesson.encoder,
     }

@@ -15,8 +15,9 @@ from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
-from frugalvae.images.folders import Found, as_label, check_case
-from frugalvae.images.unreadable import named, refuse
+from frugalvae.images.classes import Listing
+from frugalvae.images.left_out import named, refuse
+from frugalvae.names import as_label, check_case
 
 if TYPE_CHECKING:
     from frugalvae.encoders.remembered import Choice
@@ -39,6 +40,8 @@ class Lesson:
         Classes that were there too, but are known.
     skipped, missing
         Images that cannot be read, with the reason; and classes of which none can.
+    left_out, notes
+        Other files that were not read, with the reason; and what was assumed of folders.
     """
 
     x: NDArray[np.float32]
@@ -48,6 +51,8 @@ class Lesson:
     known: list[Any] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def from_features(path: Path, pupil: Pupil, say: Callable[[str], object]) -> Les
 
 
 def from_folder(
-    found: Found,
+    found: Listing,
     pupil: Pupil,
     choice: Choice,
     *,
@@ -99,31 +104,38 @@ def from_folder(
     say: Callable[[str], object],
 ) -> Lesson:
     """The images of new classes, encoded; after a kill, from where it stopped."""
-    from frugalvae.images.encode import describe
+    from frugalvae.images.encode import describe, named_reasons
 
-    new, known = pupil.split(list(found.images))
+    if strict:
+        refuse(found.skipped)
+    new, known = pupil.split(found.classes)
     say_known(known, say)
+    told: dict[str, Any] = {"left_out": found.skipped, "notes": found.notes}
     if not new:
         clear_parts(found, pupil.store)
-        return Lesson(np.empty((0, 0), np.float32), np.array([]), pupil.encoder, known=known)
-    say(announced(found, new))
+        nothing = np.empty((0, 0), np.float32)
+        return Lesson(nothing, np.array([]), pupil.encoder, known=known, **told)
+    images = found.of(new)
+    say(
+        f"{plural(len(images.files), 'image')} of {plural(len(new), 'new class')}: "
+        f"{shortened(sorted(new))}"
+    )
     encoder, remembered = load_encoder(pupil.encoder, choice, pupil.store.given, complain)
     text = describe(encoder, sorted(new))
-    images = found.listing(new)
     done = encode_parts(found, pupil.store, encoder, new, batch_size, say)
-    skipped = {str(images.paths[number]): why for number, why in done.reasons.items()}
+    skipped = named_reasons(images, done)
     if strict:
         refuse(skipped)
     labels: NDArray[Any] = images.labels[done.places]
     missing = sorted(set(new) - set(labels.tolist()))
     if not len(labels):
-        raise InputError(f"{found.root}: no image of a new class can be read:\n" + lines(skipped))
+        raise InputError(f"{found.name}: no image of a new class can be read:\n" + lines(skipped))
     kept = None if text is None else {name: text[name] for name in set(labels.tolist())}
-    return Lesson(done.features, labels, remembered, kept, known, skipped, missing)
+    return Lesson(done.features, labels, remembered, kept, known, skipped, missing, **told)
 
 
 def encode_parts(
-    found: Found,
+    found: Listing,
     store: Store,
     encoder: Any,
     new: list[str],
@@ -132,29 +144,27 @@ def encode_parts(
 ) -> Any:
     """Features of the images of new classes; finished shards are kept beside the file."""
     from frugalvae.images import encode as folder
-    from frugalvae.images.decode import reading_images
     from frugalvae.images.resume import Parts, depends_on, digest
     from frugalvae.images.shards import encode_here
 
     size = batch_size * max(folder.SHARD // batch_size, 1)
-    of = depends_on(found.listing(found.images), encoder.identity, size)
+    of = depends_on(found, encoder.identity, size)
     parts = Parts(store.path, of | {"classes": digest(sorted(new))})
     threads = os.cpu_count() or 1
-    with reading_images():
-        done, _ = folder.finish(
-            parts,
-            folder.cut(found.listing(new).files, size),
-            lambda shards: encode_here(shards, encoder, batch_size, threads),
-            say,
-        )
+    done, _ = folder.finish(
+        parts,
+        folder.cut(found.of(new).files, size),
+        lambda shards: encode_here(shards, encoder, batch_size, threads),
+        say,
+    )
     return done
 
 
-def clear_parts(found: Found, store: Store) -> None:
+def clear_parts(found: Listing, store: Store) -> None:
     """Remove what was encoded of this folder: all of it is learned."""
     from frugalvae.images.resume import Parts, depends_on
 
-    parts = Parts(store.path, depends_on(found.listing(found.images), {}, 0))
+    parts = Parts(store.path, depends_on(found, {}, 0))
     if parts.are_of("images"):
         parts.remove()
 
@@ -164,12 +174,6 @@ def say_known(known: list[Any], say: Callable[[str], object]) -> None:
     if known:
         number = plural(len(known), "known class")
         say(f"{number} left alone: 'frugalvae update' takes more images of a known class")
-
-
-def announced(found: Found, new: list[str]) -> str:
-    """One line before the work."""
-    images = sum(len(found.images[name]) for name in new)
-    return f"{plural(images, 'image')} of {plural(len(new), 'new class')}: {shortened(sorted(new))}"
 
 
 def lines(skipped: dict[str, str]) -> str:

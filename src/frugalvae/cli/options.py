@@ -61,6 +61,28 @@ def add_json(parser: Parser, about: str = "print JSON, for scripts") -> None:
     parser.add_argument("--json", action="store_true", help=about)
 
 
+def add_strict(parser: Parser) -> None:
+    """``--strict``, of verbs that read folders."""
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="do nothing if a file cannot be read or is not an image; without it such files are "
+        "left out, counted by reason, and named in --json",
+    )
+
+
+def add_folders(parser: Parser) -> None:
+    """``--depth`` and ``--strict``, of verbs that find classes in folders."""
+    parser.add_argument(
+        "--depth",
+        type=positive,
+        metavar="N",
+        help="classes are folders this many levels deep, and folders inside them belong to them; "
+        "1 is the first level (default: the outermost folders with images of their own)",
+    )
+    add_strict(parser)
+
+
 def add_output(parser: Parser, about: str, default: str | None = None, **more: Any) -> None:
     """``-o`` and ``--output``."""
     path = None if default is None else Path(default)

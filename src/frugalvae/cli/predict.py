@@ -6,7 +6,7 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from frugalvae.cli.options import (
     add_output,
     add_quiet,
     add_same_encoder,
+    add_strict,
     choice,
     positive,
     refuse_encoder,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from frugalvae.images.shards import Encoded
     from frugalvae.interfaces import Encoder
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
@@ -49,8 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "JSON has predictions, each with input, label (null for none of these, or if no class is "
         "probable enough), known and familiarity (null without --unknown), and top, a list of "
-        "label and probability; and unreadable, each with input and reason. JSON lines are the "
-        f"same objects, one per input. CSV has a row per input and rank: {', '.join(FIELDS)}."
+        "label and probability; and unreadable and skipped, each with input and reason. JSON "
+        "lines are the same objects, one per input. CSV has a row per input and rank: "
+        f"{', '.join(FIELDS)}."
     )
     add_file(parser)
     parser.add_argument(
@@ -101,6 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "write the answers to a file, when all are there; .json, .jsonl and .csv choose the form",
     )
+    add_strict(parser)
     add_same_encoder(parser)
     add_quiet(parser, "print nothing but answers and errors: no progress bar")
     parser.set_defaults(if_interrupted="nothing was changed")
@@ -113,13 +117,15 @@ def run(options: argparse.Namespace) -> int:
     store, ending = Store(options.file), options.output and options.output.suffix[1:]
     form = options.form or (ending if ending in FORMS else "lines")
     check_paths(options, store)
-    unreadable = 0
+    unreadable, skipped = 0, dict[str, str]()
 
     def told(batches: Iterable[Batch]) -> Iterator[Batch]:
         nonlocal unreadable
         for batch in batches:
             for entry in batch:
-                if isinstance(entry, Unreadable):
+                if isinstance(entry, Unreadable) and entry.skipped:
+                    skipped[entry.input] = entry.reason
+                elif isinstance(entry, Unreadable):
                     unreadable += 1
                     complain(f"{entry.input} cannot be read: {entry.reason}")
             yield batch
@@ -128,7 +134,17 @@ def run(options: argparse.Namespace) -> int:
     with writer(options, form) as write:
         for text in FORMS[form](options.file, told(answers)):
             write(text)
+    complain_of(skipped)
     return 1 if unreadable else 0
+
+
+def complain_of(skipped: dict[str, str]) -> None:
+    """Count the files of folders that were not taken for images."""
+    if skipped:
+        from frugalvae.images.left_out import counted
+
+        for line in counted(skipped):
+            complain(line)
 
 
 def check_paths(options: argparse.Namespace, store: Store) -> None:
@@ -198,8 +214,8 @@ class Predictor:
 
     def read(self, path: Path) -> NDArray[np.float32]:
         """The features (n, d) of a file."""
-        from frugalvae.cli.rows import read_rows
         from frugalvae.encoders.remembered import check_same
+        from frugalvae.images.feature_file import read_rows
 
         x, encoder = read_rows(path, ("x", "x_test"))
         check_same(self.model.encoder, encoder, self.options.file, path)
@@ -207,24 +223,39 @@ class Predictor:
 
     def of_images(self, paths: list[Path]) -> Iterator[Batch]:
         """The results of images and folders, a batch at a time."""
-        from frugalvae.cli.inputs import images_of
+        from frugalvae.cli.inputs import find_images
         from frugalvae.encoders.remembered import load_encoder
+        from frugalvae.images.decode import reading_images
         from frugalvae.images.photographs import encode_batches
 
-        found = images_of(paths)
-        if self.encoder is None:
-            self.encoder, _ = load_encoder(
-                self.model.encoder, choice(self.options), self.options.file, complain
-            )
-        for batch, encoded in encode_batches(self.encoder, found, self.options.batch_size):
-            results: dict[int, Batch] = {
-                place: [Unreadable(str(batch[place]), why)]
-                for place, why in encoded.reasons.items()
-            }
-            places = encoded.places.tolist()
-            answers = self.rank([str(batch[place]) for place in places], encoded.features)
-            results |= {place: [answer] for place, answer in zip(places, answers, strict=True)}
-            yield [entry for place in range(len(batch)) for entry in results[place]]
+        with ExitStack() as opened, reading_images():
+            found, skipped = find_images(paths, opened)
+            self.refuse(skipped)
+            yield [Unreadable(name, why, skipped=True) for name, why in skipped.items()]
+            if self.encoder is None:
+                self.encoder, _ = load_encoder(
+                    self.model.encoder, choice(self.options), self.options.file, complain
+                )
+            names, files = [name for name, _ in found], [file for _, file in found]
+            for places, encoded in encode_batches(self.encoder, files, self.options.batch_size):
+                yield self.in_order(names[places.start : places.stop], encoded)
+
+    def refuse(self, skipped: dict[str, str]) -> None:
+        """Refuse files of folders that are no images, if that was asked for."""
+        from frugalvae.images.left_out import refuse
+
+        if self.options.strict:
+            refuse(skipped)
+
+    def in_order(self, names: list[str], encoded: Encoded) -> Batch:
+        """The results of a batch, in the order of its inputs."""
+        results: dict[int, Batch] = {
+            place: [Unreadable(names[place], why)] for place, why in encoded.reasons.items()
+        }
+        places = encoded.places.tolist()
+        answers = self.rank([names[place] for place in places], encoded.features)
+        results |= {place: [answer] for place, answer in zip(places, answers, strict=True)}
+        return [entry for place in range(len(names)) for entry in results[place]]
 
     def rank(self, names: list[str], x: NDArray[np.float32]) -> Batch:
         """The answers for some features."""

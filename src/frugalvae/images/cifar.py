@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from frugalvae.errors import InputError
 
 PARTS = ("train", "test", "meta")
+MOST_BYTES = 400_000_000  # of a part; the largest has 155 million
 HOW = (
     "expected cifar-100-python.tar.gz as from https://www.cs.toronto.edu/~kriz/cifar.html, "
     "or the folder in it; download it again"
@@ -46,6 +47,8 @@ def _contents(path: Path) -> dict[str, bytes]:
         for member in archive:
             name, content = PurePosixPath(member.name).name, archive.extractfile(member)
             if name in PARTS and content is not None:
+                if member.size > MOST_BYTES:
+                    raise ValueError(f"{name} has {member.size:,} bytes")
                 found[name] = content.read()
     return found
 
@@ -101,6 +104,12 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no images need")
         return ALLOWED[module, name]
+
+
+def as_ppm(pixels: NDArray[np.uint8]) -> bytes:
+    """An image as the simplest of all formats, of which nothing is lost."""
+    height, width, _ = pixels.shape
+    return b"P6 %d %d 255\n" % (width, height) + np.ascontiguousarray(pixels).tobytes()
 
 
 def loads(content: bytes) -> Any:

@@ -13,9 +13,10 @@ from PIL import Image
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.images.cifar import is_cifar, read_cifar
+from frugalvae.images.classes import Listing, list_classes
 from frugalvae.images.decode import decode, reading_images
 from frugalvae.images.digits import split_digits
-from frugalvae.images.listing import Listing, check_there, list_images
+from frugalvae.images.walk import Found, check_there, walk
 from frugalvae.maths.split import Split
 from frugalvae.progress import track
 
@@ -55,10 +56,10 @@ def load_images(paths: str | Path | Sequence[str | Path], size: int = 32) -> Ima
         of them have is counted once.
 
         - A folder. Each folder in it that directly contains images is a class, named
-          by its path: ``alphabet/character``. If all of these are in ``train/`` and
-          ``test/``, these are the two sets; if not, a random quarter of each class,
-          always the same, is the test set. An image is known by its content, if not
-          by its name; files that are none, and hidden ones, are passed over.
+          by its path: ``alphabet/character``; see :mod:`frugalvae.images.classes`. If these
+          are in ``train/`` and ``test/``, these are the two sets; if not, a random quarter
+          of each class, always the same, is the test set. An image is known by its
+          content, if not by its name; files that are none, and hidden ones, are left out.
         - A zip archive of such a folder, which may be wrapped in one more folder.
           Nothing is unpacked to disk.
         - CIFAR-100 for Python, ``cifar-100-python.tar.gz`` or its unpacked folder.
@@ -81,7 +82,23 @@ def load_images(paths: str | Path | Sequence[str | Path], size: int = 32) -> Ima
     if is_cifar(roots[0]):
         return _load_cifar(roots[0], size)
     with ExitStack() as opened:
-        return _read(list_images(roots, opened), size)
+        found = merged([walk(root, opened) for root in roots])
+        return _read(list_classes(found, "both"), size)
+
+
+def merged(parts: Sequence[Found]) -> Found:
+    """What is in several folders or archives; files with the same path must be the same."""
+    whole = Found("+".join(part.name for part in parts))
+    for part in parts:
+        for path in part.files.keys() & whole.files.keys():
+            if part.files[path].read() != whole.files[path].read():
+                raise InputError(
+                    f"{path} is in two of the given data sets and not the same "
+                    "image; rename it in one of them"
+                )
+        whole.files |= part.files
+        whole.skipped |= part.skipped
+    return whole
 
 
 def _load_cifar(path: Path, size: int) -> Images:

@@ -1,4 +1,8 @@
-"""From the bytes of an image file to upright red, green and blue."""
+"""From the bytes of an image file to upright red, green and blue.
+
+Files may be made to do damage: a few bytes can claim billions of pixels. What a file claims is
+compared with limits before anything is decoded, and large images are decoded one at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,25 @@ import contextlib
 import io
 import math
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-MOST_PIXELS = 250_000_000  # 750 MB of colours: the largest telephones make 200 million
+MOST_BYTES = 300_000_000  # of a file
+MOST_PIXELS = 250_000_000  # the largest telephones make 200 million
+MOST_MEMORY = 1_600_000_000  # bytes that decoding may take
+LARGE_BYTES = 30_000_000  # of a file that is read and decoded alone
+LARGE_MEMORY = 200_000_000  # of an image that is decoded alone
+LARGE_PIXELS = 40_000_000  # above which an image is made smaller before it is converted
+BLOCK = 1 << 26  # bytes that Pillow asks for at a time; less is kept by threads when it is freed
+STRIP_PIXELS = 1_000_000  # that are converted at a time then
 OVERSAMPLED = 2  # pixels to one of what is needed: fewer change features, more take time
+SIDE = 1024  # what is needed of a large image if nothing else is said
 HEAD = 32  # bytes at the beginning of a file that tell its format
+ORIENTATION = 0x0112
 
 #: All formats that are read, by Pillow's names, and how files begin that have them. Others
 #: are not opened: for some of them Pillow starts programs.
@@ -30,25 +44,39 @@ FORMATS = {
     "JPEG2000": rb"\0\0\0\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51",
     "PPM": rb"P[1-6]\s+[\d#]",
 }
+#: Bytes per pixel that decoding takes at its peak. Pillow itself keeps colours in 4.
+MEMORY = {"WEBP": 10, "AVIF": 8, "HEIF": 8, "JPEG2000": 16}
+PILLOW = 4
+PROGRESSIVE = 6  # more, for the coefficients of a progressive JPEG
 PLAIN = {"1", "L", "RGB", "CMYK", "YCbCr"}  # without transparent parts, unless said beside them
+
+_one_large = threading.RLock()
 
 
 @contextlib.contextmanager
 def reading_images() -> Iterator[None]:
     """How Pillow is set while images are read, in all threads.
 
-    Its own limit of size is lifted, since :func:`rgb` has one that does not depend on
+    Its own limit of size is lifted, since :func:`decode` has one that does not depend on
     settings elsewhere. Its warnings are not shown: they do not name the file, and what
-    cannot be read is an error.
+    cannot be read is an error. Large images are kept in blocks that go back to the system.
     """
-    before = Image.MAX_IMAGE_PIXELS
+    core = Image.core  # type: ignore[attr-defined]
+    before, block = Image.MAX_IMAGE_PIXELS, core.get_block_size()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="PIL")
         Image.MAX_IMAGE_PIXELS = None
+        core.set_block_size(BLOCK)
         try:
             yield
         finally:
             Image.MAX_IMAGE_PIXELS = before
+            core.set_block_size(block)
+
+
+def alone(large: bool) -> contextlib.AbstractContextManager[object]:
+    """Lets one thread at a time work on something large; others are not held up."""
+    return _one_large if large else contextlib.nullcontext()
 
 
 def decode(content: bytes, side: int | None = None) -> Image.Image:
@@ -62,7 +90,8 @@ def decode(content: bytes, side: int | None = None) -> Image.Image:
         Of the file.
     side
         What the shorter side is going to be resized to. A JPEG with many more pixels is
-        decoded at a part of its size, which takes a part of the time.
+        decoded at a part of its size, which takes a part of the time. Any image of more than
+        ``LARGE_PIXELS`` is made smaller.
 
     Examples
     --------
@@ -76,11 +105,16 @@ def decode(content: bytes, side: int | None = None) -> Image.Image:
     known = format_of(content[:HEAD])
     if known is None:
         raise ValueError("it is in no known format of images")
-    with opened(content, known) as image:
-        width, height = image.size
-        if width * height > MOST_PIXELS:
-            raise ValueError(f"{width} x {height} are more than {MOST_PIXELS:,} pixels")
-        return rgb(smaller(image, side) if side and known == "JPEG" else image)
+    if known == "WEBP":
+        check_size(webp_size(content), known)  # opening it would take memory already
+    image = opened(content, known)
+    check_size(image.size, known)
+    if known == "TIFF":
+        check_tiles(image)
+    with alone(memory(image, known, side) > LARGE_MEMORY), contextlib.closing(image):
+        if known == "JPEG" and side is not None:
+            return rgb(smaller(image, side))
+        return shrunk(image, side) if math.prod(image.size) > LARGE_PIXELS else rgb(image)
 
 
 def format_of(head: bytes) -> str | None:
@@ -91,6 +125,54 @@ def format_of(head: bytes) -> str | None:
     """
     found = (name for name, begin in FORMATS.items() if re.match(begin, head, re.DOTALL))
     return next(found, None)
+
+
+# --------------------------------------------------------------------------- limits
+
+
+def check_size(size: tuple[int, int], known: str) -> None:
+    """Refuse an image that would take too much memory to decode."""
+    width, height = size
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"{width} x {height} are more than {MOST_PIXELS:,} pixels")
+    if width * height * MEMORY.get(known, PILLOW) > MOST_MEMORY:
+        most = MOST_MEMORY // MEMORY[known]
+        raise ValueError(f"{width} x {height} are more than the {most:,} pixels of a {known}")
+
+
+def webp_size(content: bytes) -> tuple[int, int]:
+    """Width and height as the beginning of a WebP says."""
+    kind, bits = content[12:16], int.from_bytes(content[21:25], "little")
+    if kind == b"VP8X":
+        sides = (content[24:27], content[27:30])
+        width, height = (int.from_bytes(side, "little") + 1 for side in sides)
+        return width, height
+    if kind == b"VP8L":
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    sides = (content[26:28], content[28:30])
+    width, height = (int.from_bytes(side, "little") & 0x3FFF for side in sides)
+    return width, height
+
+
+def check_tiles(image: Image.Image) -> None:
+    """Refuse a TIFF whose tiles are much larger than itself."""
+    tags = getattr(image, "tag_v2", {})
+    width, height = (int(tags.get(tag, 0)) for tag in (322, 323))
+    if width * height > max(LARGE_PIXELS, 4 * math.prod(image.size)):
+        raise ValueError(f"its tiles of {width} x {height} pixels are larger than the image")
+
+
+def memory(image: Image.Image, known: str, side: int | None) -> int:
+    """About how many bytes decoding takes."""
+    pixels = math.prod(image.size)
+    if known != "JPEG":
+        return pixels * MEMORY.get(known, PILLOW)
+    coefficients = PROGRESSIVE * pixels if image.info.get("progressive") else 0
+    part = min(1.0, 4 * OVERSAMPLED * (side or max(image.size)) / max(min(image.size), 1))
+    return coefficients + int(PILLOW * pixels * part * part)
+
+
+# --------------------------------------------------------------------------- opening
 
 
 def opened(content: bytes, known: str) -> Image.Image:
@@ -113,6 +195,9 @@ def heic(content: bytes) -> Image.Image:
     return image
 
 
+# --------------------------------------------------------------------------- pixels
+
+
 def smaller(image: Image.Image, side: int) -> Image.Image:
     """A JPEG at a half, a quarter or an eighth of its size.
 
@@ -129,11 +214,35 @@ def smaller(image: Image.Image, side: int) -> Image.Image:
     return image.resize(whole, Image.Resampling.BICUBIC, drafted[1])
 
 
+def shrunk(image: Image.Image, side: int | None) -> Image.Image:
+    """A very large image as :func:`rgb` makes it, but smaller.
+
+    It is converted in strips, so that there is never a second copy of all pixels. Its shorter
+    side stays at least twice as long as ``side``.
+    """
+    image.load()
+    width, height = image.size
+    factor = max(min(image.size) // (OVERSAMPLED * (side or SIDE)), 1)
+    small = Image.new("RGB", (math.ceil(width / factor), math.ceil(height / factor)))
+    rows = factor * max(STRIP_PIXELS // (width * factor), 1)
+    for top in range(0, height, rows):
+        strip = image.crop((0, top, width, min(top + rows, height)))
+        small.paste(coloured(strip).reduce(factor), (0, top // factor))
+    with contextlib.suppress(SyntaxError):
+        small.getexif()[ORIENTATION] = image.getexif().get(ORIENTATION, 1)
+    return ImageOps.exif_transpose(small)
+
+
 def rgb(image: Image.Image) -> Image.Image:
     """Upright as the camera says, in red, green and blue, transparent parts white."""
     image.load()
     with contextlib.suppress(SyntaxError):  # notes of the camera that nobody can read
         image = ImageOps.exif_transpose(image)
+    return coloured(image)
+
+
+def coloured(image: Image.Image) -> Image.Image:
+    """In red, green and blue, transparent parts white."""
     if image.mode.startswith("I"):  # 16 bits of grey, which converting would clip
         grey = np.asarray(image).clip(0, 65535) / 257
         image = Image.fromarray(grey.round().astype(np.uint8))

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place
+from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
+from frugalvae.images.classes import Listing, open_images
 from frugalvae.images.feature_file import Features, write_features
-from frugalvae.images.listing import File, Listing
+from frugalvae.images.left_out import refuse, unreadable
 from frugalvae.images.resume import Parts, depends_on
 from frugalvae.images.shards import Encoded, Shard, encode_here
-from frugalvae.images.source import open_images
-from frugalvae.images.unreadable import count, refuse, unreadable
+from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 
 SHARD = 64  # images that are lost at most when a command is killed
@@ -58,7 +59,14 @@ class Report:
     missing: list[str]
 
 
-def encode_folder(images: str | Path, output: str | Path, encoder: Encoder, **how: Any) -> Report:
+def encode_folder(
+    images: str | Path,
+    output: str | Path,
+    encoder: Encoder,
+    *,
+    depth: int | None = None,
+    **how: Any,
+) -> Report:
     """Encode the images of a folder, a zip archive or CIFAR-100 into a feature file.
 
     Parameters
@@ -70,6 +78,8 @@ def encode_folder(images: str | Path, output: str | Path, encoder: Encoder, **ho
         a call that was killed is continued by the same call.
     encoder
         Of :func:`frugalvae.encoders.make_frozen`.
+    depth
+        How deep the folders of classes are; see :mod:`frugalvae.images.classes`.
     how
         What :func:`encode_images` takes.
 
@@ -81,7 +91,7 @@ def encode_folder(images: str | Path, output: str | Path, encoder: Encoder, **ho
     frugalvae.errors.InputError: absent: there is no such file or folder; check the path
     """
     check_place(output)
-    with open_images(images) as opened:
+    with open_images(images, "both", depth=depth) as opened:
         return encode_images(opened, output, encoder, **how)
 
 
@@ -105,17 +115,18 @@ def encode_images(
     threads
         How many images are decoded at a time; by default one a core.
     strict
-        Decode all images beforehand, and refuse if one cannot be read. Without it such
-        images are left out, and named in the report.
+        Decode all images beforehand, and refuse if a file cannot be read or is no image.
+        Without it such files are left out, and named in the report.
     runner
         What encodes, in place of this process.
     say
         Is told when a killed call is continued or started over.
     """
     check_number("batch_size", batch_size, 1, whole=True)
+    check_testable(images)
     threads = threads or os.cpu_count() or 1
     if strict:
-        refuse(unreadable(images, threads))
+        refuse(unreadable(images, threads) | images.skipped)
     text = describe(encoder, np.unique(images.labels).tolist())  # or refuse a name beforehand
     size = batch_size * max(SHARD // batch_size, 1)
     parts = Parts(Path(output), depends_on(images, encoder.identity, size))
@@ -123,13 +134,27 @@ def encode_images(
     started = time.perf_counter()
     done, kept = finish(parts, cut(images.files, size), run, say)
     seconds = time.perf_counter() - started
-    skipped = {str(images.paths[number]): why for number, why in done.reasons.items()}
+    skipped = named_reasons(images, done)
     if strict:
         refuse(skipped)
     features, missing = gather(images, done, text, encoder.identity)
     write_features(output, features)
     parts.remove()
     return Report(features, len(images.paths) - kept, kept, seconds, skipped, missing)
+
+
+def check_testable(images: Listing) -> None:
+    """Refuse images of which none is left for a test."""
+    if not images.test.any():
+        raise InputError(
+            f"{images.name}: no class has two images, so that there is nothing to test with; "
+            "add images, or make folders train/ and test/"
+        )
+
+
+def named_reasons(images: Listing, done: Encoded) -> dict[str, str]:
+    """Why images have no features, by their paths."""
+    return {str(images.paths[number]): why for number, why in done.reasons.items()}
 
 
 def cut(files: Sequence[File], size: int) -> list[Shard]:
@@ -149,7 +174,7 @@ def finish(
     done = {number: part for number, part in found.items() if part is not None}
     kept = sum(len(shard.files) for shard in shards if shard.number in done)
     if kept:
-        say(f"{parts.folder.name}: {count(kept, 'image')} encoded before, going on from there")
+        say(f"{parts.folder.name}: {plural(kept, 'image')} encoded before, going on from there")
     for shard, encoded in run([shard for shard in shards if shard.number not in done]):
         parts.save(shard.number, encoded)
         done[shard.number] = encoded

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.errors import FeatureFileError
+from frugalvae.checks import check_label
+from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.files import write_bytes
+from frugalvae.images.npz import array_names, read_arrays
 from frugalvae.maths.split import Split
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
+OPTIONAL = ("class_names", "text", "encoder")
+#: What an encoder's identity is made of, where it has it.
+IDENTITY = {
+    "encoder": str,
+    "model": str,
+    "weights": str,
+    "preprocessing": {"crop": list | None},
+    "given": {"name": str, "settings": dict},
+}
 HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
 
 
@@ -50,17 +60,7 @@ def load_features(path: str | Path) -> Features:
     made the features, as a JSON object in a string).
     """
     path = Path(path)
-    if not path.exists():
-        raise FeatureFileError(f"{path}: there is no such file; check the path")
-    try:
-        if not zipfile.is_zipfile(path):
-            raise ValueError("it is no zip archive")
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except Exception as error:  # a damaged archive fails in zlib, tokenize and elsewhere
-        raise FeatureFileError(
-            f"{path}: not a readable .npz file of plain arrays ({error}); {HOW}"
-        ) from error
+    arrays = read_arrays(path, {*REQUIRED, *OPTIONAL})
     _check(path, arrays)
     labels, names = {}, arrays.get("class_names")
     for split in ("train", "test"):
@@ -75,8 +75,53 @@ def load_features(path: str | Path) -> Features:
         arrays["x_test"].astype(np.float32),
         labels["test"],
         dict(zip(keys, text.astype(np.float32), strict=True)) if text is not None else None,
-        json.loads(arrays["encoder"].item()) if "encoder" in arrays else None,
+        read_encoder(path, arrays),
     )
+
+
+def read_rows(
+    path: Path, names: tuple[str, ...]
+) -> tuple[NDArray[np.float32], dict[str, Any] | None]:
+    """The first of some arrays that a file has, and the encoder that it names."""
+    arrays = read_arrays(path, {*names, "encoder"})
+    found = [arrays[name] for name in names if name in arrays]
+    if not found or found[0].ndim != 2 or found[0].dtype.kind != "f" or not found[0].size:
+        raise FeatureFileError(
+            f"{path}: expected floats of shape (n, d) in {' or '.join(names)}, and it has "
+            f"{', '.join(array_names(path)) or 'nothing'}; make one with 'frugalvae encode', or "
+            f"numpy.savez(path, {names[0]}=...)"
+        )
+    return found[0].astype(np.float32), read_encoder(path, arrays)
+
+
+def read_encoder(path: Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] | None:
+    """What made the features, if the file says it."""
+    if "encoder" not in arrays:
+        return None
+    told = _json_object(arrays["encoder"])
+    if told is None:
+        shape = _describe(arrays["encoder"])
+        raise FeatureFileError(f"{path}: encoder is {shape}, expected a JSON object as string")
+    wrong = _malformed(told, IDENTITY)
+    if wrong:
+        raise FeatureFileError(
+            f"{path}: encoder is malformed: {', '.join(wrong)} is not what 'frugalvae encode' "
+            "writes; make the file again, or leave encoder out"
+        )
+    return told
+
+
+def _malformed(told: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """Which entries are not what is expected, where they are there."""
+    wrong = []
+    for key, kind in expected.items():
+        if key not in told:
+            continue
+        if not isinstance(told[key], dict if isinstance(kind, dict) else kind):
+            wrong.append(key)
+        elif isinstance(kind, dict):
+            wrong += [f"{key}.{inner}" for inner in _malformed(told[key], kind)]
+    return wrong
 
 
 def write_features(path: str | Path, features: Features) -> None:
@@ -112,10 +157,8 @@ def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
             wrong.append(f"x_{split} holds NaN or infinite values, or larger than float32 can hold")
         if y is not None and (y.ndim != 1 or y.dtype.kind not in "iu"):
             wrong.append(f"y_{split} is {_describe(y)}, expected integers of shape (n,)")
-        elif x is not None and y is not None and len(x) != len(y):
+        elif x is not None and x.ndim and y is not None and len(x) != len(y):
             wrong.append(f"x_{split} has {len(x)} rows but y_{split} has {len(y)} labels")
-    if "encoder" in arrays and not _is_json_object(arrays["encoder"]):
-        wrong.append(f"encoder is {_describe(arrays['encoder'])}, expected a JSON object as string")
     if not wrong:
         wrong += _check_together(arrays)
     if wrong:
@@ -143,14 +186,34 @@ def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
             wrong.append(f"text has {arrays[key].shape[1]} columns but x_train has {train}")
         elif numbers.min() < 0 or numbers.max() >= len(arrays[key]):
             wrong.append(f"{key} has {len(arrays[key])} entries, labels go to {numbers.max()}")
+        elif key == "class_names":
+            wrong += _unfit(arrays[key].tolist())
     return wrong
 
 
-def _is_json_object(array: NDArray[Any]) -> bool:
+def _unfit(names: list[str]) -> list[str]:
+    """What is wrong with the first name that cannot be a label."""
     try:
-        return array.ndim == 0 and isinstance(json.loads(array.item()), dict)
-    except (TypeError, ValueError):
-        return False
+        for name in names:
+            check_label(name)
+    except InputError as error:
+        return [f"class_names: {error}"]
+    return []
+
+
+def _json_object(array: NDArray[Any]) -> dict[str, Any] | None:
+    """A JSON object that is written in an array of one string; None if it is none."""
+    if array.shape != () or array.dtype.kind != "U":
+        return None
+    try:
+        told = json.loads(array.item(), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _describe(array: NDArray[Any]) -> str:

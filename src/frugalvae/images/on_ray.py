@@ -10,8 +10,8 @@ from typing import Any
 from frugalvae.cluster import Cluster
 from frugalvae.errors import FrugalError
 from frugalvae.images.decode import reading_images
-from frugalvae.images.listing import File
 from frugalvae.images.shards import AHEAD, Encoded, Shard, ahead, encode, prepare, reason
+from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track
 
@@ -79,7 +79,7 @@ def _encode(shared: list[Any], key: str, contents: list[bytes | str], batch_size
     encoder = _loaded[key]
 
     def ready(content: bytes | str) -> Any:
-        return content if isinstance(content, str) else prepare(encoder, lambda: content)
+        return content if isinstance(content, str) else prepare(encoder, File(lambda: content))
 
     with reading_images():
         images = ahead(ready, contents, DECODERS, AHEAD * batch_size)

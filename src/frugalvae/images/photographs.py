@@ -14,9 +14,8 @@ from PIL import Image
 
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
+from frugalvae.images.classes import Listing
 from frugalvae.images.decode import decode, reading_images, rgb
-from frugalvae.images.folders import read_file
-from frugalvae.images.listing import File
 from frugalvae.images.shards import (
     Encoded,
     Shard,
@@ -26,6 +25,7 @@ from frugalvae.images.shards import (
     encode_here,
     reason,
 )
+from frugalvae.images.walk import File, read_file
 from frugalvae.interfaces import Encoder
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
@@ -34,23 +34,24 @@ Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 THREADS = os.cpu_count() or 1
 
 
-def encode_paths(encoder: Encoder, paths: Sequence[Path], batch_size: int = BATCH_SIZE) -> Encoded:
-    """Features of image files, and why others have none."""
-    with reading_images():
-        files = [File(partial(read_file, path), ()) for path in paths]
-        return encode_files(files, encoder, batch_size, THREADS)
+def encode_all(encoder: Encoder, images: Listing) -> NDArray[np.float32]:
+    """Features (n, d) of all images of a folder; an error that names those that have none."""
+    done = encode_files(images.files, encoder, BATCH_SIZE, THREADS)
+    refuse([str(path) for path in images.paths], done.reasons)
+    return done.features
 
 
 def encode_batches(
-    encoder: Encoder, paths: Sequence[Path], batch_size: int = BATCH_SIZE
-) -> Iterator[tuple[Sequence[Path], Encoded]]:
-    """The same a batch at a time, as soon as it is done; decoding goes on meanwhile."""
-    starts = range(0, len(paths), batch_size)
-    files = [File(partial(read_file, path), ()) for path in paths]
+    encoder: Encoder, files: Sequence[File], batch_size: int = BATCH_SIZE
+) -> Iterator[tuple[range, Encoded]]:
+    """Features a batch at a time, as soon as it is done, with the places of its files.
+
+    Decoding goes on meanwhile.
+    """
+    starts = range(0, len(files), batch_size)
     shards = [Shard(start, files[start : start + batch_size]) for start in starts]
-    with reading_images():
-        for shard, encoded in encode_here(shards, encoder, batch_size, THREADS):
-            yield paths[shard.number : shard.number + batch_size], encoded
+    for shard, encoded in encode_here(shards, encoder, batch_size, THREADS):
+        yield range(shard.number, shard.number + len(shard.files)), encoded
 
 
 def encode_photographs(
@@ -71,14 +72,19 @@ def encode_photographs(
     with reading_images():
         ready = ahead(partial(prepared, encoder), given, THREADS, 4 * BATCH_SIZE)
         done = encode(encoder, ready, BATCH_SIZE)
-    if done.reasons:
-        place, why = next(iter(done.reasons.items()))
+    refuse(given, done.reasons)
+    return done.features
+
+
+def refuse(given: Sequence[Any], reasons: dict[int, str]) -> None:
+    """Raise an error about photographs that cannot be read, if there are any."""
+    if reasons:
+        place, why = next(iter(reasons.items()))
         shown = given[place] if isinstance(given[place], str | Path) else f"number {place}"
         raise InputError(
-            f"{len(done.reasons)} of {len(given)} photographs cannot be read, the first is "
+            f"{len(reasons)} of {len(given)} photographs cannot be read, the first is "
             f"{shown}: {why}"
         )
-    return done.features
 
 
 def prepared(encoder: Encoder, photograph: Photograph) -> NDArray[np.float32] | str:

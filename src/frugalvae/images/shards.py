@@ -12,8 +12,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.images.decode import decode
-from frugalvae.images.listing import File
+from frugalvae.images.decode import LARGE_BYTES, alone, decode
+from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track
 
@@ -61,7 +61,7 @@ def encode_here(
 ) -> Iterator[tuple[Shard, Encoded]]:
     """Encode one shard after the other; decoding does not stop between them."""
     files = [file for shard in shards for file in shard.files]
-    ready = ahead(lambda file: prepare(encoder, file.read), files, threads, AHEAD * batch_size)
+    ready = ahead(lambda file: prepare(encoder, file), files, threads, AHEAD * batch_size)
     steps = track(range(len(files)), "encoding images")
     counted = (item for _, item in zip(steps, ready, strict=True))
     for shard in shards:
@@ -90,10 +90,12 @@ def ahead(
         pool.shutdown(cancel_futures=True)
 
 
-def prepare(encoder: Encoder, read: Callable[[], bytes]) -> NDArray[np.float32] | str:
+def prepare(encoder: Encoder, file: File) -> NDArray[np.float32] | str:
     """What the network takes of an image; or why it cannot be read."""
     try:
-        return encoder.prepare(decode(read(), getattr(encoder, "side", None)))
+        with alone(file.size > LARGE_BYTES):
+            image = decode(file.read(), getattr(encoder, "side", None))
+        return encoder.prepare(image)
     except Exception as error:  # Pillow and zipfile fail in many ways
         return reason(error)
 
