@@ -16,9 +16,9 @@ from frugalvae.bench.demo_runs import (
 )
 from frugalvae.console import Display
 from frugalvae.files import check_place, write_bytes, write_text
+from frugalvae.formatting import count, percent, seconds
 from frugalvae.images.digits import load_digits
 from frugalvae.report.demo_page import demo_page, demo_picture
-from frugalvae.report.wording import count, percent
 
 TITLE = "After the last task (parameters stored, and as the paper counts them)"
 HEADER = ("memory", "accuracy", "forgetting", "stored", "paper count", "seconds")
@@ -69,5 +69,5 @@ def table_row(run: DemoRun) -> list[str]:
         percent(run.record.metrics["forgetting"]),
         count(memory["stored"]),
         count(memory["paper"]),
-        f"{run.seconds:.1f}",
+        seconds(run.seconds),
     ]

@@ -14,12 +14,12 @@ from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import InputError, MissingPackageError
 from frugalvae.extras import needing
 from frugalvae.files import check_place, write_text
+from frugalvae.formatting import percent
 from frugalvae.images.shards import BATCH_SIZE
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_json import to_json
 from frugalvae.report.evaluation_summary import shown_names
 from frugalvae.report.thumbnails import thumbnails
-from frugalvae.report.wording import percent
 from frugalvae.storage.store import Store
 
 SHOWN = 5  # mistakes in the terminal

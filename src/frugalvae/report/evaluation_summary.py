@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from frugalvae.formatting import plural
+from frugalvae.formatting import percent, plural
 from frugalvae.report.evaluation import Evaluation
-from frugalvae.report.wording import percent
 
 CLOSE = 0.05  # mean probability and accuracy count as equal up to this difference
 

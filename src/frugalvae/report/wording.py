@@ -8,30 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from frugalvae.formatting import plural, size
+from frugalvae.formatting import count, percent, plural, size
 from frugalvae.report.results_table import RATIOS, Entry, Line, Table
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
-
-
-def percent(share: float | None) -> str:
-    """A share of one, to one decimal; empty if it was not measured.
-
-    >>> percent(0.8571), percent(-0.0001), percent(float("nan"))
-    ('85.7%', '0.0%', '')
-    """
-    if share is None or share != share:
-        return ""
-    return f"{round(100 * share, 1) + 0.0:.1f}%"
-
-
-def count(number: float) -> str:
-    """A whole number.
-
-    >>> count(80219)
-    '80,219'
-    """
-    return f"{number:,.0f}"
 
 
 def millions(number: float | None) -> str:
