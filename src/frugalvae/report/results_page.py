@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from frugalvae.bench.metrics import accuracy_by_task
 from frugalvae.report import pareto, plots
 from frugalvae.report.render import render
 from frugalvae.report.results_table import Column, Line, Run, Table, unique_runs
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure and its caption."""
-
-    svg: str
-    caption: str
-
-
-@dataclass(frozen=True)
-class Frontier:
-    """The plot of a data set, and its points in words."""
-
-    svg: str
-    points: Sequence[pareto.Point]
 
 
 def to_html(tables: Sequence[Table]) -> str:
@@ -36,7 +19,9 @@ def to_html(tables: Sequence[Table]) -> str:
         "results.html",
         tables=tables,
         pictures={table.name: pictures(table) for table in tables},
-        frontiers=frontiers(tables),
+        frontiers=[
+            (plots.frontier(points, title), points) for title, points in pareto.by_data_set(tables)
+        ],
         runs=runs,
         finished=sum(run.record is not None for run in runs.values()),
         failures=[run for run in runs.values() if run.record is None and run.failure],
@@ -44,8 +29,8 @@ def to_html(tables: Sequence[Table]) -> str:
     )
 
 
-def pictures(table: Table) -> list[Picture]:
-    """The figures of a table, as far as there are runs for them."""
+def pictures(table: Table) -> list[tuple[str, str]]:
+    """SVG and caption of each figure of a table that has finished runs."""
     kind = table.experiment.kind
     if kind == "courses":
         return _courses(table)
@@ -57,11 +42,11 @@ def pictures(table: Table) -> list[Picture]:
         tasks = run.record["observed"].get("tasks") if run and run.record else None
         if run and tasks:
             caption = f"{line.row.name} on {column.title}, {column.backbone}; seed {run.cell.seed}."
-            found.append(Picture(known[kind](tasks), caption))
+            found.append((known[kind](tasks), caption))
     return found
 
 
-def _courses(table: Table) -> list[Picture]:
+def _courses(table: Table) -> list[tuple[str, str]]:
     """Accuracy by task: one figure per column, one line per row."""
     found = []
     for number, column in enumerate(table.columns):
@@ -75,16 +60,8 @@ def _courses(table: Table) -> list[Picture]:
         if series:
             counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in series.items())
             caption = f"{column.backbone}. Seeds: {counts}."
-            found.append(Picture(plots.accuracy_by_task(series, column.heading), caption))
+            found.append((plots.accuracy_by_task(series, column.heading), caption))
     return found
-
-
-def frontiers(tables: Sequence[Table]) -> list[Frontier]:
-    """One plot per data set."""
-    return [
-        Frontier(plots.frontier(points, title), points)
-        for title, points in pareto.by_data_set(tables)
-    ]
 
 
 def for_script(tables: Sequence[Table], runs: Mapping[str, Run]) -> str:
