@@ -7,7 +7,7 @@ JOBS ?= 2
 
 LIGHT ?= .venv-light
 
-.PHONY: help demo light birds test test-light test-portable lint types bench bench-start \
+.PHONY: help demo light birds test test-light test-portable lint types docs bench bench-start \
 	bench-frontier bench-prompts tables clean
 
 help: ## list the targets
@@ -35,12 +35,15 @@ test-portable: $(READY) ## the tests as on a processor with AVX2 but without AVX
 		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(READY) ## style, format and import direction
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/lint-imports --no-cache
 
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
+
+docs: $(READY) ## the site, in build/site/index.html; needs no network, and warnings are errors
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going docs build/site
 
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.speed
@@ -75,4 +78,4 @@ $(LIGHT)/.ready: pyproject.toml constraints.txt
 	touch $(LIGHT)/.ready
 
 clean: ## remove the environment and what was made
-	rm -rf $(VENV) $(LIGHT) .bench tables tables.html demo.html build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LIGHT) .bench tables tables.html demo.html build docs/generated dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
