@@ -404,7 +404,7 @@ class Fuzzer:
             return None
         trial.loaded = True
         classifier = found[0]
-        if not classifier.head_due_ and classifier.n_features_in_ == DIM:
+        if not classifier.head_stale_ and classifier.n_features_in_ == DIM:
             chances = classifier.predict_proba(self.rows)
             if not np.isfinite(chances).all():
                 trial.faults.append("load gives a classifier whose probabilities are not finite")
@@ -428,7 +428,7 @@ class Fuzzer:
     def _predict(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
         answer = self._run(trial, "predict", self.file, self.features, "--json")
         if answer is None:
-            able = classifier is not None and not classifier.head_due_
+            able = classifier is not None and not classifier.head_stale_
             if able and classifier.n_features_in_ == DIM:
                 trial.faults.append("predict refuses what load accepts")
         elif classifier is None:

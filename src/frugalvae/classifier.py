@@ -109,7 +109,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_samples_of_class_: NDArray[np.int64]
     n_tasks_: int
     n_taught_: int
-    head_due_: bool
+    head_stale_: bool
     calibration_: Calibration
     taught_novelty_: TaughtNovelty
     history_: tuple[dict[str, Any], ...]

@@ -52,7 +52,7 @@ def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
     check_choice("dtype", dtype, ("float32", "float16"))
     check_place(path)
     parts = _parts(model)
-    check_learned(*(parts[:1] if model.head_due else parts))  # settles what a head waits with
+    check_learned(*(parts[:1] if model.head_stale else parts))  # settles what a head waits with
     writer = Writer(half=dtype == "float16")
     document = describe(model, writer)
     write_bytes(path, to_bytes(document, writer.arrays))
@@ -148,7 +148,7 @@ def describe(model: Model, writer: Writer) -> dict[str, Any]:
         "n_taught": model.n_taught,
         "n_features": model.n_features,
         "feature_names": None if names is None else list(names),
-        "head_due": model.head_due,
+        "head_due": model.head_stale,
         "parameters": {
             name: writer.write(getattr(model.recipe, name), f"parameters.{name}")
             for name in PARAMETERS
@@ -208,9 +208,9 @@ def check_answers(model: Model, reader: Reader) -> None:
     numbers = model.numbers.tolist()
     _check_taught(memory, numbers)
     _check_samples(model, memory)
-    if model.head_due and head.needs_every_task:
+    if model.head_stale and head.needs_every_task:
         raise MemoryFileError("its head is said to be due, and is one that never is")
-    if not model.head_due:
+    if not model.head_stale:
         _check_taught(head, numbers)
         zero = np.zeros((1, model.n_features))
         _check_finite(model.logits(zero), len(model.classes))
