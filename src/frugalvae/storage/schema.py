@@ -45,8 +45,9 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
         Confidence(**document["confidence"])
     except (InputError, TypeError, OverflowError) as error:
         raise MemoryFileError(f"its confidence cannot be used ({error})") from error
-    encoder, history = document["encoder"], document["history"]
-    _require(isinstance(encoder, dict | None), "its encoder is no JSON object")
+    _check_whole("count", document["confidence"].get("count", 0), 0, LARGEST)
+    _check_encoder(document["encoder"])
+    history = document["history"]
     events = isinstance(history, list) and all(isinstance(event, dict) for event in history)
     _require(events, "its history is no list of events")
 
@@ -92,6 +93,18 @@ def _check_parameters(parameters: Any) -> None:
         named = parameters[role] is None or isinstance(parameters[role], str)
         if not named:
             check_part(parameters[role], role)
+
+
+def _check_encoder(encoder: Any) -> None:
+    """Refuse what no encoder could be found by; anything else in it is its own affair."""
+    _require(isinstance(encoder, dict | None), "its encoder is no JSON object")
+    given = (encoder or {}).get("given") or {}
+    _require(isinstance(given, dict), "how its encoder was asked for is no JSON object")
+    settings = given.get("settings", {})
+    _require(isinstance(settings, dict), "the settings of its encoder are no JSON object")
+    texts = [(encoder or {}).get(name) for name in ("encoder", "model", "weights")]
+    for text in [*texts, given.get("name"), settings.get("model")]:
+        _require(text is None or is_plain(text), f"its encoder is {str(text)[:40]!r}")
 
 
 def _check_names(names: Any, features: int) -> None:
