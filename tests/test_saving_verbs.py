@@ -76,8 +76,8 @@ def test_a_history_sends_no_commands_to_a_terminal(
 def test_a_label_has_no_control_characters(file: Path, label: str) -> None:
     x, y = np.eye(2), np.array(["cat", label], dtype=object)
     with pytest.raises(InputError, match="has control characters; give a name without them"):
-        FrugalClassifier("gaussian-diagonal").fit(x, y)
-    classifier = FrugalClassifier("gaussian-diagonal").fit(x, ["cat", "dax"])
+        FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(x, y)
+    classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(x, ["cat", "dax"])
     with pytest.raises(InputError, match="has control characters"):
         classifier.rename("cat", label)
     labels = {"dtype": "str", "values": ["cat", "dax", label]}
