@@ -105,6 +105,15 @@ def test_labels_stay_what_they_are_when_they_become_an_array(
         read_file(file)
 
 
+def test_what_could_not_be_loaded_again_is_not_written(file: Path) -> None:
+    before, classifier = file.read_bytes(), taught()
+    classifier.encoder_ = {"encoder": "clip", "model": 3}
+    message = "is not written, as it could not be loaded again: its encoder is '3'"
+    with pytest.raises(InputError, match=message):
+        classifier.save(file)
+    assert file.read_bytes() == before
+
+
 # --------------------------------------------------------------------------- damaged files
 
 DAMAGES = {

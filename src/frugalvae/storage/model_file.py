@@ -20,6 +20,7 @@ from frugalvae.confidence import Confidence
 from frugalvae.errors import (
     DeviceError,
     FrugalError,
+    InputError,
     MemoryFileError,
     MissingPackageError,
     UntrustedModuleError,
@@ -47,8 +48,13 @@ def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
     parts = parts_of(model)
     check_learned(*(parts[:1] if model.head_due else parts))  # a head may finish its sums here
     writer = Writer(half=dtype == "float16")
-    document = describe(model, writer)
-    write_bytes(path, to_bytes(document, writer.arrays))
+    content = to_bytes(describe(model, writer), writer.arrays)
+    try:
+        _checked(content)
+    except MemoryFileError as error:
+        told = f"{path} is not written, as it could not be loaded again: {error}"
+        raise InputError(told) from error
+    write_bytes(path, content)
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,14 @@ def read_file(path: Path, named: Path | None = None) -> Contents:
     """What is in a file; ``named`` is what errors call it."""
     content = _content(path, named or path)
     try:
-        document, arrays = from_bytes(content)
-        check_document(document, len(content))
+        return _checked(content)
     except MemoryFileError as error:
         raise MemoryFileError(f"{named or path}: {error}") from error
+
+
+def _checked(content: bytes) -> Contents:
+    document, arrays = from_bytes(content)
+    check_document(document, len(content))
     return Contents(document, arrays, len(content))
 
 
