@@ -25,7 +25,7 @@ DIGEST = "digest"  # of the samples of an update, in its event of the history
 
 
 def add_changes(verbs: Any) -> None:
-    """The options of the verbs that change a known class, and of ``undo``."""
+    """The options of ``update``, ``rename``, ``forget`` and ``undo``."""
     parents = [classifier_file(), waiting(), quiet()]
     update = verbs.add_parser(
         "update",
@@ -64,9 +64,9 @@ def add_changes(verbs: Any) -> None:
 
     undo = verbs.add_parser(
         "undo",
-        help="take the last change back",
+        help="undo the last change",
         parents=parents,
-        description="Put back what the file was before the last change. One step is kept.",
+        description="Put back the file as it was before the last change. One step is kept.",
     )
     undo.set_defaults(run=run_undo)
 

@@ -1,4 +1,4 @@
-"""``frugalvae status`` and ``frugalvae history``: what a file holds, and how it came to it."""
+"""``frugalvae status`` and ``frugalvae history``: what is in a file, and how it came there."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def add_status(verbs: Any) -> None:
     """The options of ``frugalvae status``."""
     status = verbs.add_parser(
         "status",
-        help="what a classifier knows, what it takes, and what to look out for",
-        description="Classes by task, the encoder, numbers and bytes by component, how much room "
-        "the decoder's layers have left (R of the paper, and free directions), and warnings.",
+        help="what a classifier knows, what it costs, and warnings",
+        description="Classes by task, the encoder, parameters and bytes by component, the null "
+        "spaces of the decoder's layers (R of the paper, and free directions), and warnings.",
         parents=[classifier_file(), as_json()],
     )
     status.add_argument("--all", action="store_true", help="name all classes, however many")
@@ -60,8 +60,8 @@ def show(summary: Summary, display: Display, most: int) -> None:
     known = f"{plural(summary.classes, 'class')} in {plural(len(summary.tasks), 'task')}"
     taken = f"{size(summary.bytes)}, last changed {summary.changed}"
     display.say(f"{summary.file}: {known}, {taken}")
-    encoder = described(summary.encoder) if summary.encoder else "not told"
-    display.say(f"encoder  {encoder}; {summary.features} numbers a feature")
+    encoder = described(summary.encoder) if summary.encoder else "not known"
+    display.say(f"encoder  {encoder}; feature dimension {summary.features}")
     display.say(f"memory   {summary.memory}")
     display.say(f"head     {summary.head}")
     for number, classes in enumerate(summary.tasks, start=1):
@@ -70,15 +70,15 @@ def show(summary: Summary, display: Display, most: int) -> None:
     for warning in summary.warnings:
         display.say(f"warning: {warning}")
     if summary.undo:
-        display.say(f"The last change can be taken back: frugalvae undo {summary.file}")
+        display.say(f"The last change can be undone: frugalvae undo {summary.file}")
 
 
 def show_tables(summary: Summary, display: Display) -> None:
-    """What it takes, and the room that is left."""
+    """Parameters and bytes by component, and null spaces."""
     rows = [(name, *both) for name, both in summary.components.items()]
     rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
-    shown = [[name, f"{numbers:,}", f"{taken:,}"] for name, numbers, taken in rows]
-    display.table("", ["component", "numbers", "bytes"], shown)
+    shown = [[name, f"{count:,}", f"{taken:,}"] for name, count, taken in rows]
+    display.table("", ["component", "parameters", "bytes"], shown)
     if summary.layers:
         layers = [
             [f"{layer.layer}", f"{layer.proportion:.4f}", f"{layer.free} of {layer.size}"]
@@ -88,7 +88,7 @@ def show_tables(summary: Summary, display: Display) -> None:
 
 
 def named(classes: dict[str, int | None], most: int) -> str:
-    """Classes with their numbers of samples.
+    """Classes and how many samples each was taught.
 
     >>> named({"emu": 30, "dax": None, "cat": 2}, most=2)
     'emu (30), dax and 1 more'
@@ -109,7 +109,7 @@ def run_history(options: argparse.Namespace) -> None:
     for event in history:
         print(told(event))
     if not history:
-        print(f"{options.file} has no history: it was written without one")
+        print(f"{options.file} has no history")
 
 
 def told(event: dict[str, Any]) -> str:
