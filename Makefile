@@ -35,8 +35,8 @@ test-portable: $(READY) ## the tests as on a processor with AVX2 but without AVX
 		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(READY) ## style, format and import direction
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/lint-imports --no-cache
 
 types: $(READY) ## mypy, strict

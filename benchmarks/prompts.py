@@ -213,7 +213,7 @@ class Bench:
         """Seconds of an epoch, and the loss on held-out replay after it."""
         head = PromptHead(self.tower, epochs=1, samples=self.options.samples, **settings)
         start = time.perf_counter()
-        head.meet(self.task)
+        head.register(self.task)
         head.learn(self.task, self.replay())
         return time.perf_counter() - start, self.loss(head.vectors_)
 

@@ -19,8 +19,9 @@ from frugalvae.errors import MissingPackageError
 from frugalvae.extras import EXTRAS
 from frugalvae.heads import make_head
 from frugalvae.images.feature_file import Features, load_features
-from frugalvae.interfaces import Head, Memory, Task
+from frugalvae.interfaces import Head, Memory
 from frugalvae.memories import make_memory
+from frugalvae.testing.rules import blobs
 from tests.small_clip import clip_on_disk
 from tests.tool import Encoders, Tool
 
@@ -72,6 +73,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
+
 #: Settings that make any trained part small enough for a test.
 SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}
 
@@ -79,22 +81,6 @@ SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def blobs(
-    classes: list[int], per_class: int = 20, dim: int = 8, seed: int = 0, spread: float = 0.3
-) -> Task:
-    """Well separated classes: class ``c`` has a centre of its own, whatever the task."""
-    rng = np.random.default_rng(seed + 1000)
-    x = []
-    for label in classes:
-        centre = np.random.default_rng(label).normal(size=dim) * 3
-        x.append(centre + spread * rng.normal(size=(per_class, dim)))
-    return Task(
-        np.concatenate(x).astype(np.float32),
-        np.repeat(classes, per_class),
-        names={label: f"class {label}" for label in classes},
-    )
 
 
 def made(memory: str | tuple[str, dict[str, Any]]) -> str | Memory:

@@ -19,11 +19,12 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 from frugalvae import FrugalClassifier
 from frugalvae.cli.evaluation import evaluate
 from frugalvae.cli.main import main
-from frugalvae.cost import MemoryReport, gaussian
+from frugalvae.cost import MemoryReport
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
+from frugalvae.memories import make_memory
 from frugalvae.report.calibration import reliability
 from frugalvae.report.confusions import IN_TABLE
 from frugalvae.report.evaluation import Evaluation
@@ -60,7 +61,7 @@ def made(k: int = 5, n: int = 60, tasks: int = 2, **changes: Any) -> Evaluation:
         "truth": truth,
         "probabilities": odds / odds.sum(axis=1, keepdims=True),
         "samples": [f"class_{label}/{row}.png" for row, label in enumerate(truth)],
-        "memory": MemoryReport("diagonal", k, tasks, gaussian("diagonal", 4, k)),
+        "memory": MemoryReport("diagonal", k, tasks, make_memory("gaussian-diagonal").cost(4, k)),
     }
     return Evaluation(**content | changes)
 

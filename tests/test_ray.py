@@ -56,7 +56,14 @@ def ray() -> Iterator[Any]:
 
 
 def a_cell(data: str = "blobs") -> Cell:
-    return Cell(data, "0", 2, Part("gaussian-diagonal", {}, {}), Part("lda", {}, {}), seed=0)
+    return Cell(
+        data,
+        "0",
+        2,
+        Part("memory", "gaussian-diagonal", {}, {}),
+        Part("head", "lda", {}, {}),
+        seed=0,
+    )
 
 
 # --------------------------------------------------------------------------- without a Ray

@@ -12,12 +12,10 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from frugalvae import cost
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
 from frugalvae.maths.networks import MLP
 from frugalvae.memories import make_memory
-from frugalvae.memories.plan import plan
 from frugalvae.memories.vae.density import LocalDecoder, LowRankGaussian
 from frugalvae.memories.vae.directions import alike, class_factors
 from frugalvae.memories.vae.normalise import WhitenedNormaliser, whitening
@@ -355,11 +353,14 @@ def test_numbers_are_counted_as_they_are_stored(settings: dict[str, Any]) -> Non
 @pytest.mark.parametrize("dim", [512, 768, 1280])
 @pytest.mark.parametrize("classes", [100, 200])
 def test_it_takes_no_more_numbers_than_the_papers_vae(dim: int, classes: int) -> None:
-    ours = sum(part.paper for part in plan("vae-factors", dim, classes, 10))
-    assert ours <= sum(part.paper for part in cost.vae(dim, classes, 10))
+    ours, papers = (
+        sum(part.paper for part in make_memory(name).cost(dim, classes, 10))
+        for name in ("vae-factors", "vae-fo")
+    )
+    assert ours <= papers
 
 
 def test_the_plan_is_what_a_memory_with_usual_settings_stores() -> None:
     memory = make_memory("vae-factors", epochs=1, max_steps=1)
     memory.learn(blobs([0, 1]), np.random.default_rng(0))
-    assert memory.components() == plan("vae-factors", 8, 2, 1)
+    assert memory.components() == memory.cost(8, 2, 1)

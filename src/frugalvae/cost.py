@@ -1,9 +1,9 @@
-"""What a memory costs: numbers by component, as the paper counts and as stored.
+"""Cost: parameters and bytes by component, as the paper counts them and as stored.
 
-The paper counts numbers, not bytes, and counts some twice: four statistics a
-class and dimension where two suffice, and both halves of symmetric matrices.
-Every function here gives both counts for one kind of memory; a test holds the
-stored count against the tensors that a trained memory really keeps.
+The paper counts parameters, not bytes, and counts some twice: four statistics per
+class and dimension where two suffice, and both halves of symmetric matrices. Each memory
+says in ``cost()`` what it will cost; a test compares that with the arrays that it keeps
+after training.
 
 Plain arithmetic: nothing in this module imports PyTorch.
 """
@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from frugalvae.errors import check_choice
-
 
 @dataclass(frozen=True)
 class Component:
@@ -27,11 +25,11 @@ class Component:
     name
         What it is for.
     paper
-        Numbers, as the paper counts them.
+        Parameters, as the paper counts them.
     stored
-        Numbers really kept.
+        Parameters that are stored.
     bytes
-        What those take.
+        The bytes that those take.
     """
 
     name: str
@@ -44,9 +42,10 @@ class Component:
 class MemoryReport:
     """What a memory holds and what it costs.
 
-    >>> report = MemoryReport("diagonal", classes=2, tasks=1, components=gaussian("diagonal", 3, 2))
+    >>> parts = [component("means", 6), component("covariances", 9, 6, width=8)]
+    >>> report = MemoryReport("shared", classes=2, tasks=1, components=parts)
     >>> report.paper, report.stored, report.bytes
-    (12, 12, 48)
+    (15, 12, 72)
     """
 
     memory: str
@@ -56,17 +55,17 @@ class MemoryReport:
 
     @property
     def paper(self) -> int:
-        """All numbers, as the paper counts them."""
+        """All parameters, as the paper counts them."""
         return sum(part.paper for part in self.components)
 
     @property
     def stored(self) -> int:
-        """All numbers really kept."""
+        """All parameters that are stored."""
         return sum(part.stored for part in self.components)
 
     @property
     def bytes(self) -> int:
-        """What those take."""
+        """The bytes that those take."""
         return sum(part.bytes for part in self.components)
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +86,7 @@ class MemoryReport:
 
 
 def component(name: str, paper: int, stored: int | None = None, width: int = 4) -> Component:
-    """A component of numbers that take ``width`` bytes each."""
+    """A component whose parameters take ``width`` bytes each."""
     stored = paper if stored is None else stored
     return Component(name, paper, stored, stored * width)
 
@@ -97,27 +96,22 @@ def vae(
     classes: int,
     tasks: int,
     *,
-    hidden: int = 512,
-    latent: int = 256,
-    own_prior: bool = True,
-    classwise: bool = True,
-    whitened: bool = False,
-    factors: int = 0,
-    encoded: bool = True,
-    null_space: bool = True,
-    dynamic: bool = False,
-    embedding: int = 0,
-    decoders: int = 1,
+    hidden: int,
+    latent: int,
+    own_prior: bool,
+    classwise: bool,
+    whitened: bool,
+    factors: int,
+    encoded: bool,
+    null_space: bool,
+    dynamic: bool,
+    embedding: int,
+    decoders: int,
 ) -> list[Component]:
     """One incremental VAE and all of its variants.
 
-    ``own_prior`` says that every class has a latent mean of its own. ``decoders``
-    counts fresh starts; each has its own covariances. One that is not ``encoded`` has no
-    encoder.
-
-    >>> total = sum(part.paper for part in vae(768, classes=200, tasks=10))
-    >>> f"{total / 1e6:.2f} M"
-    '2.96 M'
+    ``own_prior``: every class has a latent mean of its own. ``decoders``: how many there are
+    after fresh starts, each with covariances of its own. ``encoded``: there is an encoder.
     """
     encoder = layer_sizes([dim, hidden, hidden, 2 * latent], embedding)
     decoder = layer_sizes([latent, hidden, hidden, dim], embedding)
@@ -159,44 +153,22 @@ def normalisation(dim: int, classes: int, classwise: bool) -> Component:
     return component("normalisation", 0, 2 * dim)
 
 
-def class_vae(
-    dim: int, classes: int, *, hidden: int = 512, latent: int = 256, classwise: bool = True
-) -> list[Component]:
-    """One VAE per class, of which the decoder is kept (CGIL)."""
-    decoder = parameters(layer_sizes([latent, hidden, hidden, dim]))
-    return [
-        component("decoders", classes * decoder),
-        normalisation(dim, classes, classwise),
-        component("sample noise", 0, classes),
-    ]
-
-
-def gaussian(covariance: str, dim: int, classes: int) -> list[Component]:
-    """One Gaussian per class: diagonal, shared or full covariance."""
-    check_choice("covariance", covariance, ("diagonal", "shared", "full"))
-    means = component("means", classes * dim)
-    if covariance == "diagonal":
-        return [means, component("variances", classes * dim)]
-    if covariance == "shared":
-        pooled = component("shared covariance", dim**2, triangle(dim) + 1, width=8)  # and its count
-        return [means, pooled]
-    return [means, component("covariances", classes * dim**2, classes * triangle(dim))]
-
-
 def factors(dim: int, classes: int, rank: int, directions: int) -> list[Component]:
-    """Means, a covariance of ``rank`` coordinates, and directions of classes: so many in all."""
+    """Means, a covariance of ``rank`` coordinates, and ``directions`` of all classes together."""
     return [
         component("means", classes * dim),
-        component("shared covariance", rank**2, triangle(rank) + 2, width=8),  # rest, and count
+        component(
+            "shared covariance", rank**2, triangle(rank) + 2, width=8
+        ),  # residual variance, count
         component("class directions", directions * rank),
         component("class variances", classes),
     ]
 
 
 def usual_budget(dim: int, classes: int) -> int:
-    """How many numbers a factor memory is allowed where nobody says.
+    """The default budget of a factor memory.
 
-    Beyond 200 classes each brings room for its mean and two directions.
+    Each class beyond 200 adds room for its mean and two directions.
 
     >>> usual_budget(512, 200), usual_budget(1280, 100), usual_budget(1280, 300)
     (699680, 999200, 1383200)
@@ -205,10 +177,9 @@ def usual_budget(dim: int, classes: int) -> int:
 
 
 def factor_rank(budget: int, dim: int, classes: int) -> int:
-    """How many coordinates the shared covariance of a factor memory has within a budget.
+    """How many coordinates the shared covariance of a factor memory may have within a budget.
 
-    Two fifths of what means leave are for it, and the rest for directions of classes; all
-    coordinates, if these are fewer.
+    It gets two fifths of what the means leave; the class directions get the rest.
 
     >>> factor_rank(700_000, 512, classes=100), factor_rank(1_000_000, 1280, classes=100)
     (512, 835)
@@ -218,36 +189,13 @@ def factor_rank(budget: int, dim: int, classes: int) -> int:
 
 
 def factor_directions(budget: int, dim: int, classes: int, rank: int) -> int:
-    """How many directions all classes together can have.
+    """How many directions all classes together may have.
 
     >>> factor_directions(1_000_000, 1280, classes=100, rank=835)
     626
     """
     fixed = sum(part.stored for part in factors(dim, classes, rank, 0))
     return max(0, budget - fixed) // rank
-
-
-def mixture(dim: int, parts_per_class: Sequence[int]) -> list[Component]:
-    """A mixture of diagonal Gaussians per class; the paper counts no weights."""
-    total = sum(parts_per_class)
-    return [
-        component("means", total * dim),
-        component("variances", total * dim),
-        component("weights", 0, total),
-    ]
-
-
-def store_all(dim: int, samples: int) -> list[Component]:
-    """Every feature vector ever seen."""
-    return [component("features", samples * dim)]
-
-
-def fetril(dim: int, classes: int, last_samples: int) -> list[Component]:
-    """A mean per class, and the features of the last task, which FeTrIL does not count."""
-    return [
-        component("class means", classes * dim),
-        component("features of the last task", 0, last_samples * dim),
-    ]
 
 
 def layer_sizes(sizes: Sequence[int], embedding: int = 0) -> list[tuple[int, int]]:
@@ -265,5 +213,5 @@ def parameters(layers: Sequence[tuple[int, int]]) -> int:
 
 
 def triangle(size: int) -> int:
-    """Distinct numbers of a symmetric matrix."""
+    """Distinct entries of a symmetric matrix."""
     return size * (size + 1) // 2

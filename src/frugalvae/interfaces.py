@@ -94,10 +94,12 @@ class Replay:
 class Memory(Protocol):
     """Learns classes task by task and gives back features of any of them.
 
-    A memory is made with its settings alone and knows nothing beforehand: not
-    how many classes or tasks will come, nor how wide features are. All
-    randomness comes from the generator that is passed in. What goes in and what
-    comes out are NumPy arrays, whatever it computes with.
+    A memory is made with its settings alone. It does not know beforehand how many
+    classes or tasks will come, nor the feature dimension. All randomness comes from the
+    generator that is passed in. It takes and gives NumPy arrays, whatever it computes with.
+
+    :class:`frugalvae.memories.defaults.MemoryDefaults` gives all but ``classes``, ``learn``
+    and ``sample``.
     """
 
     @property
@@ -106,7 +108,7 @@ class Memory(Protocol):
         ...
 
     def learn(self, task: Task, rng: np.random.Generator) -> None:
-        """Take in a task's classes, none of which is known yet."""
+        """Learn a task's classes, none of which is known yet."""
         ...
 
     def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
@@ -114,7 +116,7 @@ class Memory(Protocol):
         ...
 
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Take in more samples of one class, which is known and had ``count`` before."""
+        """Learn more samples of one class, which is known and had ``count`` before."""
         ...
 
     def forget(self, label: int) -> list[str]:
@@ -122,11 +124,20 @@ class Memory(Protocol):
         ...
 
     def arrays(self) -> dict[str, Array]:
-        """Every number that has to be kept to replay and to learn on."""
+        """Every parameter that has to be kept, to replay and to learn more classes."""
         ...
 
     def components(self) -> list[Component]:
-        """The same numbers counted by purpose: as the paper counts, and as stored."""
+        """The same parameters counted by purpose: as the paper counts, and as stored."""
+        ...
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost with these settings, before it is trained.
+
+        ``samples`` is how many training samples there will be, if that is known.
+        """
         ...
 
 
@@ -135,7 +146,7 @@ class DensityMemory(Memory, Protocol):
 
     @property
     def density_width(self) -> int:
-        """How many coordinates of a feature the density is of."""
+        """How many coordinates of a feature the density covers."""
         ...
 
     def log_density(self, features: Array, shrinkage: Shrinkage = ...) -> Array:
@@ -165,6 +176,9 @@ class Head(Protocol):
     After each task a head is given the task itself and a replay of every class
     so far, including the task's own. A head that learns from replay ignores the
     task; a head that keeps sums of real features ignores the replay.
+
+    :class:`frugalvae.heads.defaults.HeadDefaults` gives all but ``classes``, ``learn`` and
+    ``logits``.
     """
 
     @property
@@ -176,23 +190,23 @@ class Head(Protocol):
     def needs_every_task(self) -> bool:
         """Whether :meth:`learn` must see each task, because it keeps something of it.
 
-        A head that is fitted anew on replay may skip tasks and come out the same.
+        A head that is fitted anew on replay may skip tasks: the outcome is the same.
         """
         ...
 
-    def meet(self, task: Task) -> None:
-        """Note what it must know of new classes beside samples, or refuse them.
+    def register(self, task: Task) -> None:
+        """Record class metadata, such as names or text features, or raise.
 
         Called for every task, before the memory is trained on it.
         """
         ...
 
     def learn(self, task: Task, replay: Replay) -> None:
-        """Take in a task's classes."""
+        """Learn a task's classes."""
         ...
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Take in more samples of one class, which is known and had ``count`` before."""
+        """Learn more samples of one class, which is known and had ``count`` before."""
         ...
 
     def forget(self, label: int) -> list[str]:
@@ -208,24 +222,26 @@ class Head(Protocol):
         ...
 
     def arrays(self) -> dict[str, Array]:
-        """Every number that has to be kept to predict and to learn on."""
+        """Every parameter that has to be kept, to predict and to learn more classes."""
         ...
 
     def components(self) -> list[Component]:
-        """The same numbers counted by purpose."""
+        """The same parameters counted by purpose."""
         ...
 
 
 class Encoder(Protocol):
-    """A pretrained encoder that learns nothing more; it can go to another process.
+    """A frozen, pretrained encoder. It can be pickled, to go to another process.
 
-    One that has a ``side``, what it resizes the shorter side of an image to, is given
-    photographs that were decoded no larger than needed for that.
+    An encoder may have a ``side``: what it resizes the shorter side of an image to.
+    Photographs are then decoded no larger than that needs.
+
+    :class:`frugalvae.encoders.defaults.EncoderDefaults` gives all but ``dim`` and ``encode``.
     """
 
     @property
     def dim(self) -> int:
-        """Width of a feature."""
+        """Feature dimension."""
         ...
 
     @property

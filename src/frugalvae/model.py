@@ -32,11 +32,11 @@ from frugalvae.checks import (
 from frugalvae.confidence import Confidence, Reference
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
-from frugalvae.heads import make_head
+from frugalvae.heads import HEADS, make_head
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, in_blocks, softmax
 from frugalvae.maths.devices import computing_on
-from frugalvae.memories import make_memory, usual_head
+from frugalvae.memories import MEMORIES, make_memory, usual_head
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -69,7 +69,9 @@ class Recipe:
         memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
         asked = usual_head(memory) if self.head is None else self.head
         head = make_head(asked) if isinstance(asked, str) else asked
-        for kind, part in (("memory", memory), ("head", head)):
+        for kind, part, registry in (("memory", memory, MEMORIES), ("head", head, HEADS)):
+            if hasattr(part, "learn"):  # or it is no part at all, which the next line says
+                registry.check(part, type(part).__name__)
             if getattr(part, "classes", None) != []:
                 raise InputError(
                     f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
@@ -167,7 +169,7 @@ class Model:
     def _learned(self, task: Task, defer_head: bool) -> Model:
         """With a task's classes in memory and head: Algorithm 1 of the paper."""
         memory, head = self._parts()
-        head.meet(task)
+        head.register(task)
         confidence = self.confidence
         if self.recipe.calibrate and not defer_head:
             spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
@@ -271,7 +273,7 @@ class Model:
             fresh_memory.learn(task, rng)
             memory = fresh_memory
         if in_head or getattr(head, "needs_density", False):
-            fresh_head.meet(task)
+            fresh_head.register(task)
             if not self.head_due:
                 fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
             head = fresh_head

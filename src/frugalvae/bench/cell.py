@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from frugalvae.bench.spec import Part, Tasks
 from frugalvae.bench.stream import first_then_equal
 
-#: Raised whenever the same settings would give other numbers than before: what was
-#: measured until then no longer counts.
+#: The version of all defaults together. Raise it when the same settings give other results than
+#: before, so that what was measured until then no longer counts. A new setting does not need
+#: that, if its default is what was done before; nor does a default that changes, because a
+#: record tells what it was made with.
 RESULTS = 1
 
 
@@ -66,20 +69,37 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A hash of :meth:`settings`."""
-        return digest(self.settings())
+        """A hash of the settings that are not the defaults: a new one leaves it as it was."""
+        parts = {"memory": self.memory, "head": self.head, "encoder": self.encoder}
+        changed = self.settings() | {kind: part and part.changed() for kind, part in parts.items()}
+        return digest({name: value for name, value in changed.items() if value is not None})
+
+    def agrees(self, recorded: Mapping[str, Any]) -> bool:
+        """Whether a run with these recorded settings is this one.
+
+        A record may lack a setting that is newer, and may have one that is gone.
+        """
+        ours: dict[str, Any] = json.loads(json.dumps(self.settings()))
+        return all(_same(value, recorded.get(name)) for name, value in ours.items())
 
     @property
     def name(self) -> str:
         """What a person calls the run, and its file: the key sets apart what this does not."""
         parts = [self.data, self.memory.name, self.head.name, f"seed{self.seed}", self.key[:10]]
-        return "-".join(parts)
+        return "-".join(parts).replace(":", ".")  # of module:Class; no colon in a file's name
 
     def task_sizes(self, classes: int) -> int | list[int]:
         """The tasks as :func:`frugalvae.bench.stream.split_classes` takes them."""
         if isinstance(self.tasks, dict):
             return first_then_equal(classes, self.tasks["first"], int(self.tasks["later"]))
         return self.tasks
+
+
+def _same(value: Any, recorded: Any) -> bool:
+    """Whether values are equal; of tables, whether those that both have are."""
+    if isinstance(value, dict) and isinstance(recorded, dict):
+        return all(value[key] == recorded[key] for key in value.keys() & recorded.keys())
+    return bool(value == recorded)
 
 
 def digest(content: Any) -> str:

@@ -28,7 +28,7 @@ class Encoding:
         return digest(
             {
                 "data": self.cell.fingerprint,
-                "encoder": self.cell.encoder and self.cell.encoder.to_json(),
+                "encoder": self.cell.encoder and self.cell.encoder.changed(),
                 "seed": self.cell.seed,
                 "held_out": self.cell.held_out,
                 "first": isinstance(self.cell.tasks, dict) and self.cell.tasks["first"],

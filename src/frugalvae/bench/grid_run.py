@@ -20,7 +20,7 @@ from frugalvae.bench.inputs import Source, find_data, parse_data
 from frugalvae.bench.pool import Job, Outcome, Pool
 from frugalvae.bench.results import Results
 from frugalvae.bench.spec import Experiment
-from frugalvae.bench.toml import read_experiments
+from frugalvae.bench.toml import foreign_parts, read_experiments
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import load_features, write_features
 
@@ -101,7 +101,9 @@ def remember(
         same = known.get("fingerprint") == about[name]["fingerprint"]
         seeds = {*experiment.seeds, *(known["seeds"] if same else ())}
         grown[name] = {**about[name], "seeds": sorted(seeds), "command": made_by}
-    store.write_table(experiment.name, {"experiment": experiment.source, "data": grown})
+    foreign = foreign_parts(experiment)  # a report is made without importing them
+    content = {"experiment": experiment.source, "data": grown}
+    store.write_table(experiment.name, content | ({"parts": foreign} if foreign else {}))
 
 
 def command(

@@ -15,10 +15,10 @@ from frugalvae.files import write_json
 class Results:
     """What was measured, in a folder.
 
-    ``runs`` has one file for each finished run, named by a hash of everything that decides
-    its result; ``failed`` the runs that raised an error, with the traceback; ``tables`` what
-    was asked for, which is what a report is made from; ``encoded`` features of encoders that
-    were trained on the way, which can be made again.
+    ``runs`` has one file for each finished run, named by its key, a hash of the settings
+    that are not defaults; ``failed`` the runs that raised an error, with the traceback;
+    ``tables`` what was asked for, which is what a report is made from; ``encoded`` features
+    of encoders that were trained on the way, which can be made again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,10 +34,13 @@ class Results:
     def load(self, cell: Cell) -> dict[str, Any] | None:
         """The record of a finished run that answers this cell; ``None`` if there is none.
 
-        A file that cannot be read, or that is not what its name says, does not count.
+        A file that cannot be read, or that is not what its name says, does not count. Nor does
+        a run with another setting than this cell's, because a default was another then.
         """
         record = _read(self._run(cell))
         if record is None or record.get("key") != cell.key:
+            return None
+        if not cell.agrees(record.get("settings") or {}):
             return None
         if cell.every_task and not record.get("every_task"):
             return None

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+from frugalvae.encoders import ENCODERS
+from frugalvae.errors import FrugalError, InputError
+from frugalvae.heads import HEADS
+from frugalvae.memories import MEMORIES
+from frugalvae.plugins import Registry, parameters_of, settings_of
+
+#: What a run is made of, and where its names are looked up.
+PARTS: dict[str, Registry] = {"memory": MEMORIES, "head": HEADS, "encoder": ENCODERS}
 
 #: What a table can show, and how it is printed.
 METRICS = {
@@ -39,19 +51,62 @@ class Part:
 
     Attributes
     ----------
+    kind
+        Which of the three.
     given
         The settings to make it with.
     settings
         All that it has then.
+    defaults
+        All that it has if none are given; ``None`` to look that up.
     """
 
+    kind: str
     name: str
     given: dict[str, Any]
     settings: dict[str, Any]
+    defaults: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, kind: str, name: str, given: Mapping[str, Any]) -> Part:
+        """A part with these settings, which is made once to see the others."""
+        return cls(kind, name, dict(given), plain_settings(PARTS[kind].make(name, given)))
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings in one table."""
         return {"name": self.name, **self.settings}
+
+    def changed(self) -> dict[str, Any]:
+        """Name, and the settings that are not the defaults."""
+        usual = defaults(self.kind, self.name) if self.defaults is None else self.defaults
+        return {"name": self.name} | {
+            key: value
+            for key, value in self.settings.items()
+            if key not in usual or usual[key] != value
+        }
+
+
+@cache
+def defaults(kind: str, name: str) -> dict[str, Any]:
+    """The settings of a part that is made with none; without those that have to be given."""
+    try:
+        return plain_settings(PARTS[kind].make(name, {}))
+    except FrugalError:  # something has to be given
+        known = parameters_of(PARTS[kind].part(name)).values()
+        return {one.name: one.default for one in known if one.default is not one.empty}
+
+
+def plain_settings(part: Any) -> dict[str, Any]:
+    """All settings of a part as they come back from a file."""
+    settings = settings_of(part)
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(settings))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the settings of {type(part).__name__} cannot be written as JSON ({error}): "
+            f"{settings}; settings are numbers, text, and lists of them"
+        ) from error
+    return plain
 
 
 @dataclass(frozen=True)
@@ -68,7 +123,7 @@ class Row:
         The paper's figure for each column, with its standard deviation if it has one.
     backbone, replay, numbers
         What the paper says of a method that it quotes: its encoder, what it replays, and
-        millions of numbers stored.
+        millions of parameters stored.
     """
 
     name: str

@@ -48,12 +48,12 @@ def add_learn(verbs: Any) -> None:
     )
     learn.add_argument("source", type=Path, metavar="FOLDER", help="of images, or FEATURES.npz")
     learn.add_argument(
-        "--memory", metavar="NAME", choices=list(MEMORIES), help="when the file is made: "
-        f"{', '.join(MEMORIES)} (default: factors)"
+        "--memory", metavar="NAME", choices=MEMORIES, help="when the file is made: "
+        f"{', '.join(MEMORIES)}, or module:Class (default: factors)"
     )  # fmt: skip
     learn.add_argument(
-        "--head", metavar="NAME", choices=list(HEADS), help="when the file is made: "
-        f"{', '.join(HEADS)} (default: what suits the memory)"
+        "--head", metavar="NAME", choices=HEADS, help="when the file is made: "
+        f"{', '.join(HEADS)}, or module:Class (default: what suits the memory)"
     )  # fmt: skip
     learn.add_argument("--seed", type=seed, help="when the file is made (default: 0)")
     learn.add_argument(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from frugalvae import __version__
+from frugalvae import __version__, plugins
 from frugalvae.cli.argument_types import (
     on_ray,
     one_seed,
@@ -44,6 +44,7 @@ EXIT_CODES = """exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the return value is the process's exit code."""
+    plugins.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
     options = parser().parse_args(arguments)
     try:
         with needing(f"frugalvae {options.verb}"):
@@ -201,12 +202,13 @@ def add_run(verbs: Any) -> None:
         "--memory",
         default="factors",
         metavar="NAME",
-        help=f"{', '.join(MEMORIES)} (default: factors)",
+        help=f"{', '.join(MEMORIES)}, or module:Class (default: factors)",
     )
     run.add_argument(
         "--head",
         metavar="NAME",
-        help=f"{', '.join(HEADS)} (default: bayes for factors, cosine for other memories)",
+        help=f"{', '.join(HEADS)}, or module:Class (default: what suits the memory: bayes for "
+        "factors, cosine for others)",
     )
     run.add_argument(
         "--held-out",
@@ -227,7 +229,9 @@ def add_run(verbs: Any) -> None:
 def add_memory(verbs: Any) -> None:
     """The options of ``frugalvae memory``."""
     memory = verbs.add_parser("memory", help="what a variant costs, before you train it")
-    memory.add_argument("--variant", required=True, metavar="NAME", help=", ".join(MEMORIES))
+    memory.add_argument(
+        "--variant", required=True, metavar="NAME", help=f"{', '.join(MEMORIES)}, or module:Class"
+    )
     memory.add_argument("--classes", type=positive, required=True, metavar="N")
     memory.add_argument(
         "--tasks", type=positive, default=10, metavar="N", help="in how many tasks (default: 10)"
@@ -402,9 +406,10 @@ def run_memory(options: argparse.Namespace) -> None:
     import json
 
     from frugalvae.cost import MemoryReport
-    from frugalvae.memories.plan import plan
+    from frugalvae.memories import make_memory
 
-    parts = plan(options.variant, options.dim, options.classes, options.tasks, options.samples)
+    memory = make_memory(options.variant)
+    parts = memory.cost(options.dim, options.classes, options.tasks, options.samples)
     report = MemoryReport(options.variant, options.classes, options.tasks, parts)
     if options.json:
         print(json.dumps(report.to_json(), indent=1))

@@ -50,8 +50,9 @@ def which_encoder() -> argparse.ArgumentParser:
     parent = argparse.ArgumentParser(add_help=False)
     parent.add_argument(
         "--encoder",
-        choices=list(FROZEN),
-        help="what makes features of images (default: efficientnet, or what the file remembers)",
+        choices=FROZEN,
+        help="what makes features of images, also as module:Class (default: efficientnet, or what "
+        "the file remembers)",
     )
     parent.add_argument(
         "--model",

@@ -37,7 +37,8 @@ def run_features(
     changed = [
         f"{part}.{key}={value}" for part in settings for key, value in settings[part].items()
     ]
-    output = output or Path("-".join([path.stem, memory, head, *changed, f"seed{seed}.json"]))
+    named = "-".join([path.stem, memory, head, *changed, f"seed{seed}.json"])
+    output = output or Path(named.replace(":", "."))  # no colon in a file's name
     check_place(output)
     features = load_features(path)
     if held_out is not None:

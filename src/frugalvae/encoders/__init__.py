@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from frugalvae.interfaces import Encoder
 
 #: Encoders that learn on the first task, by name.
-ENCODERS = Registry("encoder", {"resnet18": ("frugalvae.encoders.resnet18:ResNet18Encoder", {})})
+ENCODERS = Registry(
+    "encoder",
+    {"resnet18": ("frugalvae.encoders.resnet18:ResNet18Encoder", {})},
+    methods=("fit", "encode"),
+    defaults="frugalvae.encoders.resnet18.ResNet18Encoder",
+)
 
 #: Pretrained encoders that stay as they are, by name; ``clip`` is the older one for any.
 FROZEN = Registry(
@@ -22,6 +27,9 @@ FROZEN = Registry(
         "transformers": ("frugalvae.encoders.transformers:TransformersEncoder", {}),
         "clip": ("frugalvae.encoders.transformers:TransformersEncoder", {}),
     },
+    group="frugalvae.encoders",
+    methods=("prepare", "encode", "identity", "text_features", "to"),
+    defaults="frugalvae.encoders.defaults.EncoderDefaults",
 )
 
 _MODEL = "a folder in the format of transformers, or a name on the Hugging Face hub such as"
@@ -77,7 +85,7 @@ def make_frozen(name: str, **settings: Any) -> Encoder:
 
 def check_frozen(name: str) -> None:
     """Refuse a name that no pretrained encoder has, without importing any."""
-    if name in ENCODERS:
+    if ENCODERS.is_ours(name):
         raise InputError(
             f"encoder {name!r} is not pretrained: 'bench run' trains it on the first task; "
             f"choose {' or '.join(FROZEN)} here"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from frugalvae.encoders import MANY, check_frozen, make_frozen
+from frugalvae.encoders import FROZEN, MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Encoder
 
@@ -54,6 +54,12 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
             )
         before = {}  # the same network in another format, perhaps
     name = choice.encoder or name
+    if choice.encoder is None and FROZEN.is_foreign(name):
+        raise InputError(
+            f"{file} was taught with the encoder {name}, which is not part of frugalvae. Nothing "
+            f"that a file names is imported: if you trust it, give --encoder {name}, or in Python "
+            "import its module first"
+        )
     settings = {**before.get("settings", {}), **choice.settings}
     if choice.model is not None:
         settings["model"] = findable(choice.model) if name in MANY else choice.model

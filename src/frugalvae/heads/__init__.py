@@ -9,7 +9,7 @@ from frugalvae.plugins import Registry
 if TYPE_CHECKING:
     from frugalvae.interfaces import Head
 
-#: Every head by name.
+#: Every head of ours by name.
 HEADS = Registry(
     "head",
     {
@@ -21,11 +21,19 @@ HEADS = Registry(
         "lda": ("frugalvae.heads.closed_form:StreamingLDAHead", {}),
         "ranpac": ("frugalvae.heads.ranpac:RanPACHead", {}),
     },
+    group="frugalvae.heads",
+    methods=(
+        *("classes", "learn", "logits", "needs_every_task", "register"),
+        *("update", "forget", "arrays", "components"),
+    ),
+    defaults="frugalvae.heads.defaults.HeadDefaults",
 )
 
 
 def make_head(name: str, **settings: Any) -> Head:
     """The head of that name, with any of its settings changed.
+
+    A name of ours, of an installed package, or ``module:Class``.
 
     >>> make_head("cosine", epochs=5).epochs
     5

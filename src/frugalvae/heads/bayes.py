@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, cast
 
 from frugalvae.checks import check_together
-from frugalvae.cost import Component
 from frugalvae.errors import check_number
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Shrinkage
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from frugalvae.interfaces import DensityMemory
 
 
-class BayesHead:
+class BayesHead(HeadDefaults):
     """Classifies by the memory's own densities: no replay, nothing to fit, nothing to keep.
 
     All classes count as equally probable beforehand.
@@ -27,10 +27,10 @@ class BayesHead:
         How far covariances are drawn towards what all classes share; see
         :class:`~frugalvae.maths.gaussians.Shrinkage`.
     tempering
-        Densities of d coordinates are raised to this divided by the root of d: what coordinates
-        have to do with each other in ways that a density does not know makes it too sure of
-        itself, the more so the more they are. It changes no prediction; ``calibrate=True`` of
-        the classifier fits what is left.
+        Densities of d coordinates are raised to the power ``tempering / sqrt(d)``. Features are
+        correlated in ways the Gaussian ignores, which makes it overconfident; the effect grows
+        with d. Tempering changes no prediction; ``calibrate=True`` of the classifier fits the
+        rest.
 
     Examples
     --------
@@ -46,6 +46,7 @@ class BayesHead:
     """
 
     needs_density = True
+    needs_every_task = False  # it looks at the memory as it is
 
     def __init__(
         self, *, own: float = 0.1, ridge: float | None = None, tempering: float = 3.0
@@ -61,14 +62,6 @@ class BayesHead:
         """The classes that the memory knows."""
         return [] if self.memory_ is None else self.memory_.classes
 
-    @property
-    def needs_every_task(self) -> bool:
-        """It looks at the memory as it is."""
-        return False
-
-    def meet(self, task: Task) -> None:
-        """Any task will do."""
-
     def learn(self, task: Task, replay: Replay) -> None:
         """Take the memory to look at."""
         check_together(replay.memory, self)
@@ -77,10 +70,6 @@ class BayesHead:
     def update(self, task: Task, count: int, replay: Replay) -> None:
         """Take the memory to look at."""
         self.learn(task, replay)
-
-    def forget(self, label: int) -> list[str]:
-        """It keeps nothing of its own."""
-        return []
 
     def logits(self, features: Array) -> Array:
         """Logarithms of tempered densities."""
@@ -91,7 +80,3 @@ class BayesHead:
     def arrays(self) -> dict[str, Array]:
         """None."""
         return {}
-
-    def components(self) -> list[Component]:
-        """None."""
-        return []

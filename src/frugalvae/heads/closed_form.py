@@ -6,13 +6,14 @@ import numpy as np
 
 from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_number
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot, squared_distances, stack
 from frugalvae.maths.moments import merge
 from frugalvae.maths.symmetric import add_ridge, pack
 
 
-class NearestMeanHead:
+class NearestMeanHead(HeadDefaults):
     """The class whose mean is nearest. Takes means from the task itself: no replay.
 
     >>> head = NearestMeanHead()
@@ -29,14 +30,6 @@ class NearestMeanHead:
         """The classes known so far."""
         return list(self.means_)
 
-    @property
-    def needs_every_task(self) -> bool:
-        """It keeps sums of real features."""
-        return True
-
-    def meet(self, task: Task) -> None:
-        """Any task will do, and samples are all that it needs of one."""
-
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Keep the mean of each new class."""
         self.means_ |= {label: _mean(task.of(label)) for label in task.classes}
@@ -46,11 +39,6 @@ class NearestMeanHead:
         (label,) = task.classes
         mean, _ = merge(self.means_[label], count, task.features.astype(np.float64))
         self.means_[label] = mean.astype(np.float32)
-
-    def forget(self, label: int) -> list[str]:
-        """Nothing remains."""
-        del self.means_[label]
-        return []
 
     def logits(self, features: Array) -> Array:
         """Minus half the squared distance."""
@@ -66,13 +54,15 @@ class NearestMeanHead:
         return [component("head: means", self.arrays()["means"].size)]
 
 
-class RidgeHead:
+class RidgeHead(HeadDefaults):
     """Least squares on one-hot targets with a quadratic penalty, fitted on replay.
 
     ``penalty`` is relative to the mean variance of the features, so that it means
     the same whatever their scale. ``scale`` turns the fitted targets, which lie
     between 0 and 1, into logits.
     """
+
+    needs_every_task = False  # it is fitted anew on replay
 
     def __init__(self, *, samples: int = 512, penalty: float = 1e-2, scale: float = 20.0) -> None:
         check_number("samples", samples, 1, whole=True)
@@ -87,14 +77,6 @@ class RidgeHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return self.classes_
-
-    @property
-    def needs_every_task(self) -> bool:
-        """It is fitted anew on replay."""
-        return False
-
-    def meet(self, task: Task) -> None:
-        """Any task will do, and samples are all that it needs of one."""
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Solve for all classes anew."""
@@ -130,12 +112,8 @@ class RidgeHead:
         """Weights and biases."""
         return {"weights": self.weights_, "bias": self.bias_}
 
-    def components(self) -> list[Component]:
-        """The paper counts what is kept for replay, not the classifier."""
-        return [component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()]
 
-
-class StreamingLDAHead:
+class StreamingLDAHead(HeadDefaults):
     """Bayes rule with one shared covariance, kept up to date sample by sample; no replay.
 
     Learning task by task gives exactly what learning everything at once gives.
@@ -163,14 +141,6 @@ class StreamingLDAHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return list(self.means_)
-
-    @property
-    def needs_every_task(self) -> bool:
-        """It keeps sums of real features."""
-        return True
-
-    def meet(self, task: Task) -> None:
-        """Any task will do, and samples are all that it needs of one."""
 
     def learn(self, task: Task, replay: Replay | None) -> None:
         """Add the task's means and scatter."""

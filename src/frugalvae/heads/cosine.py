@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae.cost import Component, component
 from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.heads.replaying import Samples, draw, replayed
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths import arrays
@@ -19,7 +19,7 @@ from frugalvae.maths.equations import cosine_logits, unit
 from frugalvae.tensors import to_array, to_tensor
 
 
-class CosineHead:
+class CosineHead(HeadDefaults):
     """One vector per class and one temperature, fitted on replay by Adam.
 
     Parameters
@@ -48,6 +48,8 @@ class CosineHead:
     >>> int(head.logits(np.array([[2.0, 1.0]])).argmax())
     0
     """
+
+    needs_every_task = False  # it is fitted anew on replay
 
     def __init__(
         self,
@@ -82,12 +84,7 @@ class CosineHead:
         """The classes known so far."""
         return self.classes_
 
-    @property
-    def needs_every_task(self) -> bool:
-        """It is fitted anew on replay."""
-        return False
-
-    def meet(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Note the text features of new classes, if it starts from them."""
         if self.start != "text":
             return
@@ -160,7 +157,3 @@ class CosineHead:
         """Class vectors and temperature; text features if it starts from them."""
         text = {"text": arrays.stack(self.text_)} if self.text_ else {}
         return {"vectors": self.vectors_, "temperature": self.temperature_.reshape(1)} | text
-
-    def components(self) -> list[Component]:
-        """The paper counts what is kept for replay, not the classifier."""
-        return [component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()]

@@ -14,6 +14,7 @@ from frugalvae.cost import Component, component
 from frugalvae.encoders.sentence import spoken
 from frugalvae.encoders.text_tower import Precision, TextTower, load_text_tower
 from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
 from frugalvae.heads.replaying import Samples, replayed
 from frugalvae.interfaces import Replay, Task
@@ -30,7 +31,7 @@ VECTOR_RATE = 0.01  # learning rate of free class vectors
 Stepper = tuple[torch.optim.Optimizer, Callable[[], None]]
 
 
-class PromptHead:
+class PromptHead(HeadDefaults):
     """Learns prompts on replay, through a frozen text tower, at CLIP's own temperature.
 
     A class's prompt is a token of its own (CoOp), a token that a shared network makes of
@@ -123,18 +124,13 @@ class PromptHead:
         return self.classes_
 
     @property
-    def needs_every_task(self) -> bool:
-        """It goes on from the prompts of the task before."""
-        return True
-
-    @property
     def tower(self) -> TextTower:
         """The text tower, loaded when it is first needed."""
         if self._tower is None:
             self._tower = load_text_tower(self.model, self.precision)
         return self._tower
 
-    def meet(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         """Note the names of new classes; refuse what does not fit."""
         dim = task.features.shape[1]
         if dim != self.tower.dim:

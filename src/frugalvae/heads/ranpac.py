@@ -9,6 +9,7 @@ import numpy as np
 
 from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_number
+from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot
 from frugalvae.maths.projection import normal_matrix
@@ -17,7 +18,7 @@ from frugalvae.maths.symmetric import pack
 SETTLING = threading.Lock()  # several threads may ask at once
 
 
-class RanPACHead:
+class RanPACHead(HeadDefaults):
     """Ridge regression on many random ReLU features, from running sums; no replay.
 
     Parameters
@@ -60,14 +61,6 @@ class RanPACHead:
     def classes(self) -> list[int]:
         """The classes known so far."""
         return self.classes_
-
-    @property
-    def needs_every_task(self) -> bool:
-        """It keeps sums of real features."""
-        return True
-
-    def meet(self, task: Task) -> None:
-        """Any task will do, and samples are all that it needs of one."""
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Add the task to the sums, but for a fifth, on which a penalty can be chosen."""

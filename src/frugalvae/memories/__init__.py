@@ -9,7 +9,7 @@ from frugalvae.plugins import Registry
 if TYPE_CHECKING:
     from frugalvae.interfaces import Memory
 
-#: Every memory by name, and the settings that make it.
+#: Every memory of ours by name, and the settings that make it.
 MEMORIES = Registry(
     "memory",
     {
@@ -31,11 +31,14 @@ MEMORIES = Registry(
         "store-all": ("frugalvae.memories.store_all:StoreAllMemory", {}),
         "none": ("frugalvae.memories.store_all:NoMemory", {}),
     },
+    group="frugalvae.memories",
+    methods=("classes", "learn", "sample", "update", "forget", "arrays", "components"),
+    defaults="frugalvae.memories.defaults.MemoryDefaults",
 )
 
 
 def usual_head(memory: str | Memory) -> str:
-    """The head that suits a memory where nobody asks for one.
+    """The default head of a memory, everywhere: ``usual_head`` of its class, or cosine.
 
     >>> usual_head("factors"), usual_head("vae-fo")
     ('bayes', 'cosine')
@@ -46,6 +49,8 @@ def usual_head(memory: str | Memory) -> str:
 
 def make_memory(name: str, **settings: Any) -> Memory:
     """The memory of that name, with any of its settings changed.
+
+    A name of ours, of an installed package, or ``module:Class``.
 
     >>> make_memory("vae-fod", epochs=20).settings.dynamic
     True

@@ -16,13 +16,13 @@ from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.maths.networks import MLP
 from frugalvae.maths.training import DRAWS, Batch, Training, missing_spread, train_vae
-from frugalvae.memories.relearning import relearn
+from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.vae.normalise import make_normaliser, stack
 from frugalvae.progress import track
 from frugalvae.tensors import TensorTask, to_array, to_generator
 
 
-class ClassVAEMemory:
+class ClassVAEMemory(MemoryDefaults):
     """An unconditional VAE for every class by itself, as CGIL trains them.
 
     Parameters
@@ -114,10 +114,6 @@ class ClassVAEMemory:
         decoded: Tensor = self.decoders_[label](z)
         return decoded
 
-    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Train the class's VAE anew, on replay and new samples."""
-        relearn(self, task, count, rng)
-
     def forget(self, label: int) -> list[str]:
         """Nothing remains, but in a normalisation that all classes share."""
         del self.decoders_[label], self.noise_[label]
@@ -135,10 +131,15 @@ class ClassVAEMemory:
         if not self.decoders_:
             return []
         dim = next(iter(self.decoders_.values())).linears[-1].out_features
-        return cost.class_vae(
-            dim,
-            len(self.decoders_),
-            hidden=self.hidden,
-            latent=self.latent,
-            classwise=self.classwise,
-        )
+        return self.cost(dim, len(self.decoders_))
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost: a decoder per class, and what is kept of each class."""
+        decoder = cost.parameters(cost.layer_sizes([self.latent, self.hidden, self.hidden, dim]))
+        return [
+            cost.component("decoders", classes * decoder),
+            cost.normalisation(dim, classes, self.classwise),
+            cost.component("sample noise", 0, classes),
+        ]

@@ -21,6 +21,7 @@ from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Scores, Shrinkage, W
 from frugalvae.maths.moments import merge
 from frugalvae.maths.rotation import rotate, rotate_back
 from frugalvae.maths.symmetric import add_ridge, pack
+from frugalvae.memories.defaults import MemoryDefaults
 
 #: What scores rows, and the shrinkage that it was made with.
 Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]
@@ -29,7 +30,7 @@ RIDGE = 0.1  # as a part of the mean variance, where directions of classes are l
 ROUNDING = 1e-6  # the same where samples are drawn: few samples leave most variances at zero
 
 
-class FactorMemory:
+class FactorMemory(MemoryDefaults):
     """Means of classes, one covariance for all, and leading directions of each class.
 
     Nothing has to be known beforehand, neither classes nor their number. The shared covariance
@@ -362,6 +363,15 @@ class FactorMemory:
             return []
         directions = sum(len(factors) for factors in self.factors_.values())
         return cost.factors(self._dim, len(self.means_), self.rank_, directions)
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost, if every class has samples enough for its directions."""
+        budget = cost.usual_budget(dim, classes) if self.budget is None else self.budget
+        rank = cost.factor_rank(budget, dim, classes)
+        room = cost.factor_directions(budget, dim, classes, rank)
+        return cost.factors(dim, classes, rank, min(room, classes * self.directions))
 
 
 def _float32(value: float) -> Array:

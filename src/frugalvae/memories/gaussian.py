@@ -6,8 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from frugalvae import cost
-from frugalvae.cost import Component
+from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_choice
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack
@@ -20,11 +19,12 @@ from frugalvae.maths.gaussians import (
 )
 from frugalvae.maths.moments import merge
 from frugalvae.maths.symmetric import pack, square_root, unpack
+from frugalvae.memories.defaults import MemoryDefaults
 
 Covariance = Literal["diagonal", "shared", "full"]
 
 
-class GaussianMemory:
+class GaussianMemory(MemoryDefaults):
     """Mean of each class, and a covariance: its own diagonal, its own in full, or one for all.
 
     The shared covariance is that of all samples around their class means. Its
@@ -143,8 +143,8 @@ class GaussianMemory:
     def _full_log_density(self, features: Array, shrinkage: Shrinkage) -> Array:
         """One covariance after the other: all of them at once would take too much room."""
         shared = np.zeros_like(next(iter(self.covariances_.values())), np.float64)
-        for triangle in self.covariances_.values():
-            shared += triangle / len(self.covariances_)
+        for packed in self.covariances_.values():
+            shared += packed / len(self.covariances_)
         ridge = shrinkage.plain_ridge * (float(unpack(shared).diagonal().mean()) or 1.0)
         columns = []
         for label, mean in self.means_.items():
@@ -167,9 +167,18 @@ class GaussianMemory:
 
     def components(self) -> list[Component]:
         """Means and covariances."""
-        if not self.means_:
-            return []
-        return cost.gaussian(self.covariance, self.density_width, len(self.means_))
+        return self.cost(self.density_width, len(self.means_)) if self.means_ else []
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost: means, and covariances of which a triangle is kept."""
+        means = component("means", classes * dim)
+        if self.covariance == "diagonal":
+            return [means, component("variances", classes * dim)]
+        if self.covariance == "full":
+            return [means, component("covariances", classes * dim**2, classes * triangle(dim))]
+        return [means, component("shared covariance", dim**2, triangle(dim) + 1, width=8)]
 
 
 def _no_factors(means: Array) -> Array:

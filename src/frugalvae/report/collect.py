@@ -42,7 +42,7 @@ def read_tables(folder: Path) -> list[Table]:
 def read_table(store: Results, name: str, content: Mapping[str, Any]) -> Table:
     """One table with all its runs."""
     try:
-        experiment, mistakes = parse(name, content["experiment"])
+        experiment, mistakes = parse(name, content["experiment"], content.get("parts", []))
         if experiment is None:
             raise ValueError("; ".join(mistakes))
         data = {name: _asked(content, about) for name, about in content["data"].items()}

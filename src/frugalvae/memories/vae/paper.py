@@ -32,7 +32,7 @@ from frugalvae.maths.training import (
     teach_directions,
     train_vae,
 )
-from frugalvae.memories.relearning import relearn
+from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.vae.decoder import Decoder, Freedom, fresh_decoder
 from frugalvae.memories.vae.density import LocalDecoder
 from frugalvae.memories.vae.directions import alike, class_factors
@@ -44,7 +44,7 @@ from frugalvae.tensors import TensorTask, to_array, to_generator, to_tensor
 LEAST_NOISE = 1e-3  # of a density: without any, most samples would be impossible
 
 
-class VAEMemory:
+class VAEMemory(MemoryDefaults):
     """One VAE for all classes, each with its own Gaussian in latent space.
 
     Parameters
@@ -213,14 +213,6 @@ class VAEMemory:
 
     def _with_own_last_layer(self) -> list[Decoder]:
         return list({id(d.network.linears[-1].weight): d for d in self.decoders_}.values())
-
-    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Learn the class anew as a task of its own, on replay and new samples.
-
-        It takes up room in the null space as a new class does, and leaves other classes
-        alone as far as the null space does.
-        """
-        relearn(self, task, count, rng)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's Gaussian, statistics and embeddings; networks stay as they are."""
@@ -406,10 +398,21 @@ class VAEMemory:
         """Networks, covariances, and what is kept of each class."""
         if not self.decoders_:
             return []
+        fresh = len({id(decoder.network.linears[0].weight) for decoder in self.decoders_})
+        tasks = len(self.decoders_)  # of which a dynamic one has as many as tasks that are in use
+        return self._cost(self.density_width, len(self.means_), tasks, fresh)
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost, if no decoder has to start afresh."""
+        return self._cost(dim, classes, tasks, 1)
+
+    def _cost(self, dim: int, classes: int, tasks: int, decoders: int) -> list[Component]:
         return cost.vae(
-            self.density_width,
-            len(self.means_),
-            len(self.decoders_),  # of which a dynamic one has as many as tasks that are in use
+            dim,
+            classes,
+            tasks,
             hidden=self.settings.hidden,
             latent=self.settings.latent,
             own_prior=not isinstance(self.prior, SinglePrior),
@@ -420,7 +423,7 @@ class VAEMemory:
             null_space=self.settings.decoder == "null-space",
             dynamic=self.settings.dynamic,
             embedding=self.settings.embedding,
-            decoders=len({id(decoder.network.linears[0].weight) for decoder in self.decoders_}),
+            decoders=decoders,
         )
 
 
