@@ -77,6 +77,9 @@ def check_file(classifier: FrugalClassifier) -> None:
     """A classifier that is taught, saved and loaded is the same."""
     if "trust" not in inspect.signature(FrugalClassifier.load).parameters:
         return  # only parts of ours can be loaded
+    kinds = [type(part) for part in (classifier.memory, classifier.head)]
+    if any(kind.__module__ == "__main__" or "<locals>" in kind.__qualname__ for kind in kinds):
+        return  # a file names a class by its module: one of a script or a function has no name
     task = blobs([0, 1, 2])
     with quiet():
         classifier.fit(task.features, task.labels, names=task.names)
