@@ -314,7 +314,7 @@ def test_the_clip_of_a_file_is_remembered(
 ) -> None:
     tool = Tool(tmp_path, capsys)
     one, two = paint(tmp_path / "one", "cat", "dax"), paint(tmp_path / "two", "emu")
-    assert "which clip is its encoder? Give --model" in tool.learn(one, "--encoder", "clip", code=2)
+    assert "which model is its clip? Give --model" in tool.learn(one, "--encoder", "clip", code=2)
     tool.learn(one, "--encoder", "clip", "--model", clip_folder)
     tool.learn(two)
     assert tool.classes == ["cat", "dax", "emu"]
