@@ -7,7 +7,7 @@ JOBS ?= 2
 
 LIGHT ?= .venv-light
 
-.PHONY: help demo light birds test test-light test-portable lint types docs bench bench-start \
+.PHONY: help demo light birds test test-light test-portable fuzz lint types docs bench bench-start \
 	bench-frontier bench-prompts tables clean
 
 help: ## list the targets
@@ -33,6 +33,9 @@ test-light: $(LIGHT)/.ready ## what must hold where PyTorch is not installed
 test-portable: $(READY) ## the tests as on a processor with AVX2 but without AVX-512
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \
 		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+fuzz: $(READY) ## 3,000 mutated classifier files, shown to every verb
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzzing --cases 3000
 
 lint: $(READY) ## style, format and import direction
 	$(BIN)/ruff check src tests benchmarks examples docs

@@ -83,8 +83,10 @@ def generate(_: Sphinx) -> None:
         if page.startswith("/generated"):
             text = (ROOT / path).read_text("utf-8")
             (GENERATED / Path(page).name).write_text(relink(text, Path(path).parent), "utf-8")
-    for notebook in sorted((ROOT / "examples").glob("*.ipynb")):
-        (GENERATED / f"{notebook.stem}.md").write_text(from_notebook(notebook), "utf-8")
+    for example in (ROOT / "examples").glob("*.*"):
+        page = from_notebook(example) if example.suffix == ".ipynb" else from_code(example)
+        name = example.name.removesuffix(".ipynb")
+        (GENERATED / f"{name}.md").write_text(page, "utf-8")
     rooms = [info.name for info in pkgutil.iter_modules(frugalvae.__path__, "frugalvae.")]
     rooms = [name for name in rooms if not name.startswith(HIDDEN)]
     (GENERATED / "reference.rst").write_text(contents(rooms), "utf-8")
@@ -135,8 +137,8 @@ def site_link(match: re.Match[str], folder: Path) -> str:
         return f"{image}[{text}]({path.removeprefix('docs')}{hash_}{anchor})"
     if path.startswith("src/frugalvae/"):
         return f"[{text}](#{path.removeprefix('src/').removesuffix('.py').replace('/', '.')})"
-    if path.endswith(".ipynb"):
-        return f"[{text}](/generated/{Path(path).stem}.md)"
+    if path.startswith("examples/"):
+        return f"[{text}](/generated/{Path(path).name.removesuffix('.ipynb')}.md)"
     return text
 
 
@@ -183,6 +185,13 @@ def from_notebook(path: Path) -> str:
         if printed:
             parts.append(f"{{.printed}}\n```text\n{printed}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def from_code(path: Path) -> str:
+    """A file of code as a page that others link to."""
+    language = {".py": "python", ".toml": "toml"}[path.suffix]
+    code = path.read_text("utf-8")
+    return f"---\norphan: true\n---\n# {path.name}\n\n```{language}\n{code}```\n"
 
 
 def printed_by(output: Any) -> str:

@@ -16,7 +16,7 @@ from PIL import Image
 
 from frugalvae import FrugalClassifier
 from frugalvae.images.digits import load_digits
-from frugalvae.images.feature_file import Features, write_features
+from frugalvae.images.feature_file import Features, load_features, write_features
 from tests.conftest import blobs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -116,6 +116,9 @@ def test_an_encoder_of_ones_own_teaches_and_predicts(folder: Path) -> None:
     done = frugalvae(folder, f"{predict} {encoder}")
     assert done.returncode == 0, done.stderr
     assert "blue" in done.stdout
+    done = frugalvae(folder, f"encode photos -o features.npz {encoder}")
+    assert done.returncode == 0, done.stderr
+    assert load_features(folder / "features.npz").x_train.shape[1] == 12
     done = frugalvae(folder, predict)
     assert done.returncode == 2
     assert "Nothing that a file names is imported" in done.stderr

@@ -201,6 +201,23 @@ def test_an_object_that_lacks_methods_is_refused_before_it_learns() -> None:
         FrugalClassifier(Bare()).fit([[0.0], [1.0]], [0, 1])  # type: ignore[arg-type]
 
 
+def test_classes_may_be_an_attribute(module: Path) -> None:
+    class Listed(MemoryDefaults):
+        def __init__(self) -> None:
+            self.classes = []  # type: ignore[misc]
+
+        def learn(self, task: Any, rng: Any) -> None:
+            self.classes.extend(task.classes)
+
+        def sample(self, label: int, count: int, rng: Any) -> Any:
+            return np.zeros((count, 8), np.float32)
+
+    MEMORIES.check(Listed(), "Listed")
+    task = blobs([0, 1])
+    classifier = FrugalClassifier(Listed(), "nearest-mean").fit(task.features, task.labels)  # type: ignore[arg-type]
+    assert classifier.memory_report().stored == 16
+
+
 # --------------------------------------------------------------------------- entry points
 
 

@@ -14,6 +14,8 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import MemoryFileError, UntrustedModuleError
+from frugalvae.plugins import Registry
+from frugalvae.storage import classes
 from tests.outside import MeanMemory, NearestHead
 from tests.test_saving import blobs, forged, put, read_header
 
@@ -24,8 +26,8 @@ TRUST = ["tests.outside"]
 @pytest.fixture
 def saved(tmp_path: Path) -> tuple[FrugalClassifier, Path]:
     classifier = FrugalClassifier(MeanMemory(spread=0.5), NearestHead())
-    for classes in ([0, 1], [2]):
-        task = blobs(classes)
+    for numbers in ([0, 1], [2]):
+        task = blobs(numbers)
         classifier.partial_fit(task.features, task.labels)
     classifier.save(tmp_path / "mine.frugal")
     return classifier, tmp_path / "mine.frugal"
@@ -51,6 +53,15 @@ def test_parts_from_outside_come_back_and_learn_on(saved: tuple[FrugalClassifier
 
 def test_whoever_trusts_a_package_trusts_its_modules(saved: tuple[FrugalClassifier, Path]) -> None:
     assert FrugalClassifier.load(saved[1], trust=["tests"]).classes_.tolist() == [0, 1, 2]
+
+
+def test_what_is_installed_as_a_plugin_needs_no_trust(
+    saved: tuple[FrugalClassifier, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind, name in (("MEMORIES", "MeanMemory"), ("HEADS", "NearestHead")):
+        parts = Registry(kind, {"mine": (f"tests.outside:{name}", {})})
+        monkeypatch.setattr(classes, kind, parts)
+    assert FrugalClassifier.load(saved[1]).classes_.tolist() == [0, 1, 2]
 
 
 def test_a_part_that_is_named_only_is_not_imported_either(

@@ -59,9 +59,9 @@ def test_status_tells_what_is_known_and_what_it_takes(taught: Tool) -> None:
     assert sum(numbers.values()) == pytest.approx(report.stored, abs=1)
     said, taken = taught("status"), size(status["bytes"])
     assert said.startswith(f"{taught.file}: 3 classes in 2 tasks, {taken}, last changed 20")
-    assert "encoder  colours, weights 0; 3 numbers a feature" in said
+    assert "encoder  colours, weights 0; feature dimension 3" in said
     assert "task 2   1 class: emu" in said
-    assert f"The last change can be taken back: frugalvae undo {taught.file}" in said
+    assert f"The last change can be undone: frugalvae undo {taught.file}" in said
 
 
 def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:

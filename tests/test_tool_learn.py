@@ -18,7 +18,7 @@ from frugalvae.cli.main import main
 from frugalvae.images import encode as encoding
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.names import check_case
-from frugalvae.storage.container import is_half
+from frugalvae.storage.model_file import read_file
 from tests.conftest import blobs
 from tests.test_encode import Interrupted
 from tests.test_images import save
@@ -57,9 +57,9 @@ def test_nothing_new_leaves_the_file_alone(tool: Tool, encoders: Encoders) -> No
 
 def test_half_the_bits_are_chosen_once_and_stay(tool: Tool, encoders: Encoders) -> None:
     tool.learn(paint(tool.folder / "one", "cat", "dax"), "--float16")
-    assert is_half(tool.file.read_bytes())
+    assert read_file(tool.file).half
     tool.learn(paint(tool.folder / "more", "emu"))
-    assert is_half(tool.file.read_bytes())
+    assert read_file(tool.file).half
     assert tool.classes == ["cat", "dax", "emu"]
     error = tool("learn", paint(tool.folder / "last", "gnu"), "--float16", code=2)
     assert "--float16 can be chosen only when a file is made" in error

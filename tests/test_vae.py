@@ -18,6 +18,7 @@ from frugalvae.maths.priors import FixedPointPrior
 from frugalvae.memories.vae.decoder import NullSpaceProjection
 from frugalvae.memories.vae.memory import VAEMemory
 from frugalvae.memories.vae.paper import IncrementalVAE
+from frugalvae.memories.vae.saturation import Thresholds
 from frugalvae.memories.vae.settings import PaperSettings, VAESettings
 from tests.conftest import SMALL, blobs
 
@@ -154,6 +155,21 @@ def test_r_above_the_threshold_counts_as_saturated() -> None:
     layers = {state.layer for state in memory.saturated_}
     assert layers == {s.layer for s in memory.layers_ if s.proportion > 0.01}
     assert 1 in layers  # noise fills every direction of the latent space
+
+
+def test_the_thresholds_of_saturation_have_one_default() -> None:
+    assert VAESettings().thresholds == Thresholds() == Thresholds.of({"hidden": 16})
+    assert VAESettings(min_free=0.5).thresholds == Thresholds.of({"min_free": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("proportion", "rank", "saturated"),
+    [(0.05, 5, False), (0.051, 5, True), (0.0, 4, True), (0.0, 100, False)],
+)
+def test_a_layer_is_saturated_by_r_or_by_what_is_free(
+    proportion: float, rank: int, saturated: bool
+) -> None:
+    assert Thresholds().exceeded(proportion, rank, size=100) is saturated
 
 
 def test_a_fresh_decoder_takes_over_when_the_null_space_is_used_up() -> None:

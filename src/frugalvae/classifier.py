@@ -42,12 +42,12 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     memory
-        What remembers the classes: a name (see ``frugalvae.memories.MEMORIES``),
-        or a memory made with settings of your own, which serves as a template
-        and is never changed.
+        What remembers the classes: a name (see ``frugalvae.memories.MEMORIES``), one of your
+        own as ``"module:Class"``, or a memory made with settings of your own, which serves as a
+        template and is never changed.
     head
-        What classifies: a name (see ``frugalvae.heads.HEADS``), or a head. By default what
-        suits the memory: ``"bayes"`` for ``"factors"``, ``"cosine"`` for others.
+        What classifies: a name (see ``frugalvae.heads.HEADS``), ``"module:Class"``, or a head.
+        By default what suits the memory: ``"bayes"`` for ``"factors"``, ``"cosine"`` for others.
     calibrate
         Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
         it without a fifth of its samples, on which the temperature is fitted, and then all
@@ -109,7 +109,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_samples_of_class_: NDArray[np.int64]
     n_tasks_: int
     n_taught_: int
-    head_due_: bool
+    head_stale_: bool
     calibration_: Calibration
     taught_novelty_: TaughtNovelty
     history_: tuple[dict[str, Any], ...]

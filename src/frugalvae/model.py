@@ -104,8 +104,8 @@ class Model:
         another; the task that taught it, from 0; and how many samples, 0 if that is not known.
     n_features, n_tasks, n_taught
         Width of a feature; tasks so far; and how many classes they taught, forgotten ones too.
-    head_due
-        Whether the head was deferred and has to be fitted before it can answer.
+    head_stale
+        Whether the head has not been fitted since the last task, and cannot predict until it is.
     calibration
         The temperature of probabilities.
     taught_novelty
@@ -135,7 +135,7 @@ class Model:
     n_features: int = 0
     n_tasks: int = 0
     n_taught: int = 0
-    head_due: bool = False
+    head_stale: bool = False
     calibration: Calibration = field(default_factory=Calibration)
     taught_novelty: TaughtNovelty = field(default_factory=TaughtNovelty)
     encoder: dict[str, Any] | None = None
@@ -184,7 +184,7 @@ class Model:
         if not due:
             head.learn(task, self._replay(memory, self.n_tasks))  # adapt the classifier
         check_learned(memory, *([] if defer_head else [head]))
-        return replace(self, memory=memory, head=head, head_due=due, calibration=calibration)
+        return replace(self, memory=memory, head=head, head_stale=due, calibration=calibration)
 
     def _counted(self, new: NDArray[Any], counts: NDArray[np.int64]) -> Model:
         """With new classes of so many samples each on the list."""
@@ -211,13 +211,13 @@ class Model:
 
     def fit_head(self) -> Model:
         """With the head fitted that :meth:`learn` deferred; itself if none is due."""
-        if not self.head_due:
+        if not self.head_stale:
             return self
         memory, head = self._parts()
         with self._computing():
             head.learn(Task.empty(self.n_features), self._replay(memory, self.n_tasks - 1))
         check_learned(head)
-        return replace(self, memory=memory, head=head, head_due=False)
+        return replace(self, memory=memory, head=head, head_stale=False)
 
     def update(self, label: Any, X: ArrayLike) -> Model:
         """With more samples of a known class; see :meth:`frugalvae.FrugalClassifier.update`."""
@@ -228,9 +228,9 @@ class Model:
         memory, head = self._parts()
         with self._computing():
             memory.update(task, before, self._generator("update", len(self.history)))
-            if not self.head_due:
+            if not self.head_stale:
                 head.update(task, before, self._replay(memory, self.n_tasks - 1))
-        check_learned(memory, *([] if self.head_due else [head]))
+        check_learned(memory, *([] if self.head_stale else [head]))
         counts = self.n_samples_of_class.copy()
         counts[position] = before + len(x)
         grown = replace(self, memory=memory, head=head, n_samples_of_class=counts)
@@ -251,7 +251,7 @@ class Model:
             with self._computing():
                 memory, head = self._scrubbed(memory, head, in_memory, in_head)
             in_memory, in_head = [], []
-        check_learned(memory, *([] if self.head_due else [head]))
+        check_learned(memory, *([] if self.head_stale else [head]))
         left: dict[str, Any] = {name: np.delete(getattr(self, name), position) for name in BY_CLASS}
         forgotten = {self.classes[position]: self.n_samples_of_class[position]}
         remains = in_memory + in_head
@@ -279,7 +279,7 @@ class Model:
             memory = fresh_memory
         if in_head or getattr(head, "needs_density", False):
             fresh_head.register(task)
-            if not self.head_due:
+            if not self.head_stale:
                 fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
             head = fresh_head
         return memory, head
@@ -354,7 +354,7 @@ class Model:
             yield
 
     def _answering_head(self) -> Head:
-        if self.head_due or self.head is None:
+        if self.head_stale or self.head is None:
             raise InputError(
                 "the head was not fitted after the last task, which was taught with "
                 "defer_head=True; call fit_head() first"

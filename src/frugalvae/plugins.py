@@ -152,6 +152,8 @@ class Registry(Mapping[str, Mapping[str, Any]]):
             raise InputError(
                 f"{self.kind} {name!r} cannot be made with {dict(settings)}: {error}"
             ) from error
+        if not self.is_ours(name):
+            self.check(made, name)
         with contextlib.suppress(AttributeError):
             made.name = name  # what reports call it
         return made
@@ -228,11 +230,10 @@ class Registry(Mapping[str, Mapping[str, Any]]):
             raise InputError(
                 f"{what}: {module} has no class {attribute!r}.{suggestion(attribute, classes)}"
             )
-        self.check(part, name)
         return part
 
     def check(self, part: Any, name: str) -> None:
-        """Refuse a part, or the class of one, that lacks a method."""
+        """Refuse a part that lacks a method."""
         missing = [method for method in self.methods if not hasattr(part, method)]
         if missing:
             raise InputError(

@@ -48,8 +48,8 @@ def show(summary: Summary, display: Display, most: int) -> None:
     known = f"{plural(summary.classes, 'class')} in {plural(len(summary.tasks), 'task')}"
     taken = f"{size(summary.bytes)}, last changed {summary.changed}"
     display.say(f"{summary.file}: {known}, {taken}")
-    encoder = described(summary.encoder) if summary.encoder else "not told"
-    display.say(f"encoder  {encoder}; {summary.features} numbers a feature")
+    encoder = described(summary.encoder) if summary.encoder else "not known"
+    display.say(f"encoder  {encoder}; feature dimension {summary.features}")
     display.say(f"memory   {summary.memory}")
     display.say(f"head     {summary.head}")
     for number, classes in enumerate(summary.tasks, start=1):
@@ -58,15 +58,15 @@ def show(summary: Summary, display: Display, most: int) -> None:
     for warning in summary.warnings:
         display.say(f"warning: {warning}")
     if summary.undo:
-        display.say(f"The last change can be taken back: frugalvae undo {summary.file}")
+        display.say(f"The last change can be undone: frugalvae undo {summary.file}")
 
 
 def show_tables(summary: Summary, display: Display) -> None:
-    """What it takes, and the room that is left."""
+    """Parameters and bytes by component, and null spaces."""
     rows = [(name, *both) for name, both in summary.components.items()]
     rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
-    shown = [[name, f"{numbers:,}", f"{taken:,}"] for name, numbers, taken in rows]
-    display.table("", ["component", "numbers", "bytes"], shown)
+    shown = [[name, f"{count:,}", f"{taken:,}"] for name, count, taken in rows]
+    display.table("", ["component", "parameters", "bytes"], shown)
     if summary.layers:
         layers = [
             [f"{layer.layer}", f"{layer.proportion:.4f}", f"{layer.free} of {layer.size}"]
@@ -76,7 +76,7 @@ def show_tables(summary: Summary, display: Display) -> None:
 
 
 def named(classes: dict[str, int | None], most: int) -> str:
-    """Classes with their numbers of samples.
+    """Classes and how many samples each was taught.
 
     >>> named({"emu": 30, "dax": None, "cat": 2}, most=2)
     'emu (30), dax and 1 more'

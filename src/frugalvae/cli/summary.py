@@ -1,4 +1,4 @@
-"""What a classifier's file says of itself, read in a moment: PyTorch is not needed for it."""
+"""A summary of a classifier's file, without making the classifier: it needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frugalvae.storage.store import Store
 
 @dataclass(frozen=True)
 class Layer:
-    """How much of a decoder's layer old classes leave to new ones, after the last task."""
+    """The null space of one layer of a decoder after the last task."""
 
     decoder: int
     layer: int
@@ -27,17 +27,16 @@ class Layer:
 
 @dataclass(frozen=True)
 class Summary:
-    """A classifier from the outside.
+    """What ``frugalvae status`` shows.
 
     Attributes
     ----------
     tasks
-        The classes of each task, with the number of their samples; None where that is not
-        told.
+        The classes of each task and how many samples each was taught; None if not known.
     components
-        Numbers and bytes, by what they are for.
+        Parameters and bytes by purpose.
     layers
-        The null spaces, of memories that have some.
+        Null spaces, of memories that have them.
     """
 
     file: str
@@ -64,7 +63,7 @@ class Summary:
 
 
 def summarise(store: Store) -> Summary:
-    """All that can be said without making the classifier."""
+    """The summary of a file."""
     contents = store.read()
     document = contents.document
     try:
@@ -99,7 +98,7 @@ def last_changed(document: Mapping[str, Any]) -> str:
 
 
 def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
-    """Classes and their numbers of samples, task by task."""
+    """Classes and how many samples each was taught, by task."""
     labels = document["classes"]["values"]
     counts = document["n_samples_of_class"]
     tasks: list[dict[str, int | None]] = [{} for _ in range(document["n_tasks"])]
@@ -114,7 +113,7 @@ def name_of(part: Mapping[str, Any]) -> str:
 
 
 def components(sizes: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
-    """Numbers and bytes of tensors, added up by purpose.
+    """Parameters and bytes of tensors, added up by purpose.
 
     >>> components({"memory.means_": (6, 24), "memory.decoders_.0.inputs.1.products": (3, 24)})
     {'memory: covariances': (3, 24), 'memory: means': (6, 24)}
@@ -128,7 +127,7 @@ def components(sizes: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int
 
 
 def purpose(path: str) -> str:
-    """What a tensor is for, by the path that leads to it."""
+    """What a tensor is for, from its name."""
     part, *inside = path.split(".")
     if "inputs" in inside:
         return f"{part}: covariances"
@@ -148,7 +147,7 @@ def layers_of(memory: Mapping[str, Any]) -> Iterator[Layer]:
 
 
 def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
-    """What its owner should know."""
+    """What the owner should know."""
     found = [
         f"layer {layer.layer} of the decoder has {layer.free} of {layer.size} directions free and "
         f"R = {layer.proportion:.3f}: learning more may disturb old classes"
@@ -156,9 +155,9 @@ def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
         if layer.used_up
     ]
     if document["head_due"]:
-        found.append("its head was not fitted after the last task: nothing can be predicted yet")
+        found.append("its head was not fitted after the last task: it cannot predict yet")
     if document["encoder"] is None:
-        found.append("it does not say which encoder made its features: it cannot look at images")
+        found.append("it does not say which encoder made its features: it cannot read images")
     return found
 
 

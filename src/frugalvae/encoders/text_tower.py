@@ -1,10 +1,10 @@
-"""CLIP's frozen text tower, for prompts that are learned.
+"""CLIP's frozen text tower, for learned prompts.
 
-The tower is causal: a position sees itself and what stands before it. So nothing behind
-the end-of-text token can change a feature, which is read there; prompts end with it here,
-at some 8 positions in place of 77. And nothing can change what the tower makes of its
-first position, which is the same start-of-text token in every prompt: that is computed
-once. In the last layer, only the end-of-text position is computed at all.
+The tower is causal: a position depends on itself and earlier positions only. That saves work
+in three places. The feature is read at the end-of-text token, so nothing after it matters, and
+prompts end there: at about 8 positions instead of 77. The first position is the same
+start-of-text token in every prompt, so it is computed once. In the last layer, only the
+end-of-text position is computed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frugalvae.encoders.sentence import sentence
 from frugalvae.errors import InputError, check_choice
 
 Precision = Literal["float32", "bfloat16"]
-START = 1  # position of the start-of-text token, which prompts here leave out
+START = 1  # position at which prompts start, after the start-of-text token
 
 
 class TextTower:
@@ -35,12 +35,12 @@ class TextTower:
     tokenizer
         Its tokenizer.
     scale
-        What CLIP multiplies cosines with: one over the temperature of Eq. 3.
+        CLIP's factor on cosine similarities: one over the temperature of Eq. 3.
     name
-        Where the model came from.
+        The folder or the name on the hub.
     precision
-        ``"bfloat16"`` computes in half the bits: twice as fast where the machine has
-        instructions for it, and much slower where it has none.
+        ``"bfloat16"`` is twice as fast on machines with instructions for it, and much slower
+        on others.
     """
 
     def __init__(
@@ -67,25 +67,25 @@ class TextTower:
 
     @property
     def width(self) -> int:
-        """Numbers in the embedding of a token."""
+        """Length of a token embedding."""
         return self.tokens.shape[1]
 
     @property
     def dim(self) -> int:
-        """Numbers in a text feature."""
+        """Feature dimension."""
         return int(self.projection.weight.shape[0])
 
     @property
     def context(self) -> int:
-        """Positions that a prompt may take, marks for its start and end included."""
+        """The most positions of a prompt, start and end tokens included."""
         return len(self.positions)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TextTower:
-        """Itself: nothing in it ever changes."""
+        """Itself: it never changes."""
         return self
 
     def to(self, device: torch.device) -> TextTower:
-        """Move to where it shall compute."""
+        """Move to a device."""
         if self.tokens.device != device:
             self._parts.to(device)
             self.tokens, self.positions = (w.to(device) for w in (self.tokens, self.positions))
@@ -93,9 +93,9 @@ class TextTower:
         return self
 
     def tokenise(self, text: str, room: int = 0) -> list[int]:
-        """Tokens of a text and the end-of-text mark, or an error if they do not fit.
+        """Tokens of a text and the end-of-text token; raises if they do not fit.
 
-        ``room`` is left free for learned tokens.
+        ``room`` positions are left for learned tokens.
         """
         found = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         most = self.context - 2 - room
@@ -113,8 +113,7 @@ class TextTower:
     def encode(self, prompts: Tensor) -> Tensor:
         """Text features (k, dim) of prompts (k, length, width).
 
-        A prompt is everything behind the start-of-text token, and ends with the
-        end-of-text token's embedding.
+        A prompt is everything after the start-of-text token, up to the end-of-text token.
         """
         length = prompts.shape[1]
         x = prompts.to(self.dtype) + self.positions[START : START + length]
@@ -127,7 +126,7 @@ class TextTower:
 
     @torch.no_grad()
     def describe(self, names: Sequence[str]) -> Tensor:
-        """Text features (k, dim) of class names put into a sentence."""
+        """Text features (k, dim) of class names in CLIP's usual sentence."""
         texts = [self.tokenise(sentence(name)) for name in names]
         features = torch.empty(len(texts), self.dim, device=self.tokens.device)
         for rows in groups([len(text) for text in texts], 64):
@@ -137,7 +136,7 @@ class TextTower:
 
     @torch.no_grad()
     def _start_of_text(self) -> list[tuple[Tensor, Tensor]]:
-        """Keys and values (heads, 1, width of a head) of the first position in every layer."""
+        """Keys and values (1, heads, 1, width per head) of the first position in each layer."""
         if self._start is None:
             x = (self.tokens[self.tokenizer.bos_token_id] + self.positions[0]).view(1, 1, -1)
             self._start = []
@@ -148,37 +147,37 @@ class TextTower:
 
 
 def _block(
-    layer: Any, x: Tensor, start: tuple[Tensor, Tensor] | None, asking: Tensor, seen: Tensor | None
+    layer: Any, x: Tensor, start: tuple[Tensor, Tensor] | None, outputs: Tensor, seen: Tensor | None
 ) -> Tensor:
-    """One layer, for the positions ``asking``, which are all of ``x`` or its last."""
-    attention, known = layer.self_attn, layer.layer_norm1(x)
-    query = _by_head(layer, attention.q_proj(known[:, -asking.shape[1] :]))
-    keys, values = _keys_and_values(layer, known)
+    """Output of one layer at the positions of ``outputs``: all of ``x``, or its last."""
+    attention, normed = layer.self_attn, layer.layer_norm1(x)
+    query = _by_head(layer, attention.q_proj(normed[:, -outputs.shape[1] :]))
+    keys, values = _keys_and_values(layer, normed)
     if start is not None:
         keys, values = (
             torch.cat([first.expand(len(x), -1, -1, -1), rest], dim=2)
             for first, rest in zip(start, (keys, values), strict=True)
         )
     mixed = scaled_dot_product_attention(query, keys, values, attn_mask=seen)
-    asking = asking + attention.out_proj(mixed.transpose(1, 2).flatten(2))
-    after: Tensor = asking + layer.mlp(layer.layer_norm2(asking))
+    outputs = outputs + attention.out_proj(mixed.transpose(1, 2).flatten(2))
+    after: Tensor = outputs + layer.mlp(layer.layer_norm2(outputs))
     return after
 
 
-def _keys_and_values(layer: Any, known: Tensor) -> tuple[Tensor, Tensor]:
+def _keys_and_values(layer: Any, normed: Tensor) -> tuple[Tensor, Tensor]:
     attention = layer.self_attn
-    return _by_head(layer, attention.k_proj(known)), _by_head(layer, attention.v_proj(known))
+    return _by_head(layer, attention.k_proj(normed)), _by_head(layer, attention.v_proj(normed))
 
 
 def _by_head(layer: Any, x: Tensor) -> Tensor:
-    """From (k, length, width) to (k, heads, length, width of a head)."""
+    """From (k, length, width) to (k, heads, length, width per head)."""
     count, length, width = x.shape
     heads = layer.self_attn.num_heads
     return x.view(count, length, heads, width // heads).transpose(1, 2)
 
 
 def groups(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Positions of equal length, at most so many together: no prompt needs padding.
+    """Rows grouped by length, at most ``most`` per group: no prompt needs padding.
 
     >>> groups([2, 3, 2, 2], most=2)
     [[0, 2], [3], [1]]

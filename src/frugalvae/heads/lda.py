@@ -6,14 +6,13 @@ import numpy as np
 
 from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_number
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
+from frugalvae.heads.class_means import ClassMeans
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import add_ridge, pack
 
 
-class StreamingLDAHead(HeadDefaults):
+class StreamingLDAHead(ClassMeans):
     """Bayes' rule with one shared covariance, updated task by task; no replay.
 
     Learning task by task gives exactly what learning everything at once gives.
@@ -31,32 +30,18 @@ class StreamingLDAHead(HeadDefaults):
 
     def __init__(self, *, shrinkage: float = 0.05) -> None:
         check_number("shrinkage", shrinkage, 0)
+        super().__init__()
         self.shrinkage = shrinkage
-        self.means_: dict[int, Array] = {}
         self.scatter_: Array | None = None  # (d, d), of samples around their class means
         self.count_ = 0
         self._rule: tuple[Array, Array] | None = None  # derived; never stored
 
-    @property
-    def classes(self) -> list[int]:
-        """The classes known so far."""
-        return list(self.means_)
-
-    def learn(self, task: Task, replay: Replay | None) -> None:
-        """Add the means and the scatter of the task's classes."""
-        for label in task.classes:
-            self._add(label, RunningSums(), task.of(label))
-
-    def update(self, task: Task, count: int, replay: Replay | None) -> None:
-        """Give exactly what learning old and new samples together would have given."""
-        (label,) = task.classes
-        self._add(label, RunningSums(count, self.means_[label]), task.features)
-
-    def _add(self, label: int, before: RunningSums, features: Array) -> None:
-        gained = before.add(features.astype(np.float64))
-        self.means_[label] = gained.mean.astype(np.float32)
-        self.scatter_ = gained.scatter if self.scatter_ is None else self.scatter_ + gained.scatter
-        self.count_ += len(features)
+    def _add(self, label: int, before: RunningSums, x: Array) -> None:
+        super()._add(label, before, x)
+        rows = before.deviations(x)
+        scatter = rows.T @ rows
+        self.scatter_ = scatter if self.scatter_ is None else self.scatter_ + scatter
+        self.count_ += len(x)
         self._rule = None
 
     def forget(self, label: int) -> list[str]:

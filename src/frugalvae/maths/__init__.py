@@ -1,1 +1,1 @@
-"""The mathematics: pure functions and running sums, named as in the paper."""
+"""Mathematics: pure functions and running sums, named as in the paper."""

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-#: An array of numbers; shapes stand beside it.
+#: An array of any numeric type; its shape is noted where it is used.
 Array: TypeAlias = NDArray[Any]
 
 
 def stack(rows: Mapping[int, Array]) -> Array:
-    """The values of a per-class dictionary as one array.
+    """The values of a per-class dictionary as one array, one row per class.
 
     >>> stack({7: np.zeros(2), 9: np.ones(2)}).tolist()
     [[0.0, 0.0], [1.0, 1.0]]
@@ -22,7 +22,7 @@ def stack(rows: Mapping[int, Array]) -> Array:
 
 
 def unit(vectors: Array) -> Array:
-    """Rows divided by their length; a row of zeros stays one.
+    """Rows scaled to length one; a row of zeros stays zero.
 
     >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
@@ -48,7 +48,7 @@ def squared_distances(points: Array, others: Array) -> Array:
     >>> squared_distances(np.array([[1.0, 0.0]]), np.array([[1.0, 3.0], [1.0, 0.0]])).tolist()
     [[9.0, 0.0]]
     """
-    centre = others.mean(axis=0)  # smaller numbers lose fewer digits
+    centre = others.mean(axis=0)  # smaller values lose fewer digits
     points, others = points - centre, others - centre
     squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
     distances: Array = np.maximum(squares - 2 * points @ others.T, 0)
@@ -56,18 +56,18 @@ def squared_distances(points: Array, others: Array) -> Array:
 
 
 def softmax(logits: Array) -> Array:
-    """Probabilities of each row.
+    """Probabilities (n, k) of logits (n, k).
 
     >>> softmax(np.array([[0.0, 0.0, -1e9]])).tolist()
     [[0.5, 0.5, 0.0]]
     """
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    chances: Array = powers / powers.sum(axis=1, keepdims=True)
-    return chances
+    probabilities: Array = powers / powers.sum(axis=1, keepdims=True)
+    return probabilities
 
 
 def logsumexp(logits: Array) -> Array:
-    """Logarithm of the summed exponentials of each row, (n,).
+    """Logarithm (n,) of the summed exponentials of each row.
 
     >>> round(float(logsumexp(np.array([[1000.0, 1000.0]]))[0]), 3)
     1000.693
@@ -78,7 +78,7 @@ def logsumexp(logits: Array) -> Array:
 
 
 def one_hot(positions: Array, count: int) -> Array:
-    """A row for each position with a one there, (n, count), float64.
+    """Rows (n, count) of zeros with a one at each position, float64.
 
     >>> one_hot(np.array([1, 0]), 2).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
@@ -88,5 +88,5 @@ def one_hot(positions: Array, count: int) -> Array:
 
 
 def in_blocks(features: Array, rows: int = 8192) -> Iterable[Array]:
-    """The features in blocks of so many rows: what is computed of them needs less memory."""
+    """Features in blocks of rows, so that results of each block need less memory."""
     return (features[start : start + rows] for start in range(0, len(features), rows))

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
-from frugalvae.errors import check_choice
+from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.equations import fixed_point_step
 
 Divisor = Literal["others", "pairs", "nothing"]
@@ -95,6 +95,11 @@ class FixedPointPrior:
 
     def __post_init__(self) -> None:
         check_choice("divide_by", self.divide_by, get_args(Divisor))
+        check_number("weight", self.weight, 0)
+        check_number("damping", self.damping, 1e-6, 1)
+        check_number("history", self.history, 0, whole=True)
+        check_number("tolerance", self.tolerance, 0)
+        check_number("max_iterations", self.max_iterations, 0, whole=True)
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
         """Iterate Eq. 5 in float64 until it converges."""

@@ -1,4 +1,4 @@
-"""Random projections that come back from a seed, on every machine and for ever."""
+"""Random projections that follow from a seed, on every machine and in every version."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array
 
-BLOCK = 16  # numbers that are made together: eight radii and eight angles
-TOGETHER = 2**16 * BLOCK  # numbers at a time: each takes ten times its size on the way
+BLOCK = 16  # values drawn together: eight radii and eight angles
+TOGETHER = 2**16 * BLOCK  # values per pass: each takes ten times its size on the way
 
 
 def normal_matrix(seed: int, shape: tuple[int, int]) -> Array:
-    """Standard normal numbers of a seed, (rows, columns), float32.
+    """A matrix of standard normal values that follows from a seed, (rows, columns), float32.
 
-    A file holds the seed alone, so the stream must never change: a Mersenne Twister, uniform
-    numbers of 24 bits, and the Box-Muller transform. Files of the first versions were written
-    with PyTorch's generator, which does the same: numbers differ by 2e-6 at most.
+    A file holds the seed only, so the values must never change: Mersenne Twister, uniform
+    values of 24 bits, Box-Muller transform. Files of the first versions were written with
+    PyTorch's generator, which does the same; values differ by 2e-6 at most.
 
     Parameters
     ----------
     seed
         From 0 to 2**32 - 1.
     shape
-        Rows and columns; below 16 numbers in all PyTorch would do something else.
+        Rows and columns. For fewer than 16 values in all, PyTorch would give others.
 
     Examples
     --------
@@ -37,19 +37,19 @@ def normal_matrix(seed: int, shape: tuple[int, int]) -> Array:
         uniform = _uniform(twister, min(TOGETHER, len(drawn) - start))
         whole = len(uniform) - len(uniform) % BLOCK
         drawn[start : start + whole] = _box_muller(uniform[:whole])
-    if len(drawn) % BLOCK:  # the last block overlaps the one before, and is drawn anew
+    if len(drawn) % BLOCK:  # the last block overlaps the one before, and is drawn again
         drawn[-BLOCK:] = _box_muller(_uniform(twister, BLOCK))
     return drawn[:count].reshape(shape)
 
 
 def _uniform(twister: np.random.MT19937, count: int) -> Array:
-    """Numbers from 0 to below 1, in steps that float32 can tell apart."""
+    """Uniform values in [0, 1) with 24 bits, which float32 holds exactly."""
     raw = twister.random_raw(count) & np.uint64(2**24 - 1)
     return (raw * 2.0**-24).astype(np.float32)
 
 
 def _box_muller(uniform: Array) -> Array:
-    """Normal numbers of uniform ones: in each block, eight make radii and eight angles."""
+    """Normal values from uniform ones: in each block, eight make radii and eight angles."""
     first, second = np.moveaxis(uniform.astype(np.float64).reshape(-1, 2, BLOCK // 2), 1, 0)
     radius, angle = np.sqrt(-2 * np.log(1 - first)), 2 * np.pi * second
     both = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)

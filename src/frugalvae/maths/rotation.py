@@ -1,9 +1,9 @@
-"""A fixed rotation that spreads every feature over all coordinates.
+"""A fixed rotation that spreads each feature over all coordinates.
 
-The first coordinates after it are as good as any others, so that as many can be kept as there
-is room for, and fewer later, without looking at any data. It is made of a cosine transform and
-of signs and an order that are the same everywhere and for ever: a file need not hold it, and
-no matrix is ever made.
+After it, any coordinates are as good as any others. So the first ones can be kept, as many as
+there is room for, and fewer later, without looking at data. The rotation is a cosine transform
+with fixed signs and a fixed permutation. It never changes, so it is not stored in files, and
+no matrix is needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from frugalvae.maths.arrays import Array
 
 
 class Rotation(NamedTuple):
-    """Signs (d,) of features, and the order (d,) and factors (d,) of cosines and of phases."""
+    """Signs of features, and the order, scales and phases of frequencies, (d,) each."""
 
     signs: Array
     order: Array
@@ -27,8 +27,8 @@ class Rotation(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def rotation(dim: int) -> Rotation:
-    """What the rotation of so many features is made of."""
-    raw = np.random.PCG64(0).random_raw(2 * dim)  # a stream that no version changes
+    """The rotation of ``dim`` features."""
+    raw = np.random.PCG64(0).random_raw(2 * dim)  # raw bits: the same in every version of NumPy
     scales = np.full(dim, (0.5 / dim) ** 0.5)
     scales[0] *= 0.5**0.5
     phases = np.exp(-0.5j * np.pi / dim * np.arange(dim))
@@ -37,23 +37,23 @@ def rotation(dim: int) -> Rotation:
 
 
 def rotate(rows: Array, rank: int) -> Array:
-    """The first ``rank`` coordinates of rows (n, d) after the rotation: (n, rank), float64.
+    """The first ``rank`` coordinates (n, rank) of rows (n, d) after the rotation, float64.
 
     >>> x = np.random.default_rng(0).normal(size=(2, 5))
-    >>> np.allclose(rotate(x, 5) @ rotate(x, 5).T, x @ x.T)  # lengths and angles stay
+    >>> np.allclose(rotate(x, 5) @ rotate(x, 5).T, x @ x.T)  # inner products stay
     True
     """
     dim = rows.shape[1]
     signs, order, scales, phases = rotation(dim)
     signed = rows * signs
-    even = np.concatenate([signed, signed[:, ::-1]], axis=1)  # its transform is one of cosines
+    even = np.concatenate([signed, signed[:, ::-1]], axis=1)  # even: a cosine transform
     kept = order[:rank]
     coordinates: Array = (np.fft.rfft(even)[:, kept] * phases[kept]).real * scales[kept]
     return coordinates
 
 
 def rotate_back(coordinates: Array, dim: int) -> Array:
-    """Rows (n, dim) whose first coordinates are these, (n, rank), and whose others are zero.
+    """Rows (n, dim) with the given first coordinates (n, rank), and zeros for the others.
 
     >>> x = np.random.default_rng(0).normal(size=(2, 5))
     >>> np.allclose(rotate_back(rotate(x, 5), 5), x)

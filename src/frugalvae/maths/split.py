@@ -1,4 +1,4 @@
-"""Training and test samples, and parts of the training samples in place of a test set."""
+"""Training and test samples, and held-out parts of the training samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test samples of one data set, with a label each."""
+    """Training and test samples of one data set, with labels."""
 
     name: str
     x_train: NDArray[Any]
@@ -21,13 +21,13 @@ class Split:
 
     @property
     def classes(self) -> NDArray[Any]:
-        """All labels of the training set, in ascending order."""
+        """The distinct labels of the training set, in ascending order."""
         return np.unique(self.y_train)
 
     def held_out(self, part: float, seed: int) -> Self:
-        """The same with a part of each class's training samples in place of the test set.
+        """A split of the training set only: a part of each class becomes the test set.
 
-        For choosing settings: the test set is never looked at.
+        For choosing settings without the test set.
         """
         out = held_out_rows(self.y_train, part, seed)
         return replace(
@@ -41,9 +41,9 @@ class Split:
 
 
 def held_out_rows(labels: NDArray[Any], part: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows to hold out: a random part of each class, but never all nor none of it.
+    """Which rows to hold out, as a mask (n,): a random part of each class, never all of it.
 
-    Of a class of one row none is held out.
+    At least one row per class is held out, unless the class has only one.
 
     >>> held_out_rows(np.array([0, 0, 0, 0, 1]), 0.5, seed=0).tolist()
     [True, False, True, False, False]

@@ -1,4 +1,4 @@
-"""Symmetric matrices: packing, square roots, ridges, and their triangles."""
+"""Symmetric matrices: packing, square roots, ridges, and triangular solves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array
 
-SMALL = 64  # side up to which a triangle is solved as any other matrix
+SMALL = 64  # size up to which a triangular system is solved by LAPACK's general solver
 
 
 def pack(symmetric: Array) -> Array:
@@ -20,14 +20,14 @@ def pack(symmetric: Array) -> Array:
 
 
 def unpack(triangle: Array) -> Array:
-    """The symmetric matrix of a packed triangle.
+    """The symmetric matrix whose upper triangle was packed.
 
     >>> unpack(np.array([1.0, 2.0, 3.0])).tolist()
     [[1.0, 2.0], [2.0, 3.0]]
     """
     size, used = int((2 * len(triangle)) ** 0.5), 0
     if triangle.shape != (size * (size + 1) // 2,):
-        raise ValueError(f"an array of shape {triangle.shape} is no triangle of a matrix")
+        raise ValueError(f"an array of shape {triangle.shape} is no packed triangle")
     symmetric = np.empty((size, size), triangle.dtype)
     for start in range(size):
         row = triangle[used : used + size - start]
@@ -37,7 +37,7 @@ def unpack(triangle: Array) -> Array:
 
 
 def square_root(covariance: Array) -> Array:
-    """F, as narrow as the rank allows, with F F^T = covariance; float32.
+    """F (d, rank) with F F^T = covariance, float32.
 
     >>> np.abs(square_root(np.array([[4.0, 0.0], [0.0, 0.0]]))).tolist()
     [[2.0], [0.0]]
@@ -50,10 +50,10 @@ def square_root(covariance: Array) -> Array:
 
 
 def add_ridge(matrix: Array, amount: float) -> Array:
-    """The matrix plus ``amount`` times its mean diagonal entry on the diagonal.
+    """The matrix with ``amount`` times its mean diagonal entry added to the diagonal.
 
-    Relative to the matrix itself, so that the amount means the same at any scale.
-    A matrix of zeros becomes ``amount`` times the identity.
+    The ridge is relative, so it does not depend on the scale of the matrix. A matrix of zeros
+    becomes ``amount`` times the identity.
 
     >>> add_ridge(np.array([[3.0, 0.0], [0.0, 1.0]]), 0.5).tolist()
     [[4.0, 0.0], [0.0, 2.0]]
@@ -65,7 +65,9 @@ def add_ridge(matrix: Array, amount: float) -> Array:
 
 
 def solve_lower(lower: Array, right: Array) -> Array:
-    """X with ``lower @ X = right``, for a lower triangle (d, d), by halves: mostly products.
+    """X with ``lower @ X = right``, for a lower triangular matrix (d, d).
+
+    Solved by halves, so that most of the work is matrix products.
 
     >>> solve_lower(np.array([[2.0, 0.0], [4.0, 1.0]]), np.array([[2.0], [5.0]])).tolist()
     [[1.0], [1.0]]
@@ -80,9 +82,9 @@ def solve_lower(lower: Array, right: Array) -> Array:
 
 
 def solve_upper(lower: Array, right: Array) -> Array:
-    """X with ``lower.T @ X = right``, likewise.
+    """X with ``lower.T @ X = right``, for a lower triangular matrix (d, d).
 
     >>> solve_upper(np.array([[2.0, 0.0], [4.0, 1.0]]), np.array([[6.0], [1.0]])).tolist()
     [[1.0], [1.0]]
     """
-    return solve_lower(lower.T[::-1, ::-1], right[::-1])[::-1]  # turned around, it is a lower one
+    return solve_lower(lower.T[::-1, ::-1], right[::-1])[::-1]  # reversed, lower.T is lower

@@ -26,10 +26,12 @@ class Kept:
     model has a list of the classes of its own.
     """
 
-    @property
-    def classes(self) -> list[int]:
-        """The classes known so far, in the order in which they were learned."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # a property or an attribute of whoever inherits
+
+        @property
+        def classes(self) -> list[int]:
+            """The classes known so far, in the order in which they were learned."""
+            raise NotImplementedError
 
     def arrays(self) -> dict[str, Array]:
         """Every parameter that is kept."""

@@ -20,11 +20,10 @@ Covariance = Literal["diagonal", "shared", "full"]
 
 
 class GaussianMemory(MemoryDefaults):
-    """Mean of each class, and a covariance: its own diagonal, its own in full, or one for all.
+    """Mean of each class, and a covariance: diagonal or full per class, or one for all.
 
-    The shared covariance is that of all samples around their class means. Its
-    sums are kept, so that learning task by task gives what learning everything
-    at once would give.
+    The shared covariance is that of all samples around their class means. Its sums are kept, so
+    that learning task by task gives the same as learning everything at once.
 
     Examples
     --------
@@ -37,7 +36,7 @@ class GaussianMemory(MemoryDefaults):
     [1.0, 1.0]
     """
 
-    exact = ("covariances_",)  # a full one that is rounded to float16 may not be one any more
+    exact = ("covariances_",)  # rounded to float16, a full one may have negative eigenvalues
 
     def __init__(self, covariance: Covariance = "diagonal") -> None:
         check_choice("covariance", covariance, get_args(Covariance))
@@ -81,7 +80,7 @@ class GaussianMemory(MemoryDefaults):
         self._factors.pop(label, None)
 
     def forget(self, label: int) -> list[str]:
-        """Nothing remains, but in a covariance that all classes share."""
+        """Nothing remains, except in a covariance that all classes share."""
         del self.means_[label]
         self.covariances_.pop(label, None)
         self._factors.pop(label, None)
@@ -128,7 +127,7 @@ class GaussianMemory(MemoryDefaults):
         return self._full_log_density(features, shrinkage)
 
     def _full_log_density(self, features: Array, shrinkage: Shrinkage) -> Array:
-        """One covariance after the other: all of them at once would take too much room."""
+        """One covariance after the other: all at once would take too much memory."""
         shared = np.zeros_like(next(iter(self.covariances_.values())), np.float64)
         for packed in self.covariances_.values():
             shared += packed / len(self.covariances_)

@@ -1,6 +1,6 @@
-"""The classes that a file may name: ours, and those of modules that the caller trusts.
+"""The classes that a file may name: ours, installed plugins, and modules that the caller trusts.
 
-Nothing else is imported because a file names it, and importing is all that is done to a module.
+Nothing else is imported because a file names it.
 """
 
 from __future__ import annotations
@@ -83,8 +83,9 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
 
 
 def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
-    """A class of a module that the caller trusts, or of one that is inside of it."""
-    if not any(f"{module}.".startswith(f"{trusted}.") for trusted in trust):
+    """A class of a module that is trusted, inside a trusted package, or installed as a plugin."""
+    installed = any(parts.modules.get(name) == module for parts in (MEMORIES, HEADS))
+    if not installed and not any(f"{module}.".startswith(f"{trusted}.") for trusted in trust):
         raise UntrustedModuleError(
             f"it holds a {name!r} of the module {module!r}, which is not part of frugalvae. "
             "Importing a module runs its code: if you know it, load the file in Python with "

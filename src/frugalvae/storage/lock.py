@@ -1,4 +1,8 @@
-"""One process at a time changes a file; the others wait, and know for whom."""
+"""A lock on a file: one process changes it, the others wait and are told for whom.
+
+Our own and not a library's: the lock file holds a note of who has it, is removed afterwards, is
+never a link that is followed, and no file that was there before is ever written into.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +23,17 @@ PAUSE = 0.05  # seconds between two attempts
 def locked(path: Path, what: str, wait: float) -> Iterator[None]:
     """Hold the lock of a file inside the block, or say who holds it.
 
-    The lock is on a hidden file beside it, which is gone when nobody needs it. A process
-    that dies, however it dies, holds no lock.
+    The lock is on a hidden file beside it, which is removed afterwards. A process that dies
+    loses its lock.
 
     Parameters
     ----------
     path
         The file that is going to be changed. It need not exist.
     what
-        What is going to be done, told to those who wait.
+        The command, which processes that wait are told.
     wait
-        For how many seconds to wait for another process.
+        Seconds to wait for another process.
     """
     beside = path.with_name(f".{path.name}.lock")
     deadline = time.monotonic() + wait
@@ -50,7 +54,7 @@ def locked(path: Path, what: str, wait: float) -> Iterator[None]:
 
 
 def _try(beside: Path) -> int | None:
-    """A new file with the lock on it, open; None while another process has it."""
+    """A descriptor of a new, locked file; None while another process has the lock."""
     try:
         return _locked(beside, os.O_CREAT | os.O_EXCL)
     except FileExistsError:
@@ -58,13 +62,13 @@ def _try(beside: Path) -> int | None:
     left = _locked(beside)
     if left is None:
         return None
-    beside.unlink()  # of a process that died; whatever else it is, nothing is written into it
+    beside.unlink()  # left by a process that died; whatever it is, nothing is written into it
     os.close(left)
     return _try(beside)
 
 
 def _locked(beside: Path, how: int = 0) -> int | None:
-    """The file that has that name, open, with the lock on it; None if it cannot be had."""
+    """A descriptor of the file of that name, locked; None if another process has the lock."""
     import fcntl
 
     try:
@@ -80,19 +84,19 @@ def _locked(beside: Path, how: int = 0) -> int | None:
     except BaseException:
         os.close(descriptor)
         raise
-    os.close(descriptor)  # of a file that its holder has removed since, or that is held
+    os.close(descriptor)  # its holder has removed the file, or still has the lock
     return None
 
 
 def _check_plain(beside: Path) -> None:
-    """Refuse a link, a folder and the like in the place of the lock."""
+    """Refuse a link, a folder or anything but a plain file in place of the lock."""
     with suppress(FileNotFoundError):  # its holder has removed it since
         if not stat.S_ISREG(os.lstat(beside).st_mode):
             raise InputError(f"{beside} is in the way: it is no plain file; move it elsewhere")
 
 
 def _holder(beside: Path) -> str:
-    """Which process has the lock, as it says itself."""
+    """The process that has the lock, as its note says."""
     try:
         told = json.loads(beside.read_text())
         since = time.strftime("%H:%M:%S", time.localtime(told["since"]))

@@ -10,52 +10,50 @@ import stat
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from frugalvae import __version__
-from frugalvae.checks import check_kept, check_learned
+from frugalvae.checks import check_learned
 from frugalvae.errors import (
     DeviceError,
     FrugalError,
+    InputError,
     MemoryFileError,
     MissingPackageError,
     UntrustedModuleError,
     check_choice,
 )
 from frugalvae.files import check_place, write_bytes
-from frugalvae.heads import HEADS
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
-from frugalvae.memories import MEMORIES
 from frugalvae.model import Model, Recipe
-from frugalvae.storage.classes import class_named, is_ours
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.labels import labels_from_json, labels_to_json
 from frugalvae.storage.migrations import GET_ANOTHER
 from frugalvae.storage.reader import Reader
 from frugalvae.storage.schema import check_document, read_confidence
+from frugalvae.storage.verify import check_model, parts_of
 from frugalvae.storage.writer import Writer
 
-if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
-    from frugalvae.plugins import Registry
-
-
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
-SHOWN = 64  # classes that are drawn from, of memories that know their means without it
 
 
 def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
     """Write a model, all at once or not at all."""
     check_choice("dtype", dtype, ("float32", "float16"))
     check_place(path)
-    parts = _parts(model)
-    check_learned(*(parts[:1] if model.head_due else parts))  # settles what a head waits with
+    parts = parts_of(model)
+    check_learned(*(parts[:1] if model.head_stale else parts))  # a head may finish its sums here
     writer = Writer(half=dtype == "float16")
-    document = describe(model, writer)
-    write_bytes(path, to_bytes(document, writer.arrays))
+    content = to_bytes(describe(model, writer), writer.arrays)
+    try:
+        _checked(content)
+    except MemoryFileError as error:
+        told = f"{path} is not written, as it could not be loaded again: {error}"
+        raise InputError(told) from error
+    write_bytes(path, content)
 
 
 @dataclass(frozen=True)
@@ -86,10 +84,14 @@ def read_file(path: Path, named: Path | None = None) -> Contents:
     """What is in a file; ``named`` is what errors call it."""
     content = _content(path, named or path)
     try:
-        document, arrays = from_bytes(content)
-        check_document(document, len(content))
+        return _checked(content)
     except MemoryFileError as error:
         raise MemoryFileError(f"{named or path}: {error}") from error
+
+
+def _checked(content: bytes) -> Contents:
+    document, arrays = from_bytes(content)
+    check_document(document, len(content))
     return Contents(document, arrays, len(content))
 
 
@@ -110,7 +112,7 @@ def load(path: str | Path, device: str | None = None, *, trust: Collection[str] 
         with computing_on(device), np.errstate(all="ignore"):
             reader = Reader(contents.arrays, trust)
             model = revive(contents.document, reader, device)
-            check_answers(model, reader)
+            check_model(model, reader)
     except DeviceError:  # no fault of the file
         raise
     except (MissingPackageError, UntrustedModuleError, MemoryFileError) as error:
@@ -148,7 +150,7 @@ def describe(model: Model, writer: Writer) -> dict[str, Any]:
         "n_taught": model.n_taught,
         "n_features": model.n_features,
         "feature_names": None if names is None else list(names),
-        "head_due": model.head_due,
+        "head_due": model.head_stale,
         "parameters": {
             name: writer.write(getattr(model.recipe, name), f"parameters.{name}")
             for name in PARAMETERS
@@ -190,79 +192,6 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
         tuple(document["history"]),
         None if names is None else tuple(names),
     )
-
-
-def check_answers(model: Model, reader: Reader) -> None:
-    """Refuse a model that does not know what it claims to know."""
-    if reader.unused:
-        raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
-    memory, head = _parts(model)
-    for template in (model.recipe.memory, model.recipe.head):
-        if isinstance(template, str) and ":" in template:
-            class_named(template, reader.trust)
-    _check_part("memory", model.recipe.memory, memory, MEMORIES)
-    _check_part("head", model.recipe.head, head, HEADS)
-    for part in (memory, head):  # before any of it is made
-        if hasattr(part, "derived_bytes"):
-            reader.spend(part.derived_bytes(model.n_features))
-    numbers = model.numbers.tolist()
-    _check_taught(memory, numbers)
-    _check_samples(model, memory)
-    if model.head_due and head.needs_every_task:
-        raise MemoryFileError("its head is said to be due, and is one that never is")
-    if not model.head_due:
-        _check_taught(head, numbers)
-        zero = np.zeros((1, model.n_features))
-        _check_finite(model.logits(zero), len(model.classes))
-
-
-def _parts(model: Model) -> tuple[Memory, Head]:
-    assert model.memory is not None
-    assert model.head is not None
-    return model.memory, model.head
-
-
-def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
-    named = template is None
-    if isinstance(template, str):
-        named = ":" in template or template in registry
-    fresh = _is_of(template, registry) and getattr(template, "classes", None) == []
-    if not (named or fresh) or not _is_of(taught, registry):
-        raise MemoryFileError(f"its {role} is none that this version knows")
-
-
-def _is_of(part: Any, registry: Registry) -> bool:
-    """Whether it is a memory, or a head: one of ours, or from a module that is trusted."""
-    ours = registry.modules.get(type(part).__name__) == type(part).__module__
-    return ours or (hasattr(part, "classes") and not is_ours(type(part)))
-
-
-def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
-    """Sizes first: then nothing that is made from the settings can be out of proportion."""
-    stored, kept = sum(component.bytes for component in part.components()), part.arrays()
-    if stored != sum(array.nbytes for array in kept.values()):
-        raise MemoryFileError(f"its {type(part).__name__} is not of the size that it should be")
-    if sorted(part.classes) != numbers:
-        raise MemoryFileError(f"its {type(part).__name__} does not know its {len(numbers)} classes")
-    check_kept(part, kept)
-
-
-def _check_samples(model: Model, memory: Memory) -> None:
-    """Draw from each class; where that is slow, from some."""
-    if not memory.arrays():  # it keeps nothing, and says so when it is asked
-        return
-    numbers, rng = model.numbers.tolist(), np.random.default_rng(0)
-    if hasattr(memory, "mapped_means"):
-        numbers = numbers[:: 1 + len(numbers) // SHOWN]
-    if getattr(memory, "covariance", None) == "full":
-        numbers = numbers[:1]  # each takes an eigendecomposition, and keeps it
-    for number in numbers:
-        _check_finite(memory.sample(number, 1, rng), model.n_features)
-
-
-def _check_finite(row: Any, width: int) -> None:
-    if row.shape != (1, width) or not np.isfinite(row).all():
-        raise MemoryFileError("it gives answers of the wrong shape, or that are not finite")
 
 
 def _content(path: Path, named: Path) -> bytes:

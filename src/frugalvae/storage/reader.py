@@ -70,12 +70,13 @@ class Reader:
             case {"tuple": list(items)} if len(outline) == 1:
                 return tuple(self.read(items, path))
             case {"dict": list(items)} if len(outline) == 1:
-                return {key: self.read(item, f"{path}.{key}") for key, item in _keyed(items)}
+                pairs = _keyed(items, (int, str))
+                return {key: self.read(item, f"{path}.{key}") for key, item in pairs}
             case {"rows": list(keys), "tensor": str(name)} if len(outline) == 2:
                 rows = self._take(name)
                 if len(keys) != len(rows):
                     raise MemoryFileError(f"{path} has {len(rows)} rows for {len(keys)} classes")
-                pairs = _keyed([[key, row] for key, row in zip(keys, rows, strict=True)])
+                pairs = _keyed([[key, row] for key, row in zip(keys, rows, strict=True)], (int,))
                 return {key: self._given(np.array(row)) for key, row in pairs}
             case {"same": str(name)} if len(outline) == 1:
                 if name not in self._made:  # nor is what is not finished yet: no cycles
@@ -157,11 +158,11 @@ def _parameter(array: Array) -> Any:
     return torch.nn.Parameter(torch.from_numpy(array).to(find_device()))
 
 
-def _keyed(pairs: list[Any]) -> list[tuple[int, Any]]:
-    """Keys, which are numbers of classes and differ, and what belongs to them."""
+def _keyed(pairs: list[Any], kinds: tuple[type, ...]) -> list[tuple[Any, Any]]:
+    """Keys, which differ and are all of one kind, and their values."""
     for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int:
-            raise MemoryFileError(f"{str(pair)[:40]} stands where a class's number is expected")
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise MemoryFileError("it has two entries for one class")
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) not in kinds:
+            raise MemoryFileError(f"{str(pair)[:40]} stands where a key and its value are expected")
+    if len({key for key, _ in pairs}) < len(pairs) or len({type(key) for key, _ in pairs}) > 1:
+        raise MemoryFileError("it has two entries for one key, or keys of two kinds")
     return [(key, item) for key, item in pairs]

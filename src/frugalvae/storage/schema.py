@@ -1,7 +1,7 @@
-"""What the document of a file must say, whatever memory and head are in it.
+"""What the document of a file must say, whatever its memory and head are.
 
-Every verb reads files through :func:`check_document`. It needs none of the parts: what it
-lets through can be shown without PyTorch, and parts are then made of it.
+Every verb checks files with :func:`check_document`, and so does saving. No part is made for it,
+so it needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PART = (
 )
 
 LARGEST = 2**53  # of a whole number: floats are exact up to there
-USUAL = 2**16  # features that may be told of without a tensor that is as long
+USUAL = 2**16  # features that a file of any size may have
 
 
 def check_document(document: Mapping[str, Any], size: int) -> None:
@@ -46,8 +46,9 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
         read_confidence(document["confidence"])
     except (InputError, TypeError, OverflowError) as error:
         raise MemoryFileError(f"its confidence cannot be used ({error})") from error
-    encoder, history = document["encoder"], document["history"]
-    _require(isinstance(encoder, dict | None), "its encoder is no JSON object")
+    _check_whole("count", document["confidence"].get("count", 0), 0, LARGEST)
+    _check_encoder(document["encoder"])
+    history = document["history"]
     events = isinstance(history, list) and all(isinstance(event, dict) for event in history)
     _require(events, "its history is no list of events")
 
@@ -106,11 +107,22 @@ def _check_parameters(parameters: Any) -> None:
             check_part(parameters[role], role)
 
 
+def _check_encoder(encoder: Any) -> None:
+    """Refuse fields of the wrong type in what finds the encoder again; others are free."""
+    _require(isinstance(encoder, dict | None), "its encoder is no JSON object")
+    given = (encoder or {}).get("given") or {}
+    _require(isinstance(given, dict), "how its encoder was asked for is no JSON object")
+    settings = given.get("settings", {})
+    _require(isinstance(settings, dict), "the settings of its encoder are no JSON object")
+    texts = [(encoder or {}).get(name) for name in ("encoder", "model", "weights")]
+    for text in [*texts, given.get("name"), settings.get("model")]:
+        _require(text is None or is_plain(text), f"its encoder is {str(text)[:40]!r}")
+
+
 def _check_names(names: Any, features: int) -> None:
     if names is not None:
-        right = (
-            isinstance(names, list) and len(names) == features and set(map(type, names)) == {str}
-        )
+        texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        right = texts and len(names) == features
         _require(right, "its names of features are not as many as there are features")
 
 
@@ -125,9 +137,8 @@ def _check_fields(written: Any, expected: set[str], what: str) -> None:
 def _check_whole(name: str, value: Any, least: int, most: int) -> None:
     """Refuse what is no whole number in these bounds."""
     if type(value) is not int or not least <= value <= most:
-        shown = (
-            str(value)[:40] if not isinstance(value, int) or abs(value) < 10**40 else "too large"
-        )
+        large = isinstance(value, int) and abs(value) > 10**40
+        shown = "far too large" if large else str(value)[:40]
         raise MemoryFileError(f"{name} is {shown}; expected a whole number from {least} to {most}")
 
 

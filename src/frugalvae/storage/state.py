@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from frugalvae.errors import MemoryFileError
+from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.plugins import arguments_of
 from frugalvae.storage.classes import is_learned, is_ours
 
@@ -40,7 +40,13 @@ def state_of(part: Any) -> dict[str, Any]:
 def settings_and_learned(part: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The state of any other part."""
     learned = {name: value for name, value in vars(part).items() if is_learned(name)}
-    return arguments_of(part), learned
+    try:
+        return arguments_of(part), learned
+    except StopIteration as error:
+        raise InputError(
+            f"{type(part).__name__} cannot be saved: its constructor does not keep all arguments "
+            "under their own names; do so, or give the class state() and from_state()"
+        ) from error
 
 
 def from_state(kind: type, state: dict[str, Any]) -> Any:

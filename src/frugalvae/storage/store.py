@@ -8,9 +8,9 @@ Beside ``birds.frugal`` there may be
 - ``birds.frugal.parts``: features of images that a killed ``learn`` has encoded;
 - ``.frugalvae-unfinished-birds.frugal.*``: what a killed command was writing.
 
-A change first gives the old file a second name, ``before``, then replaces it by the new one,
-then renames ``before`` to ``undo``. Each step happens or does not. Where a kill leaves
-``before``, the next command sees whether the file was replaced, and ends what was begun.
+A change has three steps: give the old file a second name, ``before``; replace the file; rename
+``before`` to ``undo``. Each step happens or does not. If a kill leaves ``before``, the next
+command sees whether the file was replaced, and finishes the change.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Store:
 
     @contextmanager
     def changing(self, what: str, wait: float) -> Iterator[None]:
-        """Nobody else changes the file inside the block."""
+        """No other process changes the file inside the block."""
         check_place(self.path)
         try:
             with locked(self.path, what, wait):
@@ -69,7 +69,7 @@ class Store:
                 raise
             raise FrugalError(
                 f"{self.given}: there is no room to write it ({error.strerror}), and it is as it "
-                "was; make room on the disk, and give the same command again"
+                "was; make room on the disk, and run the same command again"
             ) from error
 
     def load(self) -> Model:
@@ -95,10 +95,10 @@ class Store:
             )
 
     def save(self, model: Model, *, undoable: bool = True) -> None:
-        """Replace the file; the old one is kept for ``undo``.
+        """Replace the file, and keep the old one for ``undo``.
 
-        Where it must not be kept, nothing older is kept either, and that goes first: a kill
-        leaves the old file, and the same command can be given again.
+        If the old one must not be kept, older traces are removed first: a kill leaves the old
+        file, and the same command can be run again.
         """
         from frugalvae.storage.model_file import save
 
@@ -112,7 +112,7 @@ class Store:
             self._settle()
 
     def _stays_half(self) -> bool:
-        """Whether numbers are stored in half the bits: a file stays as it was made."""
+        """Whether parameters are stored in float16: a file stays as it was made."""
         return self.read().half if self.exists else self._half
 
     def check_undo(self) -> None:
@@ -121,25 +121,25 @@ class Store:
         if not self.undo.exists():
             raise InputError(
                 f"{self.given}: there is nothing to undo; {self.undo.name} is not there. One step "
-                "is kept, from the second change of a file on, until it is undone"
+                "is kept, from the second change of a file on"
             )
 
     def read_undo(self) -> Contents:
-        """What there was before the last change, after it has shown that it can be loaded."""
+        """The file as it was before the last change, which must be one that loads."""
         from frugalvae.storage.model_file import check_loads
 
         self.check_undo()
         return check_loads(self.undo, self.given.with_name(self.undo.name))
 
     def go_back(self) -> None:
-        """Put back what there was before the last change."""
+        """Put back the file as it was before the last change."""
         self.check_undo()
         shutil.copymode(self.path, self.undo)
         os.replace(self.undo, self.path)
         sync_folder(self.path.parent)
 
     def _settle(self) -> None:
-        """End a change: it took place, or it did not."""
+        """Finish a change, or take back one that had not replaced the file."""
         self._sweep()
         if not self._before.exists():
             return
@@ -150,7 +150,7 @@ class Store:
         sync_folder(self.path.parent)
 
     def _remove_traces(self) -> None:
-        """Remove all beside the file that may hold what was learned."""
+        """Remove all files beside this one that may hold what was learned."""
         from frugalvae.images.resume import Parts
 
         self.undo.unlink(missing_ok=True)
@@ -161,14 +161,14 @@ class Store:
         sync_folder(self.path.parent)
 
     def _sweep(self, any_age: bool = False) -> None:
-        """Remove what killed commands had half written."""
+        """Remove unfinished files of killed commands."""
         for path in [*unfinished(self.path), *unfinished(self._before)]:
             if any_age or time.time() - path.stat().st_mtime > STALE:
                 path.unlink(missing_ok=True)
 
 
 def _second_name(path: Path, name: Path) -> None:
-    """Another name of a file; a copy, where a file can have one name only."""
+    """Another name of a file, or a copy where hard links do not work."""
     try:
         os.link(path, name)
     except OSError:

@@ -67,10 +67,12 @@ class Writer:
 
     def _dict(self, value: dict[Any, Any], path: str, exact: bool) -> dict[str, Any]:
         """Vectors of classes become the rows of one array."""
-        if not all(type(key) is int for key in value):
-            raise InputError(f"{path} has keys that are no whole numbers; a file cannot hold them")
+        kinds = {type(key) for key in value}
+        if kinds not in (set(), {int}, {str}):
+            raise InputError(f"{path} has keys that are neither all names nor all whole numbers")
         items = list(value.values())
-        if items and all(type(item) is np.ndarray or is_tensor(item) for item in items):
+        numeric = all(type(item) is np.ndarray or is_tensor(item) for item in items)
+        if kinds == {int} and numeric:
             rows = [as_array(item) for item in items]
             if len({(row.shape, row.dtype) for row in rows}) == 1:
                 self._keep(np.stack(rows), path, exact)

@@ -75,8 +75,12 @@ def check_counts(part: Memory | Head) -> None:
 
 def check_file(classifier: FrugalClassifier) -> None:
     """A classifier that is taught, saved and loaded is the same."""
-    if "trust" not in inspect.signature(FrugalClassifier.load).parameters:
+    load: Any = FrugalClassifier.load
+    if "trust" not in inspect.signature(load).parameters:
         return  # only parts of ours can be loaded
+    kinds = [type(part) for part in (classifier.memory, classifier.head)]
+    if any(kind.__module__ == "__main__" or "<locals>" in kind.__qualname__ for kind in kinds):
+        return  # a file names a class by its module: one of a script or a function has no name
     task = blobs([0, 1, 2])
     with quiet():
         classifier.fit(task.features, task.labels, names=task.names)
@@ -84,7 +88,7 @@ def check_file(classifier: FrugalClassifier) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "saved.frugal")
         classifier.save(path)
-        loaded = FrugalClassifier.load(path, trust=sorted(modules))
+        loaded = load(path, trust=sorted(modules))
     x = blobs([0, 1, 2], seed=9).features
     require(
         np.array_equal(classifier.predict_proba(x), loaded.predict_proba(x)),
