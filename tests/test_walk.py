@@ -17,9 +17,9 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.images.classes import Listing, open_images
 from frugalvae.images.feature_file import load_features
 from frugalvae.images.kinds import HIDDEN
+from frugalvae.images.listing import Listing, open_images
 from frugalvae.images.splits import role_of
 from frugalvae.images.walk import read_file, walk
 from frugalvae.names import check_case

@@ -14,9 +14,9 @@ from frugalvae.encoders import MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 from frugalvae.formatting import duration, plural
-from frugalvae.images.classes import Listing, open_images
 from frugalvae.images.encode import Report, Runner, check_testable, encode_images
 from frugalvae.images.left_out import counted, named
+from frugalvae.images.listing import Listing, open_images
 from frugalvae.images.shards import Encoded, Shard
 from frugalvae.interfaces import Encoder
 

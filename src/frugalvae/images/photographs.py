@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from frugalvae.errors import InputError
-from frugalvae.images.classes import Listing
 from frugalvae.images.decode import decode, reading_images, rgb
+from frugalvae.images.listing import Listing
 from frugalvae.images.shards import BATCH_SIZE, ahead, encode, encode_files, reason
 from frugalvae.images.walk import read_file
 from frugalvae.interfaces import Encoder
