@@ -302,6 +302,19 @@ def test_names_of_files_that_are_not_utf8_work_in_all_verbs(tool: Tool, encoders
     assert "cat" in load_features(output).classes
 
 
+def test_a_folder_whose_own_name_is_not_utf8_is_learned(tool: Tool, encoders: Encoders) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    try:
+        root = paint(tool.folder / odd, "cat", "dax")
+    except OSError:
+        pytest.skip("this disk has no such names")
+    tool.learn(root)
+    assert tool.classes == ["cat", "dax"]
+    assert tool.json("history")[0]["source"] == r"caf\xe9"
+    assert len(tool.json("predict", root)["predictions"]) == 12
+    tool("update", "cat", root / "cat")
+
+
 def test_a_label_may_not_have_control_characters() -> None:
     classifier = FrugalClassifier("gaussian-diagonal").fit(np.eye(2), ["a", "b"])
     for name in ("a\0b", "\x1b[2J", "a\u202eb"):

@@ -12,7 +12,7 @@ from frugalvae.cli.argument_types import folders, quiet, seed, settings
 from frugalvae.cli.options import as_json, choice, classifier_file, waiting, which_encoder
 from frugalvae.cli.output import complain, print_json
 from frugalvae.errors import InputError
-from frugalvae.formatting import plural, size
+from frugalvae.formatting import plural, printable, size
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
 
@@ -206,7 +206,8 @@ def finish(model: Model, lesson: Lesson, source: Path, store: Store) -> None:
 def with_source(model: Model, source: Path) -> Model:
     """With a note in the history of where the last samples came from."""
     *before, last = model.history
-    return replace(model, history=(*before, {**last, "source": source.resolve().name}))
+    name = printable(source.resolve().name)  # a file holds UTF-8
+    return replace(model, history=(*before, {**last, "source": name}))
 
 
 def report(options: argparse.Namespace, model: Model, lesson: Lesson) -> dict[str, Any]:
