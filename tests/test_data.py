@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -88,6 +89,10 @@ def test_what_made_the_features_goes_with_them(tmp_path: Path) -> None:
         ({"y_test": np.array([0, 1, 9])}, r"y_test has classes that y_train lacks: \[9\]"),
         ({"class_names": np.array(["a", "b"])}, "class_names has 2 entries, labels go to 2"),
         ({"text": np.zeros((3, 3), int)}, "text is int64"),
+        (
+            {"text": np.eye(4, 3), "class_names": np.array(["a", "b", "c"])},
+            "class_names has 3 entries but text has 4",
+        ),
         ({"encoder": np.array("[1]")}, r"encoder is <U3 of shape \(\), expected a JSON object"),
         ({"encoder": np.array(["{}"])}, r"encoder is <U2 of shape \(1,\)"),
         ({"encoder": np.array("{")}, "encoder is <U1"),
@@ -293,6 +298,38 @@ def test_every_verb_ends_cleanly_with_such_files(
         assert main([verb, *map(str, words)]) == 2
         assert capsys.readouterr().err.startswith(f"frugalvae: {path}: ")
     assert file.read_bytes() == before
+
+
+def mutated(chance: random.Random, entries: dict[str, bytes]) -> dict[str, bytes]:
+    """The same with some bytes of an array changed, cut off or added, or another array's."""
+    name, other = chance.choice(list(entries)), chance.choice(list(entries))
+    content = bytearray(entries[name])
+    for _ in range(chance.randrange(1, 4)):
+        content[chance.randrange(len(content))] = chance.randrange(256)
+    changed = [content, content[: chance.randrange(len(content))], content + bytes(9)]
+    return {**entries, name: bytes(chance.choice([*changed, entries[other]]))}
+
+
+@pytest.mark.filterwarnings("ignore")  # NumPy's, of numbers that overflow
+def test_a_mutated_file_is_read_or_refused_and_nothing_else(tmp_path: Path) -> None:
+    names, text = np.array(["cat", "dax", "emu"]), np.eye(3, dtype=np.float16)
+    told = np.array('{"encoder": "clip", "weights": "a", "preprocessing": {"crop": [224, 224]}}')
+    whole = {}
+    for name, array in arrays(
+        class_names=names, text=text, encoder=told, x=np.ones((2, 3))
+    ).items():
+        buffer = io.BytesIO()
+        np.save(buffer, array)
+        whole[name] = buffer.getvalue()
+    chance, refused = random.Random(0), 0
+    for _ in range(400):
+        path = archive(tmp_path / "it.npz", **mutated(chance, whole))
+        for reader in READERS:
+            try:
+                reader(path)
+            except FeatureFileError:
+                refused += 1
+    assert 400 < refused < 1100
 
 
 # --------------------------------------------------------------------------- splits

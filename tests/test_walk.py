@@ -17,9 +17,9 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.images.classes import Listing, open_images
 from frugalvae.images.feature_file import load_features
 from frugalvae.images.kinds import HIDDEN
+from frugalvae.images.listing import Listing, open_images
 from frugalvae.images.splits import role_of
 from frugalvae.images.walk import read_file, walk
 from frugalvae.names import check_case
@@ -300,6 +300,19 @@ def test_names_of_files_that_are_not_utf8_work_in_all_verbs(tool: Tool, encoders
         said = tool.capsys.readouterr()
         assert "\x1b" not in said.out + said.err, words
     assert "cat" in load_features(output).classes
+
+
+def test_a_folder_whose_own_name_is_not_utf8_is_learned(tool: Tool, encoders: Encoders) -> None:
+    odd = os.fsdecode(b"caf\xe9")
+    try:
+        root = paint(tool.folder / odd, "cat", "dax")
+    except OSError:
+        pytest.skip("this disk has no such names")
+    tool.learn(root)
+    assert tool.classes == ["cat", "dax"]
+    assert tool.json("history")[0]["source"] == r"caf\xe9"
+    assert len(tool.json("predict", root)["predictions"]) == 12
+    tool("update", "cat", root / "cat")
 
 
 def test_a_label_may_not_have_control_characters() -> None:

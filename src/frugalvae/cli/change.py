@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.output import complain
 from frugalvae.cli.summary import label_named
+from frugalvae.formatting import printable
 from frugalvae.storage.store import Store
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def change_class(options: argparse.Namespace) -> Iterator[tuple[Store, Model, An
 def with_source(model: Model, source: Path) -> Model:
     """The model with a note in its history of where the last samples came from."""
     *before, last = model.history
-    return replace(model, history=(*before, {**last, "source": source.resolve().name}))
+    name = printable(source.resolve().name)  # a file holds UTF-8
+    return replace(model, history=(*before, {**last, "source": name}))
 
 
 def digest_of(label: Any, x: NDArray[np.float32]) -> str:

@@ -26,8 +26,8 @@ from frugalvae.files import check_place
 from frugalvae.formatting import duration, plural
 
 if TYPE_CHECKING:
-    from frugalvae.images.classes import Listing
     from frugalvae.images.encode import Report, Runner
+    from frugalvae.images.listing import Listing
     from frugalvae.images.shards import Encoded, Shard
     from frugalvae.interfaces import Encoder
 
@@ -64,9 +64,9 @@ def run(options: argparse.Namespace) -> None:
     """Encode, show how it goes, and say what came of it."""
     from frugalvae.console import Display
     from frugalvae.encoders.remembered import DEFAULT
-    from frugalvae.images.classes import open_images
     from frugalvae.images.encode import check_testable, encode_images
     from frugalvae.images.left_out import counted
+    from frugalvae.images.listing import open_images
 
     encoder = options.encoder or DEFAULT
     check_place(options.output)

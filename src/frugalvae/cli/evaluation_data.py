@@ -17,9 +17,9 @@ from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Choice, check_same, described, load_encoder
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import printable
-from frugalvae.images.classes import open_images
 from frugalvae.images.feature_file import load_features
 from frugalvae.images.left_out import refuse
+from frugalvae.images.listing import open_images
 from frugalvae.images.shards import encode_files
 from frugalvae.model import Model
 from frugalvae.names import as_label, folded

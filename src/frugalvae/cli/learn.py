@@ -138,8 +138,8 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
 def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
     """Features of what is new, with a line for all that is left out."""
     from frugalvae.cli import lesson
-    from frugalvae.images.classes import open_images
     from frugalvae.images.left_out import counted
+    from frugalvae.images.listing import open_images
 
     if options.source.suffix == ".npz":
         refuse_encoder(options, options.source)

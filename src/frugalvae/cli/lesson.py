@@ -15,8 +15,8 @@ from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
-from frugalvae.images.classes import Listing
 from frugalvae.images.left_out import named, refuse
+from frugalvae.images.listing import Listing
 from frugalvae.names import as_label, check_case
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from PIL import Image
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.images.cifar import is_cifar, read_cifar
-from frugalvae.images.classes import Listing, list_classes
 from frugalvae.images.decode import decode, reading_images
 from frugalvae.images.digits import split_digits
+from frugalvae.images.listing import Listing, list_classes
 from frugalvae.images.walk import Found, check_there, walk
 from frugalvae.maths.split import Split
 from frugalvae.progress import track

@@ -16,9 +16,9 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.classes import Listing, open_images
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.images.left_out import refuse, unreadable
+from frugalvae.images.listing import Listing, open_images
 from frugalvae.images.resume import Parts, depends_on
 from frugalvae.images.shards import Encoded, Shard, encode_here
 from frugalvae.images.walk import File

@@ -174,6 +174,10 @@ def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
     if len(unknown):
         wrong.append(f"y_test has classes that y_train lacks: {unknown[:5].tolist()}")
     numbers = np.concatenate([arrays["y_train"], arrays["y_test"]])
+    there = [arrays[key] for key in ("class_names", "text") if key in arrays]
+    lengths = [len(array) for array in there if array.ndim]
+    if len({*lengths}) > 1:
+        wrong.append(f"class_names has {lengths[0]} entries but text has {lengths[1]}")
     for key, kind, ndim in (("class_names", "U", 1), ("text", "f", 2)):
         if key not in arrays:
             continue

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import PurePath
 
 from frugalvae.formatting import size
-from frugalvae.images.decode import MOST_BYTES, format_of
+from frugalvae.images.decode import format_of
+from frugalvae.images.limits import MOST_BYTES
 
 #: What claims to be an image; other files are images if their content is one.
 ENDINGS = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp"}

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, shortened
-from frugalvae.images.classes import Listing
-from frugalvae.images.decode import LARGE_BYTES, alone, decode
+from frugalvae.images.decode import decode
 from frugalvae.images.kinds import HIDDEN
+from frugalvae.images.limits import LARGE_BYTES, alone
+from frugalvae.images.listing import Listing
 from frugalvae.images.shards import ahead, reason
 from frugalvae.images.walk import File
 from frugalvae.progress import track

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import stat
+import sys
 import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -93,7 +94,11 @@ def _read(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArra
             raise ValueError(f"{name} claims the shape {shape} of {dtype}, which its bytes are not")
         file.seek(0)
         array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
-        return array
+    if dtype.kind == "U" and array.nbytes:
+        letters = np.frombuffer(array.tobytes(), np.dtype("u4").newbyteorder(dtype.byteorder))
+        if letters.max() > sys.maxunicode:  # NumPy would fail when it is looked at
+            raise ValueError(f"{name} holds what is no text")
+    return array
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -14,8 +14,8 @@ from PIL import Image
 
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.classes import Listing
 from frugalvae.images.decode import decode, reading_images, rgb
+from frugalvae.images.listing import Listing
 from frugalvae.images.shards import (
     Encoded,
     Shard,

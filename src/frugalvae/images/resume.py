@@ -12,7 +12,7 @@ import numpy as np
 
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes, write_json
-from frugalvae.images.classes import Listing
+from frugalvae.images.listing import Listing
 from frugalvae.images.npz import read_arrays
 from frugalvae.images.shards import Encoded
 

@@ -12,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.images.decode import LARGE_BYTES, alone, decode
+from frugalvae.images.decode import decode
+from frugalvae.images.limits import LARGE_BYTES, alone
 from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track

@@ -6,11 +6,13 @@ in one more folder. They never become classes in silence: what is not plain is a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from frugalvae.errors import InputError
-from frugalvae.formatting import shortened
+from frugalvae.formatting import plural, shortened
 
 TRAIN, VALIDATION, TEST = "training", "validation", "the test"
 ROLES = {
@@ -20,6 +22,9 @@ ROLES = {
 }
 ASIDE = "beside"  # the role of folders beside those for training and test
 DEPTH = "or give --depth 1 if they are classes"
+
+#: What images are wanted for: to learn, to be tested with, or for both.
+Wanted = Literal["learning", "testing", "both"]
 
 #: The names of the folders that an image is in, from the outside.
 Folder = tuple[str, ...]
@@ -79,6 +84,40 @@ def divide(
     if depth is None:
         _check_plain([folder for folder in folders if not classes & {*folder[:1]}])
     return {folder: Place(None, folder) for folder in folders}
+
+
+def choose(places: Counter[Place], wanted: Wanted) -> tuple[set[Place], list[str]]:
+    """The parts that are wanted, and what to say of it."""
+    there = {place.role for place in places} - {ASIDE}
+    if there == {None}:
+        return set(places), []
+    train = {TRAIN} & there
+    test = {TEST} & there or {VALIDATION} & there
+    roles = {"learning": train, "testing": test, "both": train and train | test}[wanted]
+    if not roles:
+        others = {place.part for place in places if place.part}
+        raise InputError(
+            f"there is {_shown(others)} and no folder for "
+            f"{'the test' if wanted == 'testing' else 'training'}; give the folder that is meant"
+        )
+    chosen = {place for place in places if place.role in roles}
+    said = [
+        _counted(places, {place for place in places if (place in chosen) == taken and place.part})
+        for taken in (True, False)
+    ]
+    note = f"taken: {said[0]}" + (f"; left alone: {said[1]}" if said[1] else "")
+    return chosen, [note]
+
+
+def _counted(places: Counter[Place], some: Iterable[Place]) -> str:
+    """``train/ (12 images, for training), val/ (3 images, for validation)``."""
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for place in some:
+        counts[place.part, place.role] += places[place]
+    return ", ".join(
+        f"{part}/ ({plural(count, 'image')} for {role})"
+        for (part, role), count in sorted(counts.items())
+    )
 
 
 def _around(

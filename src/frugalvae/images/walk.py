@@ -25,8 +25,9 @@ from pathlib import Path, PurePosixPath
 from frugalvae.errors import InputError
 from frugalvae.formatting import printable
 from frugalvae.images.cifar import as_ppm, is_cifar, read_cifar
-from frugalvae.images.decode import HEAD, MOST_BYTES
+from frugalvae.images.decode import HEAD
 from frugalvae.images.kinds import HIDDEN, NO_FILE, is_hidden, why_left_out
+from frugalvae.images.limits import MOST_BYTES
 from frugalvae.images.splits import role_of
 
 REPEATED = "the same folder again, by a link"
