@@ -301,4 +301,8 @@ def test_a_terminal_sees_lines_that_can_be_copied(
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
     assert f"{long}  cat " in taught("predict", long)
+    odd = taught.folder / "\x9b2J.png"
+    save(odd, SHADES["cat"])
+    for form in ("--csv", "--json", "--jsonl"):
+        assert "\x9b" not in taught("predict", odd, form)
     assert "\x1b[" not in taught("predict", long, "--quiet")

@@ -6,7 +6,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 
 from frugalvae import __version__, plugins
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")
     plugins.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
     verb = next((word for word in arguments if not word.startswith("-")), "")
-    options = parser({verb}).parse_args(arguments)
+    options = parser(verb).parse_args(arguments)
     try:
         with needing(f"frugalvae {options.verb}"):
             code = options.run(options)
@@ -80,8 +80,8 @@ class Help(argparse.HelpFormatter):
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
-def parser(complete: Collection[str] = VERBS) -> argparse.ArgumentParser:
-    """All verbs; those in ``complete`` with their options, for which they are imported."""
+def parser(*verbs: str) -> argparse.ArgumentParser:
+    """The command line; only the verbs that are named, or else all, have their options yet."""
     top = argparse.ArgumentParser(
         prog="frugalvae",
         description="Teach a frozen encoder new classes, task by task, without keeping the data.",
@@ -90,10 +90,10 @@ def parser(complete: Collection[str] = VERBS) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"frugalvae {__version__}")
     top.set_defaults(if_interrupted="nothing was written")
-    verbs = top.add_subparsers(required=True, dest="verb", metavar="COMMAND", title="commands")
+    commands = top.add_subparsers(required=True, dest="verb", metavar="COMMAND", title="commands")
     for verb, about in VERBS.items():
-        made = verbs.add_parser(verb, help=about, formatter_class=Help)
-        if verb in complete:
+        made = commands.add_parser(verb, help=about, formatter_class=Help)
+        if verb in (verbs or VERBS):
             module = import_module(f"frugalvae.cli.{verb}")
             made.set_defaults(run=module.run)
             module.add_arguments(made)

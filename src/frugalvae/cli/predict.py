@@ -26,6 +26,7 @@ from frugalvae.cli.options import (
 from frugalvae.cli.output import complain
 from frugalvae.errors import InputError
 from frugalvae.files import check_place, write_bytes
+from frugalvae.formatting import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
                     skipped[entry.input] = entry.reason
                 elif isinstance(entry, Unreadable):
                     unreadable += 1
-                    complain(f"{entry.input} cannot be read: {entry.reason}")
+                    complain(f"{printable(entry.input)} cannot be read: {entry.reason}")
             yield batch
 
     answers = Predictor(store.load(), options).answers()
@@ -184,7 +185,9 @@ def writer(options: argparse.Namespace, form: str) -> Iterator[Callable[[str], o
 
 
 def print_now(text: str) -> None:
-    """Text on standard output; names that are not UTF-8 stay as they are."""
+    """Text on standard output; for scripts, names that are not UTF-8 stay as they are."""
+    if sys.stdout.isatty():
+        text = "\n".join(map(printable, text.split("\n")))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")
     sys.stdout.write(text)
