@@ -98,5 +98,12 @@ class NearestHead:
         return head
 
 
+class Forgetful(MeanMemory):
+    """Its constructor does not keep what it is given."""
+
+    def __init__(self, size: int = 3) -> None:
+        super().__init__()
+
+
 def function() -> None:
     """No class."""

@@ -13,10 +13,10 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
-from frugalvae.errors import MemoryFileError, UntrustedModuleError
+from frugalvae.errors import InputError, MemoryFileError, UntrustedModuleError
 from frugalvae.plugins import Registry
 from frugalvae.storage import classes
-from tests.outside import MeanMemory, NearestHead
+from tests.outside import Forgetful, MeanMemory, NearestHead
 from tests.test_saving import blobs, forged, put, read_header
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +49,14 @@ def test_parts_from_outside_come_back_and_learn_on(saved: tuple[FrugalClassifier
     assert np.array_equal(
         loaded.predict_proba(task.features), classifier.predict_proba(task.features)
     )
+
+
+def test_a_part_that_does_not_keep_its_settings_is_told_how_to_be_saved(tmp_path: Path) -> None:
+    task = blobs([0, 1])
+    classifier = FrugalClassifier(Forgetful(), NearestHead()).fit(task.features, task.labels)
+    with pytest.raises(InputError, match=r"Forgetful cannot be saved: .* state\(\) and from_state"):
+        classifier.save(tmp_path / "it.frugal")
+    assert not list(tmp_path.iterdir())
 
 
 def test_whoever_trusts_a_package_trusts_its_modules(saved: tuple[FrugalClassifier, Path]) -> None:

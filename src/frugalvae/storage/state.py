@@ -56,11 +56,11 @@ def from_state(kind: type, state: dict[str, Any]) -> Any:
     if not is_dataclass(kind):
         raise MemoryFileError(f"a {kind.__name__} is not made of fields")
     expected = {field.name for field in fields(kind)}
-    if state.keys() != expected:
+    if not state.keys() <= expected:  # an older file may lack what has a default
         raise MemoryFileError(f"a {kind.__name__} has the fields {', '.join(sorted(expected))}")
     if is_ours(kind):
         for name, hint in typing.get_type_hints(kind).items():
-            if not fits(state[name], hint):
+            if name in state and not fits(state[name], hint):
                 raise MemoryFileError(f"{name} of a {kind.__name__} is {str(state[name])[:40]!r}")
     return kind(**state)
 
