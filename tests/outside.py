@@ -61,7 +61,7 @@ class NearestHead:
     def classes(self) -> list[int]:
         return self.known
 
-    def meet(self, task: Task) -> None:
+    def register(self, task: Task) -> None:
         pass
 
     def learn(self, task: Task, replay: Replay) -> None:

@@ -17,7 +17,6 @@ from PIL import Image
 
 from frugalvae.bench import demo_runs
 from frugalvae.bench.demo_runs import MEMORIES, SAMPLES, VAE, DemoRun, real_images, teach
-from frugalvae.cli import demo as demo_module
 from frugalvae.cli.demo import demo
 from frugalvae.errors import InputError
 from frugalvae.images.digits import load_digits
@@ -107,8 +106,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo_runs, "VAE", TINY)
-        patch.setattr(demo_module, "VAE", TINY)
-        patch.setattr(demo_module, "teach", remembering)
+        patch.setattr(demo_runs, "teach", remembering)
         patch.setattr("sys.stdout", printed)
         demo(folder / "page.html", seed=SEED, picture=folder / "picture.png")
     return Shown(
@@ -258,8 +256,8 @@ def test_quiet_prints_nothing(
     shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     runs = iter(shown.runs)
-    monkeypatch.setattr(demo_module, "teach", lambda *_: next(runs))
-    monkeypatch.setattr(demo_module, "VAE", TINY)
+    monkeypatch.setattr(demo_runs, "teach", lambda *_: next(runs))
+    monkeypatch.setattr(demo_runs, "VAE", TINY)
     demo(tmp_path / "page.html", seed=SEED, quiet=True)
     assert capsys.readouterr() == ("", "")
     assert (tmp_path / "page.html").read_text("utf-8") == shown.html
@@ -268,7 +266,7 @@ def test_quiet_prints_nothing(
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_module, "teach", lambda *_: pytest.fail("taught"))
+    monkeypatch.setattr(demo_runs, "teach", lambda *_: pytest.fail("taught"))
     with pytest.raises(InputError, match=r"the folder .*nowhere does not exist; make it first"):
         demo(tmp_path / "nowhere" / "page.html")
     with pytest.raises(InputError, match="is a folder; give the name of a file"):

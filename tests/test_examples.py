@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import shutil
@@ -124,10 +123,6 @@ def test_an_encoder_of_ones_own_teaches_and_predicts(folder: Path) -> None:
     assert "Nothing that a file names is imported" in done.stderr
 
 
-@pytest.mark.skipif(
-    "trust" not in inspect.signature(FrugalClassifier.load).parameters,
-    reason="parts from outside cannot be loaded yet",
-)
 def test_a_memory_of_ones_own_is_saved_and_loaded_where_it_is_trusted(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
