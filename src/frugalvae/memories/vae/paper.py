@@ -74,10 +74,11 @@ class IncrementalVAE:
 
     def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Synthetic features (count, d) of a class: decode draws from its Gaussian."""
-        generator = to_generator(rng, device_of(self.means_))
-        x_hat = self._decode(label, count, generator)  # (count, d)
-        noise = self._draw_residual(label, x_hat, generator)  # (count, d)
-        return to_array(self.normaliser_.restore(label, x_hat + noise))
+        return to_array(self._sample(label, count, to_generator(rng, device_of(self.means_))))
+
+    def _sample(self, label: int, count: int, rng: torch.Generator) -> Tensor:
+        x_hat = self._decode(label, count, rng)  # (count, d)
+        return self.normaliser_.restore(label, x_hat + self._draw_residual(label, x_hat, rng))
 
     def _normalise(self, task: TensorTask) -> Tensor:
         """Features (n, d), each normalised as its class is."""
