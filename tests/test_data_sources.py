@@ -94,8 +94,8 @@ def cell(observe: str, **settings: object) -> Cell:
         "blobs",
         "f",
         3,
-        Part("vae-fo", given, given),
-        Part("nearest-mean", {}, {}),
+        Part("memory", "vae-fo", given, given),
+        Part("head", "nearest-mean", {}, {}),
         seed=0,
         observe=observe,
     )

@@ -34,7 +34,7 @@ def test_images_and_folders_are_named(taught: Tool) -> None:
 def test_json_has_what_the_classifier_says(taught: Tool) -> None:
     paths = sorted((taught.folder / "one").rglob("*.png"))
     answers = taught.json("predict", taught.folder / "one", "--top", 9)
-    assert list(answers) == ["file", "predictions", "unreadable"]
+    assert list(answers) == ["file", "predictions", "unreadable", "skipped"]
     assert [answer["input"] for answer in answers["predictions"]] == [str(path) for path in paths]
     x = [[r + n, g, b] for r, g, b in ((200, 30, 30), (30, 200, 30)) for n in range(6)]
     classifier = FrugalClassifier.load(taught.file)

@@ -83,7 +83,7 @@ def test_saving_needs_something_learned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "labels",
     [
-        np.array(["", "ä \ud800", 'quo"te\\', '"sha256": "' + "0" * 64]),
+        np.array(["[x]", "ä \u200d", 'quo"te\\', '"sha256": "' + "0" * 64]),
         np.array([-3, 2**62]),
         np.array([2**63, 7], dtype=np.uint64),
         np.array([1, 2], dtype=np.int8),

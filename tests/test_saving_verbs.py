@@ -69,16 +69,16 @@ def test_a_history_sends_no_commands_to_a_terminal(
     event = {"action": "learn", "source": "a\x1b[2Jb\nc\u202ed", "classes": {"\x1b[31m": 1}}
     file.write_bytes(forged(file.read_bytes(), put("history", [event])))
     line = told(capsys, "history", file)
-    assert line.endswith("?[31m (1), from a?[2Jb?c?d\n")
+    assert line.endswith("\\x1b[31m (1), from a\\x1b[2Jb\\nc\\u202ed\n")
 
 
 @pytest.mark.parametrize("label", ["a\nb", "a\x00b", "\x1b[31ma", "a\u202eb", "a\x9bb"])
 def test_a_label_has_no_control_characters(file: Path, label: str) -> None:
     x, y = np.eye(2), np.array(["cat", label], dtype=object)
-    with pytest.raises(InputError, match="has control characters; give a name without them"):
+    with pytest.raises(InputError, match="without control characters"):
         FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(x, y)
     classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(x, ["cat", "dax"])
-    with pytest.raises(InputError, match="has control characters"):
+    with pytest.raises(InputError, match="without control characters"):
         classifier.rename("cat", label)
     labels = {"dtype": "str", "values": ["cat", "dax", label]}
     file.write_bytes(forged(file.read_bytes(), put("classes", labels)))

@@ -315,7 +315,7 @@ def test_undo_goes_back_one_step_and_says_which(tool: Tool) -> None:
     tool.learn(paint(tool.folder / "two", "emu"))
     assert tool.json("status")["undo"] is True
     said = tool("undo").splitlines()
-    assert said[-2:] == ["not known any more: emu", f"{tool.file} is as it was before that"]
+    assert said[-2:] == ["no longer known: emu", f"{tool.file} is as it was before that"]
     assert tool.file.read_bytes() == before
     assert tool.beside == ["birds.frugal"]
     assert "there is nothing to undo" in tool("undo", code=2)

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="INPUT",
-        help="an image, a folder, FEATURES.npz, or - to read paths from standard input",
+        help="an image, a folder, a zip archive, FEATURES.npz, or - for paths from standard input",
     )
     parser.add_argument(
         "-0", "--null", action="store_true", help="paths on standard input end with NUL, as "
@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
     with writer(options, form) as write:
         for text in FORMS[form](options.file, told(answers)):
             write(text)
-    complain_of(skipped)
+    complain_of({} if form in ("json", "jsonl") else skipped)  # which name them
     return 1 if unreadable else 0
 
 

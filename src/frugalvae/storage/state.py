@@ -42,10 +42,10 @@ def settings_and_learned(part: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     learned = {name: value for name, value in vars(part).items() if is_learned(name)}
     try:
         return arguments_of(part), learned
-    except StopIteration as error:
+    except InputError as error:
         raise InputError(
-            f"{type(part).__name__} cannot be saved: its constructor does not keep all arguments "
-            "under their own names; do so, or give the class state() and from_state()"
+            f"{type(part).__name__} cannot be saved: {error}, or give the class state() and "
+            "from_state()"
         ) from error
 
 

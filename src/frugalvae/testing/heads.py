@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def check_head(make: Callable[[], Head]) -> None:
     """Check a head.
 
-    >>> from frugalvae.heads.closed_form import NearestMeanHead
+    >>> from frugalvae.heads.nearest_mean import NearestMeanHead
     >>> check_head(NearestMeanHead)
     """
     check(make, HEAD_CHECKS)

@@ -63,6 +63,8 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from frugalvae.interfaces import Task
     >>> rng = np.random.default_rng(0)
     >>> memory = VAEMemory(hidden=16, latent=4, epochs=5)
     >>> memory.learn(Task(rng.normal(size=(20, 8)), np.arange(20) % 2), rng)
