@@ -7,7 +7,7 @@ JOBS ?= 2
 
 LIGHT ?= .venv-light
 
-.PHONY: help demo light birds test test-light test-portable lint types bench bench-start \
+.PHONY: help demo light birds test test-light test-portable fuzz lint types docs bench bench-start \
 	bench-frontier bench-prompts tables clean
 
 help: ## list the targets
@@ -34,13 +34,19 @@ test-portable: $(READY) ## the tests as on a processor with AVX2 but without AVX
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \
 		OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
+fuzz: $(READY) ## 3,000 mutated classifier files, shown to every verb
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzzing --cases 3000
+
 lint: $(READY) ## style, format and import direction
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
 	$(BIN)/lint-imports --no-cache
 
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
+
+docs: $(READY) ## the site, in build/site/index.html; needs no network, and warnings are errors
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going docs build/site
 
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.speed
@@ -75,4 +81,4 @@ $(LIGHT)/.ready: pyproject.toml constraints.txt
 	touch $(LIGHT)/.ready
 
 clean: ## remove the environment and what was made
-	rm -rf $(VENV) $(LIGHT) .bench tables tables.html demo.html build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LIGHT) .bench tables tables.html demo.html build docs/generated dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from frugalvae.cli import main as frugalvae
-from frugalvae.data.catalogue import data_folder, in_data_folder
+from frugalvae.bench.catalogue import data_folder, in_data_folder
+from frugalvae.cli.main import main as frugalvae
 
 TASKS = 2
 

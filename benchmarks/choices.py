@@ -23,12 +23,12 @@ from dataclasses import replace
 import numpy as np
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.accounting import usual_budget
-from frugalvae.confidence import fit_temperature
-from frugalvae.data.catalogue import in_data_folder
-from frugalvae.data.features import Features, load_features
-from frugalvae.data.stream import split_classes
-from frugalvae.tasks import Replay, Task
+from frugalvae.bench.catalogue import in_data_folder
+from frugalvae.bench.task_split import split_classes
+from frugalvae.calibration import fit_temperature
+from frugalvae.cost import usual_budget
+from frugalvae.images.feature_file import Features, load_features
+from frugalvae.interfaces import Replay, Task
 
 TOGETHER = {
     "clip_vit_b32": ("aircraft100", "ucf101", "cars196"),

@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.confidence import Confidence, fit_temperature
-from frugalvae.data.catalogue import data_folder
-from frugalvae.data.features import Features, load_features
+from frugalvae.bench.catalogue import data_folder
+from frugalvae.calibration import Calibration, fit_temperature
+from frugalvae.images.feature_file import Features, load_features
+from frugalvae.interfaces import Replay
 from frugalvae.model import Model
-from frugalvae.tasks import Replay
+from frugalvae.novelty import TaughtNovelty
 
 DATA = [
     "ucf101-clip_vit_b32",
@@ -111,14 +112,14 @@ def noticed(
         yield f"AUROC {name}", float(roc_auc_score(truth, score(np.concatenate([known, unknown]))))
     yield "known refused", 1 - float(classifier.knows(known, THRESHOLD).mean())
     yield "unknown refused", 1 - float(classifier.knows(unknown, THRESHOLD).mean())
-    by_replay = replace(classifier.model_, confidence=Confidence())
+    by_replay = replace(classifier.model_, taught_novelty=TaughtNovelty())
     yield "known refused by replay", float(np.mean(by_replay.familiarity(known) < THRESHOLD))
 
 
 def calibrated(
     classifier: FrugalClassifier, x: NDArray[Any], y: NDArray[Any]
 ) -> Iterator[tuple[str, float]]:
-    model, fitted = classifier.model_, classifier.confidence_
+    model, fitted = classifier.model_, classifier.calibration_
     temperatures = {"1": 1.0}
     if classifier.memory_.arrays():
         replay, columns = Replay(classifier.memory_, np.random.default_rng(0)).draw(64)
@@ -126,7 +127,7 @@ def calibrated(
         temperatures["of replay"] = fit_temperature(model.logits(replay), order[columns])
     temperatures["calibrated"] = fitted.temperature
     for name, temperature in temperatures.items():
-        asked = replace(model, confidence=replace(fitted, temperature=temperature))
+        asked = replace(model, calibration=Calibration(temperature))
         yield f"ECE {name}", calibration_error(asked, x, y)
     yield "temperature", fitted.temperature
 

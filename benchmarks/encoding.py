@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from frugalvae.data.catalogue import in_data_folder
-from frugalvae.data.pixels import decode
-from frugalvae.encoders import BATCH_SIZE
-from frugalvae.encoders.base import Encoder
+from frugalvae.bench.catalogue import in_data_folder
 from frugalvae.encoders.efficientnet import MODELS, EfficientNetEncoder, find_checkpoint
-from frugalvae.encoding.folder import encode_folder
+from frugalvae.images import BATCH_SIZE
+from frugalvae.images.decode import decode
+from frugalvae.images.encode import encode_folder
+from frugalvae.interfaces import Encoder
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 SPLITS = 50

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.data.catalogue import in_data_folder
-from frugalvae.data.features import Features, load_features
+from frugalvae.bench.catalogue import in_data_folder
+from frugalvae.images.feature_file import Features, load_features
 
 Array = NDArray[np.float32]
 

@@ -27,10 +27,10 @@ import torch
 from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.data.digits import load_digits
-from frugalvae.experiments.run import run_stream
-from frugalvae.experiments.spec import Experiment, Row
-from frugalvae.experiments.toml import parse
+from frugalvae.bench.spec import Experiment, Row
+from frugalvae.bench.stream_run import run_stream
+from frugalvae.bench.toml import parse
+from frugalvae.images.digits import load_digits
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 VARIABLES = "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR", "OPENBLAS_CORETYPE"

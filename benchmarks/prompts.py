@@ -21,15 +21,21 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from frugalvae.arrays import Array, unit
-from frugalvae.console import Display, duration
-from frugalvae.equations import cosine_logits
+from frugalvae.console import Display
+from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text_tower import TextTower
+from frugalvae.formatting import duration
+from frugalvae.heads.learned_prompts import (
+    LEARNED,
+    LearnedPrompts,
+    context_network,
+    first_tokens,
+)
 from frugalvae.heads.prompt import PromptHead
-from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
-from frugalvae.heads.replaying import draw
-from frugalvae.sentence import spoken
-from frugalvae.tasks import Replay, Task
-from frugalvae.text import TextTower
+from frugalvae.heads.replay_epochs import draw
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array, unit
+from frugalvae.maths.equations import cosine_logits
 
 SCALE = 100.0  # CLIP's
 CONTEXT = 77
@@ -135,7 +141,7 @@ def random_tower(width: int, layers: int, heads: int, seed: int = 0) -> TextTowe
 class Padded:
     """Prompts at all 77 positions through the model's own forward pass: no speed-up at all."""
 
-    def __init__(self, prompts: Prompts) -> None:
+    def __init__(self, prompts: LearnedPrompts) -> None:
         self.prompts, tower = prompts, prompts.tower
         self.start = tower.embed([tower.tokenizer.bos_token_id])
         self.ends_at = [1 + LEARNED + len(end) - 1 for end in prompts.ends]
@@ -186,12 +192,12 @@ class Bench:
         """The same draws for everything measured."""
         return Replay(self.memory, np.random.default_rng(0))
 
-    def prompts(self) -> Prompts:
+    def prompts(self) -> LearnedPrompts:
         """Untrained, always the same."""
         rng = torch.Generator().manual_seed(0)
         network = context_network(self.tower, rng)
         tokens = first_tokens(self.options.classes, self.tower.width, rng).requires_grad_()
-        return Prompts(self.tower, self.names, tokens, network, checkpoint=False)
+        return LearnedPrompts(self.tower, self.names, tokens, network, checkpoint=False)
 
     def straightforward_seconds(self) -> float:
         """Of one step: the best of a few, after checking that it computes the same."""
@@ -213,7 +219,7 @@ class Bench:
         """Seconds of an epoch, and the loss on held-out replay after it."""
         head = PromptHead(self.tower, epochs=1, samples=self.options.samples, **settings)
         start = time.perf_counter()
-        head.meet(self.task)
+        head.register(self.task)
         head.learn(self.task, self.replay())
         return time.perf_counter() - start, self.loss(head.vectors_)
 

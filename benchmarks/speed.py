@@ -28,17 +28,17 @@ import numpy as np
 import torch
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae.data.catalogue import data_folder, in_data_folder
-from frugalvae.data.features import load_features
-from frugalvae.experiments.grid import places
-from frugalvae.experiments.pool import ProcessPool
-from frugalvae.experiments.run import run_stream
-from frugalvae.experiments.toml import parse
-from frugalvae.memories.settings import VAESettings
-from frugalvae.memories.vae import VAEMemory
-from frugalvae.priors import make_prior
-from frugalvae.tasks import Replay, Task
-from frugalvae.training import Batch, bound
+from frugalvae.bench.catalogue import data_folder, in_data_folder
+from frugalvae.bench.grid import places
+from frugalvae.bench.pool import ProcessPool
+from frugalvae.bench.stream_run import run_stream
+from frugalvae.bench.toml import parse
+from frugalvae.images.feature_file import load_features
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.priors import make_prior
+from frugalvae.maths.training import Batch, loss
+from frugalvae.memories.vae.memory import VAEMemory
+from frugalvae.memories.vae.settings import VAESettings
 
 
 def in_data(name: str) -> Path:
@@ -86,18 +86,18 @@ def training_step(x: torch.Tensor) -> Callable[[], object]:
     memory.learn(Task(x.numpy(), np.arange(len(x)) % 10), np.random.default_rng(0))
     decoder = memory.decoders_[0]
     spaces = decoder.null_spaces(memory.settings.ratio, memory.settings.max_proportion)
-    freedom = decoder.freedom("null-space", spaces, dynamic=False, projection="update")
+    rule = decoder.update_rule("null-space", spaces, dynamic=False, projection="update")
     assert memory.encoder_ is not None
     encoder = memory.encoder_
-    optimiser = torch.optim.Adam([*encoder.parameters(), *freedom.parameters], fused=True)
+    optimiser = torch.optim.Adam([*encoder.parameters(), *rule.parameters], fused=True)
     data = Batch(x, torch.zeros(len(x), memory.settings.latent))
 
     def step() -> None:
         optimiser.zero_grad(set_to_none=True)
-        loss = -bound(encoder, decoder.network, data, memory.settings.training, 1.0, rng).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        current = loss(encoder, decoder.network, data, memory.settings.training, 1.0, rng)
+        current.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-        freedom.after_step()
+        rule.after_step()
 
     return step
 

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.pictures import find_or_draw
-from frugalvae.data.catalogue import in_data_folder
+from frugalvae.bench.catalogue import in_data_folder
 
 BEFORE = "6f64e5c"  # the last version that needed PyTorch to name a photograph
 ROOT = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ print(64 / (time.perf_counter() - started))
 STREAM = """
 import sys, time, warnings, numpy as np
 from frugalvae import FrugalClassifier
-from frugalvae.data.features import load_features
+from frugalvae.images.feature_file import load_features
 warnings.simplefilter("ignore")
 features = load_features(sys.argv[1])
 classifier, started = FrugalClassifier(), time.perf_counter()

@@ -14,17 +14,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from frugalvae.data.catalogue import data_folder, in_data_folder
-from frugalvae.data.features import Features, load_features
+from frugalvae.bench.catalogue import data_folder, in_data_folder
 from frugalvae.errors import MissingPackageError
 from frugalvae.extras import EXTRAS
 from frugalvae.heads import make_head
-from frugalvae.heads.base import Head
+from frugalvae.images.feature_file import Features, load_features
+from frugalvae.interfaces import Head, Memory
 from frugalvae.memories import make_memory
-from frugalvae.memories.base import Memory
-from frugalvae.tasks import Task
+from frugalvae.testing.rules import blobs
 from tests.small_clip import clip_on_disk
-from tests.tool import Encoders, Tool
+from tests.tool import Encoders, Tool, paint
 
 #: Whether this is an installation without PyTorch and other extras; see ``make test-light``.
 LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
@@ -32,9 +31,9 @@ LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
 #: Tests of what needs them. Whatever is not listed must be right without them.
 HEAVY = """
     test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine test_demo
-    test_equations test_evaluation test_hub test_networks test_normalise test_nullspace test_priors
-    test_prompt test_ray test_report test_resnet18 test_results test_run test_samples
-    test_saving_networks test_text test_vae test_vae_factors
+    test_devices test_equations test_evaluation test_fixed_point_proof test_hub test_networks
+    test_normalise test_nullspace test_priors test_prompt test_ray test_report test_resnet18
+    test_results test_run test_samples test_saving_networks test_text test_vae test_vae_factors
 """
 collect_ignore = [f"{name}.py" for name in HEAVY.split()] if LIGHT else []
 
@@ -74,6 +73,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
+
 #: Settings that make any trained part small enough for a test.
 SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}
 
@@ -81,22 +81,6 @@ SMALL = {"hidden": 16, "latent": 6, "epochs": 20, "max_steps": 60}
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
-
-
-def blobs(
-    classes: list[int], per_class: int = 20, dim: int = 8, seed: int = 0, spread: float = 0.3
-) -> Task:
-    """Well separated classes: class ``c`` has a centre of its own, whatever the task."""
-    rng = np.random.default_rng(seed + 1000)
-    x = []
-    for label in classes:
-        centre = np.random.default_rng(label).normal(size=dim) * 3
-        x.append(centre + spread * rng.normal(size=(per_class, dim)))
-    return Task(
-        np.concatenate(x).astype(np.float32),
-        np.repeat(classes, per_class),
-        names={label: f"class {label}" for label in classes},
-    )
 
 
 def made(memory: str | tuple[str, dict[str, Any]]) -> str | Memory:
@@ -144,7 +128,7 @@ def real_features(name: str) -> Features:
 def parts_of(package: ModuleType, ending: str) -> set[str]:
     """Names of all classes that a package defines and that end so, but for the protocol."""
     found = set()
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith(".base"):
             found |= {
                 name
@@ -170,3 +154,11 @@ def encoders(monkeypatch: pytest.MonkeyPatch) -> Encoders:
 def tool(tmp_path: Path, encoders: Encoders, capsys: pytest.CaptureFixture[str]) -> Tool:
     """A classifier's file that is not there yet."""
     return Tool(tmp_path, capsys)
+
+
+@pytest.fixture
+def taught(tool: Tool) -> Tool:
+    """A classifier's file after two tasks, of two classes and one."""
+    tool.learn(paint(tool.folder / "one", "cat", "dax"))
+    tool.learn(paint(tool.folder / "two", "emu"))
+    return tool

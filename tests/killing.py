@@ -10,6 +10,7 @@ JSON: how it ended, and how long it took.
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import os
 import resource
@@ -21,22 +22,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from frugalvae.cli import main
+from frugalvae.cli import main as cli
 from tests.tool import QUICK, paint
 
-OPERATIONS = ("open", "replace", "link", "unlink", "fsync", "mkdir", "rmdir", "write")
+OPERATIONS = (
+    "open", "replace", "rename", "link", "unlink", "chmod", "fsync", "mkdir", "rmdir", "write",
+)  # fmt: skip
 
 
 def serve() -> None:
     """Answer until there is no more to read."""
     from frugalvae.encoders import remembered as encoder
-    from frugalvae.encoding import folder
-    from frugalvae.tool import store
+    from frugalvae.images import encode as folder
+    from frugalvae.storage import store
     from tests.colours import Colours
 
     encoder.make_frozen = lambda _, **__: Colours()  # type: ignore[assignment]
     folder.SHARD = 4
     store.STALE = 0
+    cli.parser = functools.cache(cli.parser)  # making it takes longer than most commands
     warm_up()
     for line in sys.stdin:
         print(json.dumps(run(**json.loads(line))), flush=True)
@@ -48,7 +52,7 @@ def warm_up() -> None:
         for name in ("cat", "dax"):
             images = paint(Path(folder, name), name)
             more = QUICK if name == "cat" else []
-            assert main(["learn", f"{folder}/it", str(images), "--quiet", *more]) == 0
+            assert cli.main(["learn", f"{folder}/it", str(images), "--quiet", *more]) == 0
 
 
 def run(words: list[str], after: float | None, nth: int | None, most: int | None) -> dict[str, Any]:
@@ -74,7 +78,7 @@ def command(words: list[str], nth: int | None, most: int | None) -> None:
             count_down(nth)
         if most is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        code = main(words)
+        code = cli.main(words)
     finally:
         os._exit(code)
 

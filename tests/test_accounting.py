@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
-from frugalvae import accounting
-from frugalvae.accounting import Component, MemoryReport, component
+from frugalvae.cost import Component, MemoryReport, component
 from frugalvae.errors import InputError
-from frugalvae.memories.plan import plan
+from frugalvae.memories import MEMORIES, make_memory
 
 DIM, TASKS = 768, 10
-FODCE = {"dynamic": True, "embedding": 10}
+
+
+def cost(
+    name: str, dim: int, classes: int, tasks: int = TASKS, *, samples: int = 0, **settings: Any
+) -> list[Component]:
+    """What a memory will cost."""
+    return make_memory(name, **settings).cost(dim, classes, tasks, samples or None)
 
 
 def millions(parts: list[Component]) -> str:
@@ -28,23 +33,19 @@ def named(parts: list[Component]) -> dict[str, Component]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "with_200_classes", "with_100_classes"),
+    ("name", "with_200_classes", "with_100_classes"),
     [
-        pytest.param({}, "2.96", "2.63", id="VAE-FO"),
-        pytest.param({"dynamic": True}, "6.26", "5.92", id="VAE-FOD"),
-        pytest.param(FODCE, "6.39", "6.05", id="VAE-FODCE"),
+        ("vae-fo", "2.96", "2.63"),
+        ("vae-fod", "6.26", "5.92"),
+        ("vae-fodce", "6.39", "6.05"),
+        ("vae-cgil", "158.26", "79.13"),
     ],
 )
 def test_vae_costs_what_table_2_says(
-    settings: dict[str, Any], with_200_classes: str, with_100_classes: str
+    name: str, with_200_classes: str, with_100_classes: str
 ) -> None:
-    assert millions(accounting.vae(DIM, 200, TASKS, **settings)) == with_200_classes
-    assert millions(accounting.vae(DIM, 100, TASKS, **settings)) == with_100_classes
-
-
-@pytest.mark.parametrize(("classes", "printed"), [(200, "158.26"), (100, "79.13")])
-def test_one_vae_per_class_costs_what_table_2_says(classes: int, printed: str) -> None:
-    assert millions(accounting.class_vae(DIM, classes)) == printed
+    assert millions(cost(name, DIM, 200)) == with_200_classes
+    assert millions(cost(name, DIM, 100)) == with_100_classes
 
 
 @pytest.mark.parametrize(
@@ -57,38 +58,37 @@ def test_one_vae_per_class_costs_what_table_2_says(classes: int, printed: str) -
     ],
 )
 def test_storing_everything_costs_what_table_2_says(samples: int, printed: str) -> None:
-    assert millions(accounting.store_all(DIM, samples)) == printed
+    assert millions(cost("store-all", DIM, 200, samples=samples)) == printed
 
 
 def test_mixture_of_five_costs_what_table_3_says() -> None:
-    assert millions(accounting.mixture(DIM, [5] * 200)) == "1.54"
+    assert millions(cost("mixture", DIM, 200)) == "1.54"
 
 
 def test_ablation_without_normalisation_follows_from_the_layers() -> None:
     """The caption prints 2.38 and 2.40, which no reading of the layers gives."""
-    fo = accounting.vae(DIM, 200, TASKS, classwise=False)
-    ceo = accounting.vae(DIM, 200, TASKS, classwise=False, own_prior=False, embedding=10)
+    fo = cost("vae-fo", DIM, 200, classwise=False)
+    ceo = cost("vae-ceo", DIM, 200, classwise=False)
     assert (millions(fo), millions(ceo)) == ("2.35", "2.37")
 
 
 def test_new_class_costs_what_the_text_says() -> None:
     """3.3k for VAE-FO, 238 times less than a VAE of its own, and 7.68k for a mixture."""
 
-    def growth(parts_of: Any) -> int:
-        return sum(p.paper for p in parts_of(201)) - sum(p.paper for p in parts_of(200))
+    def growth(name: str) -> int:
+        more, fewer = cost(name, DIM, 201), cost(name, DIM, 200)
+        return sum(part.paper for part in more) - sum(part.paper for part in fewer)
 
-    fo = growth(lambda classes: accounting.vae(DIM, classes, TASKS))
-    cgil = growth(lambda classes: accounting.class_vae(DIM, classes))
-    assert fo == 3328
-    assert round(cgil / fo) == 238
-    assert growth(lambda classes: accounting.mixture(DIM, [5] * classes)) == 7680
+    assert growth("vae-fo") == 3328
+    assert round(growth("vae-cgil") / growth("vae-fo")) == 238
+    assert growth("mixture") == 7680
 
 
 # --------------------------------------------------------------------------- variants
 
 
 def test_static_vae_keeps_a_covariance_for_every_layer_and_no_task_layers() -> None:
-    parts = named(accounting.vae(9, classes=5, tasks=3, hidden=6, latent=4))
+    parts = named(cost("vae-fo", 9, 5, 3, hidden=6, latent=4))
     assert parts["covariances"].paper == 4**2 + 6**2 + 6**2
     assert parts["covariances"].stored == 10 + 21 + 21
     assert "task layers" not in parts
@@ -96,31 +96,32 @@ def test_static_vae_keeps_a_covariance_for_every_layer_and_no_task_layers() -> N
 
 
 @pytest.mark.parametrize(
-    ("setting", "missing"), [("null_space", "covariances"), ("own_prior", "latent means")]
+    ("settings", "missing"),
+    [({"decoder": "free"}, "covariances"), ({"prior": "single"}, "latent means")],
 )
-def test_what_is_switched_off_costs_nothing(setting: str, missing: str) -> None:
-    whole = named(accounting.vae(9, 5, 3))
-    without = named(accounting.vae(9, 5, 3, **{setting: False}))
+def test_what_is_switched_off_costs_nothing(settings: dict[str, Any], missing: str) -> None:
+    whole = named(cost("vae-fo", 9, 5, 3))
+    without = named(cost("vae-fo", 9, 5, 3, **settings))
     assert whole.keys() - without.keys() == {missing}
     assert all(without[name] == whole[name] for name in without)
 
 
 def test_one_map_for_all_classes_stores_two_vectors_that_the_paper_does_not_count() -> None:
     for parts in (
-        accounting.vae(9, 5, 3, classwise=False),
-        accounting.class_vae(9, 5, classwise=False),
+        cost("vae-fo", 9, 5, 3, classwise=False),
+        cost("vae-cgil", 9, 5, classwise=False),
     ):
         assert named(parts)["normalisation"] == component("normalisation", 0, 2 * 9)
 
 
-def test_sample_noise_is_one_number_a_class_that_the_paper_does_not_count() -> None:
-    for parts in (accounting.vae(9, 5, 3), accounting.class_vae(9, 5)):
+def test_sample_noise_is_one_parameter_per_class_that_the_paper_does_not_count() -> None:
+    for parts in (cost("vae-fo", 9, 5, 3), cost("vae-cgil", 9, 5)):
         assert named(parts)["sample noise"] == component("sample noise", 0, 5)
 
 
 def test_fresh_decoder_brings_covariances_and_replaces_a_task_layer() -> None:
-    one = named(accounting.vae(9, 5, 4, dynamic=True))
-    two = named(accounting.vae(9, 5, 4, dynamic=True, decoders=2))
+    memory = make_memory("vae-fod")
+    one, two = (named(memory._cost(9, 5, 4, decoders)) for decoders in (1, 2))
     for name in ("decoder", "covariances"):
         assert two[name].paper == 2 * one[name].paper
         assert two[name].stored == 2 * one[name].stored
@@ -129,14 +130,14 @@ def test_fresh_decoder_brings_covariances_and_replaces_a_task_layer() -> None:
 
 
 def test_dynamic_vae_of_one_task_has_no_task_layers() -> None:
-    assert "task layers" not in named(accounting.vae(9, 5, tasks=1, dynamic=True))
+    assert "task layers" not in named(cost("vae-fod", 9, 5, tasks=1))
 
 
 def test_stored_numbers_leave_out_what_the_paper_counts_twice() -> None:
-    parts = named(accounting.vae(DIM, 200, TASKS))
+    parts = named(cost("vae-fo", DIM, 200))
     assert parts["normalisation"].paper == 2 * parts["normalisation"].stored == 200 * 4 * DIM
     assert parts["encoder"].paper == parts["encoder"].stored
-    per_class = named(accounting.class_vae(DIM, 200))
+    per_class = named(cost("vae-cgil", DIM, 200))
     assert per_class["normalisation"] == parts["normalisation"]
 
 
@@ -149,62 +150,64 @@ def test_stored_numbers_leave_out_what_the_paper_counts_twice() -> None:
     ],
 )
 def test_gaussian_costs(covariance: str, paper: int, stored: int, size: int) -> None:
-    report = MemoryReport("gaussian", 5, 1, accounting.gaussian(covariance, dim=3, classes=5))
+    report = MemoryReport("gaussian", 5, 1, cost(f"gaussian-{covariance}", 3, 5))
     assert (report.paper, report.stored, report.bytes) == (paper, stored, size)
 
 
 def test_mixture_stores_its_weights_although_the_paper_counts_none() -> None:
-    report = MemoryReport("mixture", 2, 1, accounting.mixture(3, [1, 4]))
+    report = MemoryReport("mixture", 2, 1, cost("mixture", 3, 1))
     assert (report.paper, report.stored) == (5 * 2 * 3, 5 * (2 * 3 + 1))
 
 
-# --------------------------------------------------------------------------- plans
+# --------------------------------------------------------------------------- before training
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"),
-    [
-        ("vae-fo", "2.96"),
-        ("vae-fod", "6.26"),
-        ("vae-fodce", "6.39"),
-        ("vae-cgil", "158.26"),
-        ("mixture", "1.54"),
-        ("none", "0.00"),
-    ],
-)
-def test_plan_of_a_memory_is_what_the_paper_prints(name: str, printed: str) -> None:
-    assert millions(plan(name, DIM, 200, TASKS)) == printed
+def test_every_memory_of_ours_says_what_it_will_cost() -> None:
+    for name in MEMORIES:
+        costs = [
+            sum(part.stored for part in cost(name, 16, classes, tasks=2, samples=10 * classes))
+            for classes in (2, 4)
+        ]
+        assert costs[0] < costs[1] or name == "none", name
 
 
-def test_plan_of_ceo_has_embeddings_and_no_latent_means() -> None:
-    parts = named(plan("vae-ceo", DIM, 200, TASKS))
+def test_nothing_is_kept_by_no_memory() -> None:
+    assert cost("none", DIM, 200) == []
+
+
+def test_ceo_has_embeddings_and_no_latent_means() -> None:
+    parts = named(cost("vae-ceo", DIM, 200))
     assert parts["class embeddings"].paper == 6 * 10 * 200
     assert "latent means" not in parts
     assert "task layers" not in parts
 
 
-@pytest.mark.parametrize("covariance", ["diagonal", "shared", "full"])
-def test_plan_of_a_gaussian_has_its_covariance(covariance: str) -> None:
-    planned = plan(f"gaussian-{covariance}", DIM, 200, TASKS)
-    assert planned == accounting.gaussian(covariance, DIM, 200)
+def test_settings_count() -> None:
+    assert cost("mixture", DIM, 200, parts=1)[0] == component("means", 200 * DIM)
+    rank = {
+        name: named(cost("factors", 1280, 100, **settings))
+        for name, settings in (("usual", {}), ("small", {"budget": 300_000}))
+    }
+    assert sum(part.stored for part in rank["small"].values()) <= 300_000
+    assert sum(part.stored for part in rank["usual"].values()) <= 1_000_000
 
 
-def test_plan_of_storing_everything_needs_the_number_of_samples() -> None:
-    assert millions(plan("store-all", DIM, 200, TASKS, samples=5994)) == "4.60"
+@pytest.mark.parametrize("name", ["store-all", "fetril"])
+def test_what_depends_on_the_data_asks_for_the_number_of_samples(name: str) -> None:
     with pytest.raises(InputError, match="depends on the data; give --samples N"):
-        plan("store-all", DIM, 200, TASKS)
+        cost(name, DIM, 200)
 
 
-def test_plan_of_an_unknown_memory_is_refused() -> None:
+def test_an_unknown_memory_is_refused() -> None:
     with pytest.raises(InputError, match="Did you mean 'vae-fo'"):
-        plan("vae-f0", DIM, 200, TASKS)
+        cost("vae-f0", DIM, 200)
 
 
 # --------------------------------------------------------------------------- report
 
 
 def test_bytes_are_four_a_number_and_eight_for_covariances() -> None:
-    parts = named(accounting.vae(9, 5, 3))
+    parts = named(cost("vae-fo", 9, 5, 3))
     assert parts["covariances"].bytes == 8 * parts["covariances"].stored
     others = [part for name, part in parts.items() if name != "covariances"]
     assert all(part.bytes == 4 * part.stored for part in others)
@@ -232,5 +235,5 @@ def test_report_adds_up_and_prints_a_table() -> None:
 
 
 def test_accounting_needs_no_pytorch() -> None:
-    program = "import sys, frugalvae.accounting; sys.exit('torch' in sys.modules)"
+    program = "import sys, frugalvae.cost; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

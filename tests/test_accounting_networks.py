@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from frugalvae import accounting
-from frugalvae.accounting import layer_sizes, parameters
-from frugalvae.networks import MLP
-from tests.test_accounting import named
+from frugalvae.cost import layer_sizes, parameters
+from frugalvae.maths.networks import MLP
+from tests.test_accounting import cost, named
 
 
 @pytest.mark.parametrize("embedding", [0, 3])
@@ -21,8 +20,7 @@ def test_parameters_are_those_of_a_real_network(embedding: int) -> None:
 def test_vae_parts_are_those_of_real_networks() -> None:
     rng = torch.Generator()
     encoder, decoder = MLP([9, 6, 6, 8], 3, rng=rng), MLP([4, 6, 6, 9], 3, rng=rng)
-    small = {"hidden": 6, "latent": 4, "embedding": 3, "dynamic": True}
-    parts = named(accounting.vae(9, classes=5, tasks=3, **small))
+    parts = named(cost("vae-fod", 9, 5, 3, hidden=6, latent=4, embedding=3))
     inputs = [layer.in_features for layer in decoder.layers[:-1]]
     assert parts["encoder"].stored == sum(p.numel() for p in encoder.parameters())
     assert parts["decoder"].stored == sum(p.numel() for p in decoder.parameters())
@@ -37,11 +35,11 @@ def test_task_layers_are_what_a_fork_does_not_share() -> None:
     decoder = MLP([4, 6, 6, 9], rng=torch.Generator())
     shared = {id(tensor) for tensor in decoder.parameters()}
     own = sum(p.numel() for p in decoder.fork().parameters() if id(p) not in shared)
-    parts = named(accounting.vae(9, classes=5, tasks=3, hidden=6, latent=4, dynamic=True))
+    parts = named(cost("vae-fod", 9, 5, 3, hidden=6, latent=4))
     assert parts["task layers"].stored == 2 * own
 
 
 def test_class_vae_keeps_a_decoder_for_every_class() -> None:
-    decoders = named(accounting.class_vae(9, 5, hidden=6, latent=4))["decoders"]
+    decoders = named(cost("vae-cgil", 9, 5, hidden=6, latent=4))["decoders"]
     real = MLP([4, 6, 6, 9], rng=torch.Generator())
     assert decoders.paper == decoders.stored == 5 * sum(p.numel() for p in real.parameters())

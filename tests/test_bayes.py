@@ -13,13 +13,13 @@ from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.arrays import Array
 from frugalvae.errors import InputError
 from frugalvae.heads.bayes import BayesHead
+from frugalvae.interfaces import DensityMemory, Memory, Replay, Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.gaussians import Gaussians, Shrinkage
+from frugalvae.maths.whitening import Whitener
 from frugalvae.memories import MEMORIES
-from frugalvae.memories.base import DensityMemory, Memory
-from frugalvae.memories.densities import Gaussians, Shrinkage, Whitener
-from frugalvae.tasks import Replay, Task
 from tests.conftest import accuracy, blobs
 
 SHRINKAGE = Shrinkage(own=0.3, ridge=0.05)
@@ -112,7 +112,7 @@ def test_scores_are_densities_up_to_one_number_a_row(own: float, rows: int) -> N
     gaussians = Gaussians.of(Whitener.of(root @ root.T, 0.1), means, factors, own)
     inside = x @ turn
     folded = gaussians.folded()
-    turned = folded.turned(lambda vectors: vectors @ turn.T)
+    turned = folded.mapped(lambda vectors: vectors @ turn.T)
     for scores in (gaussians.scores(inside), folded.of(inside), turned.of(x)):
         off = gaussians.log_density(inside) - scores
         np.testing.assert_allclose(off, off[:, :1].repeat(4, axis=1), rtol=1e-9, atol=1e-9)

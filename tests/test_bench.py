@@ -16,22 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.rekey import rekey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugalvae.cli import main
-from frugalvae.data.digits import load_digits
+from frugalvae.bench.cell import Cell, digest
+from frugalvae.bench.clock import Clock
+from frugalvae.bench.grid import grid
+from frugalvae.bench.grid_run import run_grid
+from frugalvae.bench.pool import Outcome, Pool, ProcessPool, perform
+from frugalvae.bench.results import Results
+from frugalvae.bench.spec import Experiment, Part, defaults
+from frugalvae.bench.toml import parse, read_experiments
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.experiments.bench import run_grid
-from frugalvae.experiments.cell import Cell, digest
-from frugalvae.experiments.clock import Clock
-from frugalvae.experiments.grid import grid
-from frugalvae.experiments.pool import Outcome, Pool, ProcessPool, perform
-from frugalvae.experiments.spec import Experiment, Part
-from frugalvae.experiments.store import Results
-from frugalvae.experiments.toml import parse, read_experiments
-from frugalvae.memories import MEMORIES, make_memory
-from frugalvae.registry import settings_of
+from frugalvae.images.digits import load_digits
+from frugalvae.memories import MEMORIES, usual_head
 from tests.waiting import PATIENCE, descendants, needs_proc, wait_until, worked
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
@@ -117,7 +117,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_killed_at_any_moment_the_same_command_goes_on(uninterrupted: Path, tmp_path: Path) -> None:
     """Kill -9: while it starts, after the first run, after another one."""
     path, results = written(tmp_path / "small.toml", SMALL_GRID), tmp_path / "results"
-    command = [sys.executable, "-m", "frugalvae.cli", "bench", "run", str(path)]
+    command = [sys.executable, "-m", "frugalvae", "bench", "run", str(path)]
     command += ["-o", str(results), "--jobs", "2"]
     rng = random.Random(0)
     kept: dict[Path, tuple[int, str]] = {}
@@ -262,7 +262,7 @@ def test_a_failed_run_stops_no_other_and_is_cleared_by_the_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path / "quick.toml", QUICK_GRID)
-    from frugalvae.experiments import pool
+    from frugalvae.bench import pool
 
     make_run = pool.make_run
 
@@ -352,7 +352,7 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
         (HEAD + 'rows = [{ memory = "vae-fo" }]', ["row 1: name is missing"]),
         (HEAD + 'rows = [{ name = "FO" }]', ["row 1: memory is missing", "quoted = true"]),
         (HEAD + "rows = [3]", ["row 1: 3; expected a table"]),
-        (HEAD + "rows = []", ["rows is empty"]),
+        (HEAD + "rows = []", ["rows is []; expected a [[rows]] table"]),
         (
             HEAD + 'rows = [{ name = "FO", memory = 3, head = 4, paper = 5, labels = { a = 6 } }]',
             [
@@ -386,8 +386,8 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
             ["[memory] max_step: no row's memory has this setting. Did you mean 'max_steps'?"],
         ),
         (HEAD + ROWS + 'seeds = "0"', ["seeds is '0'; expected a list"]),
-        (HEAD + ROWS + "seeds = [-1]", ["seeds is [-1]; expected whole numbers from 0"]),
-        (HEAD + ROWS + "data = [3]", ["data is [3]; expected names in quotes"]),
+        (HEAD + ROWS + "seeds = [-1]", ["seeds is [-1]; expected a list of whole numbers from 0"]),
+        (HEAD + ROWS + "data = [3]", ["data is [3]; expected a list of names in quotes"]),
         ("title = 3\n" + ROWS, ["title is 3; expected text in quotes"]),
         (HEAD + ROWS + "show_memory = 1", ["show_memory is 1; expected true or false"]),
         (HEAD + ROWS + 'metric = "forgeting"', ["Did you mean 'forgetting'?"]),
@@ -400,7 +400,7 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
         (HEAD + ROWS + "tasks = [3, 0]", ["tasks is [3, 0]; expected"]),
         (HEAD + ROWS + "tasks = { first = 2.0, later = 5 }", ["{first = 0.5, later = 5}"]),
         (HEAD + ROWS + "tasks = 2\nprotocols = { a = 2 }", ["both given; keep one"]),
-        (HEAD + ROWS + "protocols = { a = -2 }", ["protocols.'a' is -2; expected"]),
+        (HEAD + ROWS + "protocols = { a = -2 }", ["protocols.a is -2; expected a number of tasks"]),
         (HEAD + ROWS + "held_out = 1.5", ["held_out is 1.5; expected a share between 0 and 1"]),
         (
             HEAD
@@ -456,10 +456,10 @@ def test_mistakes_of_all_files_are_told_together(tmp_path: Path) -> None:
 
 
 def part(name: str = "vae-fo", **changes: Any) -> Part:
-    return Part(name, changes, settings_of(make_memory(name)) | changes)
+    return Part("memory", name, changes, defaults("memory", name) | changes)
 
 
-CELL = Cell("digits", "0", 5, part(), Part("lda", {}, {"penalty": 1.0}), seed=0)
+CELL = Cell("digits", "0", 5, part(), Part("head", "lda", {}, {"penalty": 1.0}), seed=0)
 OTHER = {
     "data": st.text(min_size=1),
     "fingerprint": st.text("0123456789abcdef", min_size=1),
@@ -467,10 +467,11 @@ OTHER = {
     | st.lists(st.integers(1, 9), min_size=1)
     | st.fixed_dictionaries({"first": st.floats(0.1, 0.9), "later": st.integers(1, 9)}),
     "memory": st.sampled_from(list(MEMORIES)).map(part),
-    "head": st.floats(0, 9).map(lambda penalty: Part("lda", {}, {"penalty": penalty})),
+    "head": st.floats(0, 9).map(lambda penalty: Part("head", "lda", {}, {"penalty": penalty})),
     "seed": st.integers(0, 2**31),
     "held_out": st.none() | st.floats(0.1, 0.9),
-    "encoder": st.none() | st.integers(1, 9).map(lambda n: Part("e", {}, {"epochs": n})),
+    "encoder": st.none()
+    | st.integers(1, 9).map(lambda n: Part("encoder", "resnet18", {}, {"epochs": n})),
     "observe": st.sampled_from([None, "tsne", "placement", "samples"]),
 }
 
@@ -490,10 +491,56 @@ def test_the_key_changes_with_every_setting_of_a_memory_and_not_with_their_order
 ) -> None:
     cell = replace(CELL, memory=part(name))
     shuffled = dict(data.draw(st.permutations(list(cell.memory.settings.items()))))
-    assert replace(cell, memory=Part(name, {}, shuffled)).key == cell.key
+    assert replace(cell, memory=Part("memory", name, {}, shuffled)).key == cell.key
     for setting in shuffled:
         changed = replace(cell, memory=part(name, **{setting: "another value"}))
         assert changed.key != cell.key
+
+
+def test_a_new_setting_leaves_keys_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was recorded before it came answers for its default, and for nothing else."""
+    before, recorded = CELL.key, CELL.settings()
+    usual = defaults("memory", "vae-fo") | {"brand_new": 3}
+    monkeypatch.setattr("frugalvae.bench.spec.defaults", lambda *_: usual)
+    with_default = replace(CELL, memory=part(brand_new=3))
+    assert with_default.key == before
+    assert with_default.agrees(recorded)
+    assert replace(CELL, memory=part(brand_new=4)).key != before
+
+
+def test_a_run_with_another_default_does_not_count(tmp_path: Path) -> None:
+    """Or a default that changes would pass off old results as those of the new one."""
+    store = Results(tmp_path)
+    store.prepare()
+    store.finish(CELL, {"metrics": {}})
+    assert store.load(CELL) is not None
+    (path,) = (tmp_path / "runs").iterdir()
+    then = json.loads(path.read_text())
+    then["settings"]["memory"]["latent"] = 17
+    path.write_text(json.dumps(then))
+    assert store.load(CELL) is None
+
+
+def test_runs_with_keys_of_the_old_kind_are_renamed(tmp_path: Path) -> None:
+    store, runs = Results(tmp_path), tmp_path / "runs"
+    store.prepare()
+    cells = [CELL, replace(CELL, seed=1, memory=part("gaussian-full"), observe="samples")]
+
+    def written_long_ago(metric: float) -> None:
+        for cell in cells:
+            old = {"key": digest(cell.settings()), "every_task": True, "settings": cell.settings()}
+            name = f"{cell.data}-{cell.memory.name}-lda-seed{cell.seed}-{old['key'][:10]}.json"
+            (runs / name).write_text(json.dumps(old | {"metrics": {"m": metric}}))
+
+    written_long_ago(1.0)
+    assert [store.load(cell) for cell in cells] == [None, None]
+    assert rekey(tmp_path) == 2
+    assert rekey(tmp_path) == 0
+    assert [store.load(cell)["metrics"]["m"] for cell in cells] == [1.0, 1.0]
+    written_long_ago(2.0)  # measured again with the older code, and copied over
+    assert rekey(tmp_path) == 2
+    assert [store.load(cell)["metrics"]["m"] for cell in cells] == [2.0, 2.0]
+    assert len(list(runs.iterdir())) == 2
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
@@ -525,6 +572,14 @@ def test_runs_that_tables_share_are_run_once_and_the_first_seed_first() -> None:
     ]
     assert grid([two, one], about)[0].every_task
     assert len({cell.key for cell in found}) == len(found)
+
+
+def test_a_row_without_a_head_has_the_usual_one_of_its_memory() -> None:
+    rows = experiment("factors", "vae-fo", "gaussian-full").rows
+    assert [row.head and row.head.name for row in rows] == ["bayes", "cosine", "cosine"]
+    assert [usual_head(row.memory.name) for row in rows if row.memory] == [
+        row.head.name for row in rows if row.head
+    ]
 
 
 def test_settings_for_all_rows_reach_those_that_have_them() -> None:

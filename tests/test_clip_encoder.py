@@ -185,7 +185,7 @@ def test_without_a_network_a_name_on_the_hub_gives_one_clear_line(tmp_path: Path
     (tmp_path / "cat").mkdir()
     for number in range(2):
         Image.new("RGB", (8, 8)).save(tmp_path / "cat" / f"{number}.png")
-    command = [sys.executable, "-m", "frugalvae.cli", "encode", str(tmp_path)]
+    command = [sys.executable, "-m", "frugalvae", "encode", str(tmp_path)]
     options = ["-o", str(tmp_path / "f.npz"), "--encoder", "clip", "--model", "openai/absent"]
     offline = os.environ | {"HF_HUB_OFFLINE": "1"}
     done = subprocess.run(

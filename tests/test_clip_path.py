@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.cli import main
-from frugalvae.data.features import Features, load_features
+from frugalvae.cli.main import main
+from frugalvae.images.feature_file import Features, load_features
 
 COLOURS = {
     "Red_Kite": (200, 30, 30),

@@ -10,14 +10,15 @@ from scipy.special import log_softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
-from frugalvae.heads.closed_form import NearestMeanHead, RidgeHead, StreamingLDAHead
-from frugalvae.heads.projection import normal_matrix
+from frugalvae.heads.lda import StreamingLDAHead
+from frugalvae.heads.nearest_mean import NearestMeanHead
 from frugalvae.heads.ranpac import RanPACHead
-from frugalvae.memories.base import Memory
+from frugalvae.heads.ridge import RidgeHead
+from frugalvae.interfaces import Memory, Replay, Task
+from frugalvae.maths.projection import normal_matrix
 from frugalvae.memories.gaussian import Covariance, GaussianMemory
 from frugalvae.memories.mixture import MixtureMemory
 from frugalvae.memories.store_all import NoMemory, StoreAllMemory
-from frugalvae.tasks import Replay, Task
 from tests.conftest import blobs
 
 COVARIANCES: list[Covariance] = ["diagonal", "shared", "full"]

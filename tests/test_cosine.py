@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import log_softmax
 
-from frugalvae.arrays import Array
 from frugalvae.heads.cosine import CosineHead
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.equations import cosine_logits
 from frugalvae.memories.store_all import StoreAllMemory
-from frugalvae.tasks import Replay, Task
 from tests.conftest import blobs
 
 
@@ -46,3 +48,12 @@ def test_fitting_improves_on_where_the_cosine_head_starts() -> None:
         log_probabilities = log_softmax(head.logits(task.features), axis=1)
         losses.append(-log_probabilities[np.arange(len(task.labels)), task.labels].mean())
     assert losses[1] < losses[0] - 0.05
+
+
+def test_predicting_in_numpy_is_equation_3() -> None:
+    task = blobs([0, 1, 2])
+    head = CosineHead(epochs=2)
+    head.learn(task, replay_of(StoreAllMemory(), task))
+    x, vectors = torch.tensor(task.features).double(), torch.tensor(head.vectors_).double()
+    expected = cosine_logits(x, vectors, float(head.temperature_))
+    np.testing.assert_allclose(head.logits(task.features), expected, rtol=1e-9, atol=1e-9)

@@ -15,14 +15,14 @@ import torch
 from jinja2 import TemplateNotFound, UndefinedError
 from PIL import Image
 
-from frugalvae import demo as demo_module
-from frugalvae.console import Display
-from frugalvae.data.digits import load_digits
-from frugalvae.demo import ROWS, SAMPLES, VAE, demo, real_pictures, teach
+from frugalvae.bench import demo_runs
+from frugalvae.bench.demo_runs import MEMORIES, SAMPLES, VAE, DemoRun, real_images, teach
+from frugalvae.cli.demo import demo
 from frugalvae.errors import InputError
-from frugalvae.report import plots
-from frugalvae.report.lessons import Lesson, demo_page, demo_picture
-from frugalvae.report.page import render
+from frugalvae.images.digits import load_digits
+from frugalvae.report import plot_parts, plots
+from frugalvae.report.demo_page import demo_page, demo_picture
+from frugalvae.report.render import render
 
 TINY = {**VAE, "hidden": 24, "latent": 16, "epochs": 2, "prior": "normal"}
 SEED = 3
@@ -89,7 +89,7 @@ class Page(HTMLParser):
 class Shown:
     """What one run of the demo left behind."""
 
-    lessons: list[Lesson]
+    runs: list[DemoRun]
     html: str
     picture: bytes
     printed: str
@@ -97,20 +97,20 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    folder, lessons = tmp_path_factory.mktemp("demo"), []
+    folder, runs = tmp_path_factory.mktemp("demo"), []
     printed = io.StringIO()
 
-    def remembering(*arguments: Any) -> Lesson:
-        lessons.append(teach(*arguments))
-        return lessons[-1]
+    def remembering(*arguments: Any) -> DemoRun:
+        runs.append(teach(*arguments))
+        return runs[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo_module, "VAE", TINY)
-        patch.setattr(demo_module, "teach", remembering)
+        patch.setattr(demo_runs, "VAE", TINY)
+        patch.setattr(demo_runs, "teach", remembering)
         patch.setattr("sys.stdout", printed)
         demo(folder / "page.html", seed=SEED, picture=folder / "picture.png")
     return Shown(
-        lessons,
+        runs,
         (folder / "page.html").read_text("utf-8"),
         (folder / "picture.png").read_bytes(),
         printed.getvalue(),
@@ -123,7 +123,7 @@ def page(shown: Shown) -> Page:
 
 
 def content(**changes: Any) -> dict[str, Any]:
-    """What the page says beside the lessons."""
+    """What the page says besides the runs."""
     return {"samples": 6, "train": 10, "test": 5, "seed": 0, "settings": VAE} | changes
 
 
@@ -147,12 +147,12 @@ def test_no_identifier_occurs_twice(page: Page) -> None:
 
 
 def test_every_memory_has_a_row_with_the_numbers_of_its_record(page: Page, shown: Shown) -> None:
-    assert [lesson.name for lesson in shown.lessons] == [row.name for row in ROWS]
+    assert [run.name for run in shown.runs] == [row.name for row in MEMORIES]
     rows = page.rows("figures")
     names = [row[0].text for kind, row in _body_with_names(page) if kind == "figures"]
-    assert names[: len(ROWS)] == [row.name for row in ROWS]
-    for row, lesson in zip(rows, shown.lessons, strict=True):
-        record = lesson.record
+    assert names[: len(MEMORIES)] == [row.name for row in MEMORIES]
+    for row, run in zip(rows, shown.runs, strict=True):
+        record = run.record
         assert [cell.text for cell in row] == [
             f"{100 * np.nanmean(record.accuracy[-1]):.1f}%",
             f"{100 * record.metrics['forgetting']:.1f}%".replace("-0.0%", "0.0%"),
@@ -166,14 +166,14 @@ def _body_with_names(page: Page) -> list[tuple[str | None, list[Cell]]]:
     return [(a.get("class"), row) for a, rows in page.tables for row in rows if row[-1].tag == "td"]
 
 
-@pytest.mark.parametrize("position", range(len(ROWS)))
+@pytest.mark.parametrize("position", range(len(MEMORIES)))
 def test_cells_hold_what_was_drawn_and_stay_empty_until_learned(
     page: Page, shown: Shown, position: int
 ) -> None:
-    lesson = shown.lessons[position]
-    tasks = lesson.record.tasks
+    run = shown.runs[position]
+    tasks = run.record.tasks
     labels = [label for part in tasks for label in part]
-    grid = page.rows("grid", lesson.name)
+    grid = page.rows("grid", run.name)
     assert [len(row) for row in grid] == [10] * 5
     for number, row in enumerate(grid):
         for label, cell in zip(labels, row, strict=True):
@@ -183,7 +183,7 @@ def test_cells_hold_what_was_drawn_and_stay_empty_until_learned(
             assert (cell.attributes.get("class") == "new") == (label in tasks[number])
             (image,) = cell.images
             assert image["alt"] == f"{label} as drawn after task {number + 1}"
-            _check_pixels(str(image["src"]), lesson.drawings[number][label])
+            _check_pixels(str(image["src"]), run.samples[number][label])
 
 
 def _check_pixels(source: str, drawn: np.ndarray) -> None:
@@ -197,35 +197,35 @@ def _check_pixels(source: str, drawn: np.ndarray) -> None:
 
 
 def test_the_matrix_of_each_memory_is_that_of_its_record(page: Page, shown: Shown) -> None:
-    for lesson in shown.lessons:
-        matrix = [[cell.text for cell in row] for row in page.rows("heat", lesson.name)]
+    for run in shown.runs:
+        matrix = [[cell.text for cell in row] for row in page.rows("heat", run.name)]
         assert matrix == [
             ["" if np.isnan(share) else f"{share:.1%}" for share in row]
-            for row in lesson.record.accuracy
+            for row in run.record.accuracy
         ]
 
 
 def test_free_directions_of_every_layer_are_shown(page: Page, shown: Shown) -> None:
-    states = shown.lessons[0].record.layers
+    states = shown.runs[0].record.layers
     assert len(states) == 3 * 5
-    layers = [row for kind, row in _body_with_names(page) if kind == "figures"][len(ROWS) :]
+    layers = [row for kind, row in _body_with_names(page) if kind == "figures"][len(MEMORIES) :]
     for number, row in enumerate(layers, start=1):
         mine = [state for state in states if state["layer"] == number]
         assert [cell.text for cell in row[1:6]] == [f"{s['rank']} of {s['size']}" for s in mine]
 
 
 def test_the_terminal_shows_the_same_numbers_and_where_the_page_is(shown: Shown) -> None:
-    for lesson in shown.lessons:
-        (line,) = [line for line in shown.printed.splitlines() if f" {lesson.name} " in line]
-        assert f" {lesson.final:.1%} " in line
-        assert f" {lesson.record.memory['stored']:,} " in line
+    for run in shown.runs:
+        (line,) = [line for line in shown.printed.splitlines() if f" {run.name} " in line]
+        assert f" {run.final:.1%} " in line
+        assert f" {run.record.memory['stored']:,} " in line
     assert "page.html" in shown.printed.replace("\n", "")
 
 
 def test_hostile_names_stay_text(shown: Shown) -> None:
     name, bad = 'a<b>&"$x^$', "<script>alert('x')</script>"
-    lessons = [*shown.lessons, replace(shown.lessons[0], name=name, what=bad)]
-    html = demo_page(lessons, **content(settings={bad: bad}))
+    runs = [*shown.runs, replace(shown.runs[0], name=name, description=bad)]
+    html = demo_page(runs, **content(settings={bad: bad}))
     page = Page(html)
     assert "script" not in page.tags
     assert page.text.count(bad) == 3
@@ -235,12 +235,12 @@ def test_hostile_names_stay_text(shown: Shown) -> None:
 
 @pytest.mark.parametrize(("ours", "words"), [(0.9, "they are lost"), (0.2, "did not help")])
 def test_the_headline_follows_the_numbers(shown: Shown, ours: float, words: str) -> None:
-    def scored(lesson: Lesson, final: float) -> Lesson:
-        metrics = lesson.record.metrics | {"final_average_accuracy": final}
-        return replace(lesson, record=replace(lesson.record, metrics=metrics))
+    def scored(run: DemoRun, final: float) -> DemoRun:
+        metrics = run.record.metrics | {"final_average_accuracy": final}
+        return replace(run, record=replace(run.record, metrics=metrics))
 
-    lessons = [scored(shown.lessons[0], ours), scored(shown.lessons[1], 0.5), *shown.lessons[2:]]
-    headline = demo_page(lessons, **content()).partition("</h1>")[0]
+    runs = [scored(shown.runs[0], ours), scored(shown.runs[1], 0.5), *shown.runs[2:]]
+    headline = demo_page(runs, **content()).partition("</h1>")[0]
     assert words in headline
 
 
@@ -248,16 +248,16 @@ def test_the_still_picture_is_a_png_of_the_promised_width(shown: Shown) -> None:
     picture = Image.open(io.BytesIO(shown.picture))
     assert picture.format == "PNG"
     assert picture.width == 1200
-    again = demo_picture(shown.lessons, demo_module.IN_PICTURE, real_pictures(load_digits()))
+    again = demo_picture(shown.runs, real_images(load_digits()))
     assert again == shown.picture
 
 
 def test_quiet_prints_nothing(
     shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    lessons = iter(shown.lessons)
-    monkeypatch.setattr(demo_module, "teach", lambda *_: next(lessons))
-    monkeypatch.setattr(demo_module, "VAE", TINY)
+    runs = iter(shown.runs)
+    monkeypatch.setattr(demo_runs, "teach", lambda *_: next(runs))
+    monkeypatch.setattr(demo_runs, "VAE", TINY)
     demo(tmp_path / "page.html", seed=SEED, quiet=True)
     assert capsys.readouterr() == ("", "")
     assert (tmp_path / "page.html").read_text("utf-8") == shown.html
@@ -266,7 +266,7 @@ def test_quiet_prints_nothing(
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_module, "teach", lambda *_: pytest.fail("taught"))
+    monkeypatch.setattr(demo_runs, "teach", lambda *_: pytest.fail("taught"))
     with pytest.raises(InputError, match=r"the folder .*nowhere does not exist; make it first"):
         demo(tmp_path / "nowhere" / "page.html")
     with pytest.raises(InputError, match="is a folder; give the name of a file"):
@@ -274,12 +274,12 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(
 
 
 def test_the_seed_decides_what_is_drawn(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:
-    monkeypatch.setattr(demo_module, "VAE", TINY)
-    again = teach(ROWS[0], "again", load_digits(), SEED, Display(quiet=True))
-    for mine, first in zip(again.drawings, shown.lessons[0].drawings, strict=True):
+    monkeypatch.setattr(demo_runs, "VAE", TINY)
+    again = teach(MEMORIES[0], load_digits(), SEED, lambda: None)
+    for mine, first in zip(again.samples, shown.runs[0].samples, strict=True):
         assert list(mine) == list(first)
         assert all(np.array_equal(mine[label], first[label]) for label in mine)
-    np.testing.assert_array_equal(again.record.accuracy, shown.lessons[0].record.accuracy)
+    np.testing.assert_array_equal(again.record.accuracy, shown.runs[0].record.accuracy)
 
 
 def test_digits_are_split_the_same_way_for_every_class() -> None:
@@ -291,7 +291,7 @@ def test_digits_are_split_the_same_way_for_every_class() -> None:
 
 
 def test_a_template_that_misses_something_says_so() -> None:
-    with pytest.raises(UndefinedError, match="lessons"):
+    with pytest.raises(UndefinedError, match="runs"):
         render("demo.html")
     with pytest.raises(TemplateNotFound, match=r"other\.html"):
         render("other.html")
@@ -299,22 +299,22 @@ def test_a_template_that_misses_something_says_so() -> None:
 
 def test_curves_are_valid_deterministic_svg_with_a_name_at_each_line() -> None:
     series = {"up": [0.1, 0.9], "up & <away>": [0.2, 0.91], "$x$": [0.5, 0.4]}
-    text = plots.curves(series, x_label="time", y_label="share")
+    text = plots.accuracy_by_task(series, bottom=0.0)
     root = ElementTree.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     names = [element.text.strip() for element in root.iter() if element.tag.endswith("}text")]
     assert set(series) <= set(names)
-    assert {"time", "share", "0%", "100%"} <= set(names)
-    assert all(colour in text for colour in plots.COLOURS[:3])
+    assert {"tasks learned", "mean accuracy on tasks so far", "0%", "100%"} <= set(names)
+    assert all(colour in text for colour in plot_parts.COLOURS[:3])
     assert "currentColor" in text
-    assert text == plots.curves(series, x_label="time", y_label="share")
+    assert text == plots.accuracy_by_task(series, bottom=0.0)
 
 
 def test_names_are_moved_apart_no_more_than_needed() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         heights = rng.uniform(0, 1, rng.integers(1, 9))
-        moved = np.array(plots.spread(heights.tolist(), gap=0.06))
+        moved = np.array(plot_parts.spread(heights.tolist(), gap=0.06))
         order = np.argsort(heights)
         assert (np.diff(moved[order]) >= 0.06 - 1e-6).all()
         if len(heights) < 2 or np.diff(np.sort(heights)).min() >= 0.06:
@@ -322,7 +322,7 @@ def test_names_are_moved_apart_no_more_than_needed() -> None:
 
 
 def test_grey_values_become_ink_on_white_paper() -> None:
-    pixels = np.asarray(Image.open(io.BytesIO(plots.png([[0.0, 0.5, 1.0, 7.0, -1.0]]))))
+    pixels = np.asarray(Image.open(io.BytesIO(plot_parts.png([[0.0, 0.5, 1.0, 7.0, -1.0]]))))
     assert pixels.tolist() == [[255, 128, 0, 0, 255]]
 
 
@@ -330,7 +330,7 @@ def test_the_number_of_threads_is_put_back() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with demo_module.one_thread():
+        with demo_runs.one_thread():
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
     finally:

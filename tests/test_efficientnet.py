@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae.data.pixels import decode
 from frugalvae.encoders import cache, make_frozen
 from frugalvae.encoders.checkpoint import read_checkpoint
 from frugalvae.encoders.efficientnet import (
@@ -27,6 +26,7 @@ from frugalvae.encoders.model_file import Model
 from frugalvae.encoders.onnx_file import Graph
 from frugalvae.encoders.session import Network, threads_asked
 from frugalvae.errors import InputError
+from frugalvae.images.decode import decode
 
 IN_THE_FIELD = {  # what files say that were taught with the encoder on PyTorch
     "encoder": "efficientnet",
@@ -138,7 +138,7 @@ def test_nothing_heavy_is_imported() -> None:
 import sys
 from PIL import Image
 from frugalvae.encoders import make_frozen
-from frugalvae.encoding.shard import encode
+from frugalvae.images.shards import encode
 encoder = make_frozen("efficientnet", size=64)
 encode(encoder, [encoder.prepare(Image.new("RGB", (80, 70)))], 4)
 print(*{"torch", "sklearn", "scipy", "onnx", "transformers", "google.protobuf"} & {*sys.modules})

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae.cli import main
-from frugalvae.data.features import load_features
-from frugalvae.data.images import load_images
-from frugalvae.encoding import folder as encoding
-from frugalvae.encoding.folder import Report, encode_folder
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
+from frugalvae.images import encode as encoding
+from frugalvae.images.dataset import load_images
+from frugalvae.images.encode import Report, encode_folder
+from frugalvae.images.feature_file import load_features
 from frugalvae.progress import listening
 from tests.colours import Colours
 from tests.test_images import cifar_archive, cifar_parts, dumps, save
@@ -156,7 +156,7 @@ def test_unreadable_images_are_left_out_and_named(images: Path, output: Path) ->
 def test_strict_refuses_them_and_writes_nothing(images: Path, output: Path) -> None:
     damage(images)
     encoder = Colours()
-    with pytest.raises(InputError, match=r"(?s)5 images cannot be read; .*cat/empty.png: the file"):
+    with pytest.raises(InputError, match=r"(?s)5 files cannot be read; .*cat/empty.png: the file"):
         encode(images, output, encoder, strict=True)
     assert encoder.batches == []
     assert [path.name for path in output.parent.iterdir()] == ["set"]
@@ -165,9 +165,10 @@ def test_strict_refuses_them_and_writes_nothing(images: Path, output: Path) -> N
 def test_a_long_list_is_cut_short(images: Path, output: Path) -> None:
     for number in range(23):
         (images / "cat" / f"empty{number}.png").touch()
-    with pytest.raises(InputError, match=r"(?s)23 images cannot .*\n  and 3 more$") as caught:
+    with pytest.raises(InputError, match=r"(?s)23 files cannot ") as caught:
         encode(images, output, strict=True)
-    assert str(caught.value).count("the file is empty") == 20
+    shown = "  cat/empty0.png, cat/empty1.png, cat/empty10.png and 20 more: the file is empty"
+    assert str(caught.value).splitlines()[1:] == [shown]
 
 
 def test_a_class_whose_training_images_are_unreadable_is_left_out_of_the_test_too(
@@ -303,7 +304,7 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     options = ["--encoder", "clip", "--model", str(clip_folder), "--batch-size", "8"]
     command = ["encode", str(images), "-o", str(output), *options]
     parts = output.with_name("features.npz.parts")
-    with subprocess.Popen([sys.executable, "-m", "frugalvae.cli", *command]) as process:
+    with subprocess.Popen([sys.executable, "-m", "frugalvae", *command]) as process:
         wait_until(lambda: len(list(parts.glob("0*.npz"))) >= 2 or process.poll() is not None)
         process.kill()
     kept = encoding.SHARD * len(list(parts.glob("0*.npz")))
@@ -341,7 +342,7 @@ def test_the_command_says_what_it_did(
     assert main(["encode", str(images), "-o", str(output), "--quiet", *options]) == 0
     assert main(["encode", str(images), "-o", str(output), "--strict", *options]) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("frugalvae: 5 images cannot be read; nothing was written.")
+    assert captured.err.startswith("frugalvae: 5 files cannot be read; nothing was written.")
     assert captured.out.count("\n") == 1  # of the last command alone
 
 
@@ -379,7 +380,7 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
     for number in range(600):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "dax" / f"more{number}.png")
     encoders = [Colours(), Colours(pause=0.4)]  # on Ray slow enough to be killed at work
-    monkeypatch.setattr("frugalvae.encoding.command.make_frozen", lambda _: encoders.pop())
+    monkeypatch.setattr("frugalvae.cli.encode.make_frozen", lambda _: encoders.pop())
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_encode"), daemon=True).start()
     command = ["encode", str(images), "-o", str(output), "--encoder", "efficientnet"]

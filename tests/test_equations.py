@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import math
 import re
+import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,40 +19,26 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
 
-from frugalvae import equations
-from frugalvae.equations import (
-    absorbed_condition,
-    class_mean,
-    class_probabilities,
+from frugalvae.maths import equations, nullspace, priors, training
+from frugalvae.maths.equations import (
     conditional_elbo,
     cosine_logits,
     diagonal_kld,
-    divergence_gradient,
-    elbo,
-    final_step,
-    fixed_point_objective,
     fixed_point_step,
     gaussian_log_likelihood,
-    isolated_mean,
-    isotropic_kld,
-    kld,
-    likelihood_gradient,
-    log_kld_gradient,
-    negated_condition,
-    normalised_condition,
-    pair_gradient,
-    pair_weight,
     project_gradient,
     projector,
     proportion,
     reparametrise,
     repulsion,
     spectrum,
-    summed_condition,
     unit,
 )
+from frugalvae.memories import make_memory
+from tests import test_fixed_point_proof as proof
+from tests.conftest import SMALL, blobs
 
-CLASSES, SAMPLES, LATENT = 4, 5, 3
+LATENT = 3
 WEIGHT = 2.0
 
 
@@ -66,7 +55,7 @@ def assert_equal(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> 
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
-# --------------------------------------------------------------------------- Eqs. 1, 2, 3, 6
+# --------------------------------------------------------------------------- Eqs. 2, 3, 6
 
 
 @pytest.fixture
@@ -75,15 +64,17 @@ def posterior() -> tuple[Tensor, Tensor]:
     return normal(6, LATENT), normal(6, LATENT, seed=1).exp()
 
 
-def test_elbo_is_log_likelihood_less_divergence_from_the_standard_normal(
-    posterior: tuple[Tensor, Tensor],
-) -> None:
-    mu, sigma = posterior
-    x, x_hat = normal(6, 7, seed=2), normal(6, 7, seed=3)
+def elbo(x: Tensor, x_hat: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+    r"""Eq. 1: :math:`E_{q_\phi(z|x)}[\log p_\theta(x|z)] - D_{KL}(q_\phi(z|x) \| p(z))`."""
     prior = diagonal_normal(torch.zeros_like(mu), 1.0)
-    expected = diagonal_normal(x_hat, 1.0).log_prob(x)
-    expected = expected - kl_divergence(diagonal_normal(mu, sigma), prior)
-    assert_equal(elbo(x, x_hat, mu, sigma), expected)
+    likelihood = diagonal_normal(x_hat, 1.0).log_prob(x)
+    return likelihood - kl_divergence(diagonal_normal(mu, sigma), prior)
+
+
+def test_eq_6_with_a_prior_mean_of_zero_is_eq_1(posterior: tuple[Tensor, Tensor]) -> None:
+    x, x_hat = normal(6, 7, seed=2), normal(6, 7, seed=3)
+    zero = torch.zeros(6, LATENT, dtype=torch.float64)
+    assert_equal(conditional_elbo(x, x_hat, *posterior, zero), elbo(x, x_hat, *posterior))
 
 
 def test_reparametrised_noise_has_the_quantiles_of_the_posterior(
@@ -94,7 +85,7 @@ def test_reparametrised_noise_has_the_quantiles_of_the_posterior(
     assert_equal(reparametrise(*posterior, noise), expected)
 
 
-def test_class_probabilities_equal_a_plain_loop() -> None:
+def test_the_softmax_of_the_logits_equals_a_plain_loop() -> None:
     features, vectors, temperature = normal(5, 4).numpy(), normal(3, 4, seed=1).numpy(), 0.3
     expected = np.empty((5, 3))
     for i, feature in enumerate(features):
@@ -102,15 +93,8 @@ def test_class_probabilities_equal_a_plain_loop() -> None:
             cosine = feature @ vector / math.sqrt(feature @ feature) / math.sqrt(vector @ vector)
             expected[i, k] = math.exp(cosine / temperature)
         expected[i] /= sum(expected[i])
-    actual = class_probabilities(torch.tensor(features), torch.tensor(vectors), temperature)
-    assert_equal(actual, torch.tensor(expected))
-
-
-def test_logits_are_the_logarithms_of_the_probabilities_up_to_a_constant_a_row() -> None:
-    features, vectors = normal(5, 4), normal(3, 4, seed=1)
-    logits = cosine_logits(features, vectors, 0.3)
-    difference = class_probabilities(features, vectors, 0.3).log() - logits
-    assert_equal(difference, difference[:, :1].expand(5, 3))
+    logits = cosine_logits(torch.tensor(features), torch.tensor(vectors), temperature)
+    assert_equal(logits.softmax(dim=1), torch.tensor(expected))
 
 
 def test_temperature_may_be_a_tensor_that_learns() -> None:
@@ -197,100 +181,28 @@ def test_conditional_elbo_is_below_the_evidence_anywhere_else(
     assert_equal(gap, kl_divergence(other, truth))
 
 
+def test_the_likelihood_and_the_divergence_can_be_weighted(
+    posterior: tuple[Tensor, Tensor],
+) -> None:
+    x, x_hat, prior_mean = normal(6, 7, seed=2), normal(6, 7, seed=3), normal(6, LATENT, seed=4)
+    bound = conditional_elbo(x, x_hat, *posterior, prior_mean, likelihood_std=0.5, kld_weight=0.3)
+    likelihood = diagonal_normal(x_hat, 0.5).log_prob(x) + 7 * math.log(0.5)  # but for a constant
+    divergence = kl_divergence(diagonal_normal(*posterior), diagonal_normal(prior_mean, 1.0))
+    assert_equal(bound, likelihood - 0.3 * divergence)
+
+
 def test_gaussian_log_likelihood_is_that_of_a_unit_normal() -> None:
     x, mean = normal(6, 7), normal(6, 7, seed=1)
     assert_equal(gaussian_log_likelihood(x, mean), diagonal_normal(mean, 1.0).log_prob(x))
 
 
-# --------------------------------------------------------------------------- Eqs. 4, 5, 23
+def test_diagonal_kld_equals_that_of_torch(posterior: tuple[Tensor, Tensor]) -> None:
+    prior_mean = normal(6, LATENT, seed=2)
+    expected = kl_divergence(diagonal_normal(*posterior), diagonal_normal(prior_mean, 1.0))
+    assert_equal(diagonal_kld(*posterior, prior_mean), expected)
 
 
-@pytest.fixture
-def latents() -> Tensor:
-    return normal(CLASSES * SAMPLES, LATENT, seed=7)
-
-
-@pytest.fixture
-def labels() -> Tensor:
-    """Balanced and in no order."""
-    return torch.arange(CLASSES).repeat(SAMPLES)
-
-
-def means_of(latents: Tensor, labels: Tensor) -> Tensor:
-    return torch.stack([latents[labels == y].mean(dim=0) for y in range(CLASSES)])
-
-
-@pytest.fixture
-def fixed_point(latents: Tensor, labels: Tensor) -> Tensor:
-    data_means = means = means_of(latents, labels)
-    for _ in range(2000):
-        means = (means + fixed_point_step(data_means, means, WEIGHT)) / 2
-    return means
-
-
-def objective_gradient(latents: Tensor, labels: Tensor, means: Tensor) -> Tensor:
-    """Of Eq. 4, with the lambda that corresponds to WEIGHT in Eq. 5."""
-    means = means.clone().requires_grad_()
-    loss = fixed_point_objective(latents, labels, means, WEIGHT * SAMPLES / 4)
-    return torch.autograd.grad(loss, means)[0]
-
-
-def test_objective_is_likelihood_and_log_divergence_of_all_ordered_pairs(
-    latents: Tensor, labels: Tensor
-) -> None:
-    means = normal(CLASSES, LATENT, seed=8)
-    gaussians = [diagonal_normal(mean, 1.0) for mean in means]
-    expected = sum(-gaussians[y].log_prob(x) for x, y in zip(latents, labels, strict=True))
-    for a, b in itertools.permutations(gaussians, 2):
-        expected -= 3.0 * kl_divergence(a, b).log()
-    assert_equal(fixed_point_objective(latents, labels, means, 3.0), expected)
-
-
-def test_fixed_point_stands_still(latents: Tensor, labels: Tensor, fixed_point: Tensor) -> None:
-    stepped = fixed_point_step(means_of(latents, labels), fixed_point, WEIGHT)
-    assert_equal(stepped, fixed_point, 1e-12)
-    assert (fixed_point - means_of(latents, labels)).norm() > 1  # repulsion did something
-
-
-def test_fixed_point_zeroes_the_gradient_of_the_objective(
-    latents: Tensor, labels: Tensor, fixed_point: Tensor
-) -> None:
-    gradient = objective_gradient(latents, labels, fixed_point)
-    assert_equal(gradient, torch.zeros_like(gradient), 1e-9)
-
-
-def test_fixed_point_zeroes_finite_differences_of_the_objective(
-    latents: Tensor, labels: Tensor, fixed_point: Tensor
-) -> None:
-    step, weight = 1e-5, WEIGHT * SAMPLES / 4
-    for y, j in itertools.product(range(CLASSES), range(LATENT)):
-        offset = torch.zeros_like(fixed_point)
-        offset[y, j] = step
-        higher = fixed_point_objective(latents, labels, fixed_point + offset, weight)
-        lower = fixed_point_objective(latents, labels, fixed_point - offset, weight)
-        assert abs(float(higher - lower)) / (2 * step) < 1e-6
-
-
-def test_gradient_of_the_objective_is_the_step_not_yet_taken(
-    latents: Tensor, labels: Tensor
-) -> None:
-    """Everywhere, and not only at the fixed point, where factors do not show."""
-    means = normal(CLASSES, LATENT, seed=8)
-    step = fixed_point_step(means_of(latents, labels), means, WEIGHT) - means
-    assert_equal(objective_gradient(latents, labels, means), -SAMPLES * step)
-
-
-def test_last_equation_of_the_proof_is_the_fixed_point_step(
-    latents: Tensor, labels: Tensor
-) -> None:
-    means, fixed = normal(CLASSES, LATENT, seed=8), normal(2, LATENT, seed=9)
-    pushes = torch.tensor(naive_repulsion(means.numpy(), fixed.numpy()))
-    expected = means_of(latents, labels) + WEIGHT * pushes
-    assert_equal(fixed_point_step(means_of(latents, labels), means, WEIGHT, fixed), expected)
-    assert_equal(final_step(latents, labels, means, WEIGHT, fixed), expected)
-
-
-# --------------------------------------------------------------------------- repulsion
+# --------------------------------------------------------------------------- Eq. 5
 
 
 def naive_repulsion(means: np.ndarray, fixed: np.ndarray) -> np.ndarray:
@@ -337,6 +249,12 @@ def test_repulsion_between_close_means_far_from_the_origin_keeps_its_digits() ->
     torch.testing.assert_close(repulsion(means), expected, rtol=1e-6, atol=1e-6)
 
 
+def test_the_fixed_point_step_equals_the_double_loop() -> None:
+    data_means, means, fixed = normal(4, 3, seed=7), normal(4, 3, seed=8), normal(2, 3, seed=9)
+    pushes = torch.tensor(naive_repulsion(means.numpy(), fixed.numpy()))
+    assert_equal(fixed_point_step(data_means, means, WEIGHT, fixed), data_means + WEIGHT * pushes)
+
+
 # --------------------------------------------------------------------------- Eqs. 7 - 10
 
 
@@ -347,8 +265,10 @@ def old_inputs() -> Tensor:
 
 
 @pytest.fixture
-def null_basis(old_inputs: Tensor) -> Tensor:
-    return spectrum(old_inputs.T @ old_inputs).null_basis(2)
+def bases(old_inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """U^B and U^A of Eq. 9."""
+    found = spectrum(old_inputs.T @ old_inputs)
+    return found.null_basis(2), found.range_basis(2)
 
 
 def test_spectrum_decomposes_the_covariance(old_inputs: Tensor) -> None:
@@ -371,32 +291,38 @@ def test_null_basis_holds_the_smallest_directions() -> None:
     assert_equal(basis.abs(), torch.tensor([[0.0, 0], [1, 0], [0, 1]], dtype=torch.float64))
 
 
-def test_projector_is_idempotent_and_symmetric(null_basis: Tensor) -> None:
-    projection = projector(null_basis)
-    assert_equal(projection @ projection, projection)
-    assert_equal(projection.T, projection)
-    assert float(projection.trace()) == pytest.approx(2)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_projector_is_idempotent_symmetric_and_that_of_the_paper(
+    bases: tuple[Tensor, Tensor], swapped: bool
+) -> None:
+    """Whichever basis is the narrower one."""
+    null_basis, range_basis = reversed(bases) if swapped else bases
+    matrix = projector(torch.eye(6, dtype=torch.float64), null_basis, range_basis)
+    assert_equal(matrix, null_basis @ null_basis.T)
+    assert_equal(matrix @ matrix, matrix)
+    assert_equal(matrix.T, matrix)
+    assert float(matrix.trace()) == pytest.approx(4 if swapped else 2)
 
 
 def test_projected_update_moves_no_old_input_but_others(
-    old_inputs: Tensor, null_basis: Tensor
+    old_inputs: Tensor, bases: tuple[Tensor, Tensor]
 ) -> None:
     weight, update = normal(3, 6, seed=2), normal(3, 6, seed=3)
-    changed = weight + project_gradient(update, null_basis)
+    changed = weight + project_gradient(update, *bases)
     assert_equal(old_inputs @ changed.T, old_inputs @ weight.T)
-    assert ((changed - weight) @ null_basis).norm() > 0.1
+    assert ((changed - weight) @ bases[0]).norm() > 0.1
 
 
 def test_projected_gradient_is_the_gradient_in_coordinates_of_the_null_space(
-    null_basis: Tensor,
+    bases: tuple[Tensor, Tensor],
 ) -> None:
-    weight, inputs = normal(3, 6, seed=2), normal(5, 6, seed=3)
+    weight, inputs, null_basis = normal(3, 6, seed=2), normal(5, 6, seed=3), bases[0]
     coordinates = torch.zeros(3, 2, dtype=torch.float64, requires_grad=True)
     confined = weight + coordinates @ null_basis.T
     free = weight.clone().requires_grad_()
     (step,) = torch.autograd.grad((inputs @ confined.T).tanh().sum(), coordinates)
     (gradient,) = torch.autograd.grad((inputs @ free.T).tanh().sum(), free)
-    assert_equal(project_gradient(gradient, null_basis), step @ null_basis.T)
+    assert_equal(project_gradient(gradient, *bases), step @ null_basis.T)
 
 
 def test_proportion_equals_its_numpy_twin(old_inputs: Tensor) -> None:
@@ -418,148 +344,6 @@ def test_proportion_of_a_layer_that_was_fed_nothing_is_zero() -> None:
     assert proportion(torch.zeros(3), 3) == 0.0
 
 
-# --------------------------------------------------------------------------- Eqs. 11 - 22
-
-
-def test_likelihood_gradient_is_that_of_the_mean_negative_log_likelihood(latents: Tensor) -> None:
-    mean = normal(LATENT).requires_grad_()
-    loss = -diagonal_normal(mean, 1.0).log_prob(latents).mean()
-    assert_equal(likelihood_gradient(latents, mean.detach()), torch.autograd.grad(loss, mean)[0])
-
-
-def test_class_mean_zeroes_the_likelihood_gradient(latents: Tensor) -> None:
-    zero = torch.zeros(LATENT, dtype=torch.float64)
-    assert_equal(likelihood_gradient(latents, class_mean(latents)), zero)
-
-
-def test_kld_equals_that_of_torch_for_full_covariances() -> None:
-    a, b = normal(5, 5), normal(5, 5, seed=1)
-    covariance = a @ a.T + torch.eye(5)
-    other_covariance = 2 * b @ b.T + torch.eye(5)
-    mean, other_mean = normal(5, seed=2), normal(5, seed=3)
-    expected = kl_divergence(
-        MultivariateNormal(mean, covariance), MultivariateNormal(other_mean, other_covariance)
-    )
-    assert_equal(kld(mean, covariance, other_mean, other_covariance), expected)
-
-
-def test_isotropic_kld_equals_that_of_torch_for_every_pair() -> None:
-    means, others = normal(4, 5), normal(3, 5, seed=1)
-    expected = [
-        [float(kl_divergence(diagonal_normal(a, 1.0), diagonal_normal(b, 1.0))) for b in others]
-        for a in means
-    ]
-    actual = isotropic_kld(means[:, None, :], others[None, :, :])
-    assert_equal(actual, torch.tensor(expected, dtype=torch.float64))
-
-
-def test_diagonal_kld_equals_that_of_torch(posterior: tuple[Tensor, Tensor]) -> None:
-    prior_mean = normal(6, LATENT, seed=2)
-    expected = kl_divergence(diagonal_normal(*posterior), diagonal_normal(prior_mean, 1.0))
-    assert_equal(diagonal_kld(*posterior, prior_mean), expected)
-
-
-def log_divergence_gradient(mean: Tensor, other: Tensor, *, reverse: bool = False) -> Tensor:
-    mean = mean.clone().requires_grad_()
-    pair = diagonal_normal(mean, 1.0), diagonal_normal(other, 1.0)
-    loss = -kl_divergence(*(reversed(pair) if reverse else pair)).log()
-    return torch.autograd.grad(loss.sum(), mean)[0]
-
-
-def test_log_kld_gradient_equals_autograd_in_both_orders_of_the_pair() -> None:
-    mean, other = normal(4, 5), normal(4, 5, seed=1)
-    actual = log_kld_gradient(mean, other)
-    assert_equal(actual, log_divergence_gradient(mean, other))
-    assert_equal(actual, log_divergence_gradient(mean, other, reverse=True))
-
-
-def test_pair_gradient_is_both_orders_of_a_pair_without_their_factor_of_four() -> None:
-    mean, other = normal(5), normal(5, seed=1)
-    both = log_divergence_gradient(mean, other)
-    both = both + log_divergence_gradient(mean, other, reverse=True)
-    assert_equal(pair_gradient(mean, other, WEIGHT), WEIGHT / 4 * both)
-
-
-def test_divergence_gradient_sums_the_pairs_of_every_class() -> None:
-    means, fixed = normal(4, 3), normal(2, 3, seed=1)
-    everyone = torch.cat([means, fixed])
-    for y, gradient in enumerate(divergence_gradient(means, WEIGHT, fixed)):
-        others = torch.cat([everyone[:y], everyone[y + 1 :]])
-        expected = sum(pair_gradient(means[y], other, WEIGHT) for other in others)
-        assert_equal(gradient, expected)
-
-
-@pytest.fixture
-def others() -> Tensor:
-    return normal(CLASSES - 1, LATENT, seed=9)
-
-
-def test_summed_condition_is_a_gradient(latents: Tensor, others: Tensor) -> None:
-    """Of the likelihood's sum, and of a quarter of both orders of all pairs."""
-    mean = normal(LATENT, seed=8).requires_grad_()
-    loss = -diagonal_normal(mean, 1.0).log_prob(latents).sum()
-    gaussians = diagonal_normal(mean.expand_as(others), 1.0), diagonal_normal(others, 1.0)
-    divergences = kl_divergence(*gaussians)
-    loss = loss - WEIGHT / 2 * divergences.log().sum()
-    actual = summed_condition(latents, mean.detach(), others, WEIGHT)
-    assert_equal(actual, torch.autograd.grad(loss, mean)[0])
-
-
-def test_conditions_of_the_proof_follow_from_each_other(latents: Tensor, others: Tensor) -> None:
-    mean, count, pairs = normal(LATENT, seed=8), len(latents), CLASSES * (CLASSES - 1)
-    summed = summed_condition(latents, mean, others, WEIGHT * count)
-    absorbed = absorbed_condition(latents, mean, others, WEIGHT)
-    assert_equal(negated_condition(latents, mean, others, WEIGHT * count), -summed)
-    assert_equal(absorbed, -summed / count)
-    assert_equal(normalised_condition(latents, mean, others, WEIGHT * pairs), absorbed)
-    assert_equal(isolated_mean(latents, mean, others, WEIGHT), mean + absorbed)
-
-
-def test_isolated_mean_is_one_row_of_the_fixed_point_step(latents: Tensor, labels: Tensor) -> None:
-    means = normal(CLASSES, LATENT, seed=8)
-    stepped = fixed_point_step(means_of(latents, labels), means, WEIGHT)
-    for y in range(CLASSES):
-        others = torch.cat([means[:y], means[y + 1 :]])
-        assert_equal(isolated_mean(latents[labels == y], means[y], others, WEIGHT), stepped[y])
-
-
-def test_fixed_point_satisfies_every_condition_of_the_proof(
-    latents: Tensor, labels: Tensor, fixed_point: Tensor
-) -> None:
-    pairs, zero = CLASSES * (CLASSES - 1), torch.zeros(LATENT, dtype=torch.float64)
-    for y, mean in enumerate(fixed_point):
-        own = latents[labels == y]
-        others = torch.cat([fixed_point[:y], fixed_point[y + 1 :]])
-        assert_equal(summed_condition(own, mean, others, WEIGHT * SAMPLES), zero, 1e-9)
-        assert_equal(negated_condition(own, mean, others, WEIGHT * SAMPLES), zero, 1e-9)
-        assert_equal(normalised_condition(own, mean, others, WEIGHT * pairs), zero, 1e-9)
-        assert_equal(absorbed_condition(own, mean, others, WEIGHT), zero, 1e-9)
-        assert_equal(isolated_mean(own, mean, others, WEIGHT), mean, 1e-9)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 10])
-def test_pair_weight_divides_by_the_number_of_ordered_pairs(n_classes: int) -> None:
-    n_pairs = len(list(itertools.permutations(range(n_classes), 2)))
-    assert pair_weight(900.0, n_classes) == pytest.approx(900 / n_pairs)
-
-
-def test_pair_weight_of_a_single_class_is_the_weight() -> None:
-    assert pair_weight(900.0, 1) == 900.0
-
-
-# --------------------------------------------------------------------------- completeness
-
-
-def test_every_equation_of_the_paper_opens_exactly_one_docstring() -> None:
-    tree = ast.parse(Path(equations.__file__).read_text())
-    documented = (ast.FunctionDef, ast.ClassDef)
-    docstrings = [
-        ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)
-    ]
-    numbers = [int(found[1]) for text in docstrings if (found := re.match(r"Eq\. (\d+):", text))]
-    assert Counter(numbers) == Counter(range(1, 24))
-
-
 def test_the_spectrum_survives_a_solver_that_does_not_converge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -575,3 +359,61 @@ def test_the_spectrum_survives_a_solver_that_does_not_converge(
     recomposed = found.eigenvectors * found.eigenvalues @ found.eigenvectors.T
     torch.testing.assert_close(recomposed, x.T @ x)
     assert (x @ found.null_basis(35)).abs().max() < 1e-9
+
+
+# --------------------------------------------------------------------------- completeness
+
+
+RUNNING = {2, 3, 5, 6, 7, 8, 9, 10}
+
+
+def numbers_in(module: ModuleType) -> Counter[int]:
+    """The equations whose numbers open a docstring."""
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    documented = (ast.FunctionDef, ast.ClassDef)
+    docstrings = [
+        ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)
+    ]
+    return Counter(
+        int(found[1]) for text in docstrings if (found := re.match(r"Eq\. (\d+):", text))
+    )
+
+
+def test_every_equation_of_the_paper_has_exactly_one_function() -> None:
+    assert numbers_in(equations) == Counter(RUNNING)
+    here = sys.modules[__name__]
+    assert numbers_in(here) + numbers_in(proof) == Counter({1, 4, *range(11, 24)})
+
+
+def test_the_equations_that_are_tested_are_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but Eq. 3, which the heads call."""
+    places = {
+        "reparametrise": training,
+        "conditional_elbo": training,
+        "fixed_point_step": priors,
+        "project_gradient": nullspace,
+        "projector": equations,
+        "spectrum": nullspace,
+        "proportion": nullspace,
+    }
+    calls: Counter[str] = Counter()
+
+    def counted(name: str) -> Callable[..., Any]:
+        function = getattr(equations, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            calls[name] += 1
+            return function(*given, **named)
+
+        return call
+
+    for name, module in places.items():
+        monkeypatch.setattr(module, name, counted(name))
+    memory, rng = make_memory("vae-fo", **SMALL), np.random.default_rng(0)
+    memory.learn(blobs([0, 1]), rng)
+    memory.learn(blobs([2]), rng)
+    steps = 2 * SMALL["epochs"]  # each task is one batch
+    assert calls["conditional_elbo"] == calls["reparametrise"] == steps
+    assert calls["projector"] == calls["project_gradient"] == 3 * steps / 2  # layers; second task
+    assert calls["fixed_point_step"] > 10
+    assert calls["spectrum"] == calls["proportion"] > 0

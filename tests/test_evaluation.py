@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,20 @@ from PIL import Image
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
-from frugalvae.accounting import MemoryReport, gaussian
-from frugalvae.cli import main
-from frugalvae.data.features import Features, write_features
+from frugalvae.cli.evaluate import evaluate
+from frugalvae.cli.main import main
+from frugalvae.cost import MemoryReport
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.report.calibration import reliability
-from frugalvae.report.confusions import IN_TABLE
+from frugalvae.images.feature_file import Features, write_features
+from frugalvae.memories import make_memory
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.evaluation_json import to_json
-from frugalvae.report.evaluation_page import WRONG, evaluation_page, pictured
+from frugalvae.report.evaluation_page import LIMITS, evaluation_page, pictured
+from frugalvae.report.evaluation_summary import shown_names, summary
+from frugalvae.report.reliability import reliability_bins
 from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
-from frugalvae.report.verdict import shown_names, verdict
-from frugalvae.tool.evaluation import evaluate
 from tests.colours import Colours
 from tests.test_images import save
 
@@ -41,7 +42,7 @@ HOSTILE = [
     "Æther_鳥",
     "' onx=",
 ]
-VOID = {"meta", "img", "br"}
+VOID = {"meta", "img", "br", "wbr"}
 LEAVES = {"path", "rect", "line", "use"}
 
 REMEMBERED = "frugalvae.encoders.remembered"
@@ -60,7 +61,7 @@ def made(k: int = 5, n: int = 60, tasks: int = 2, **changes: Any) -> Evaluation:
         "truth": truth,
         "probabilities": odds / odds.sum(axis=1, keepdims=True),
         "samples": [f"class_{label}/{row}.png" for row, label in enumerate(truth)],
-        "memory": MemoryReport("diagonal", k, tasks, gaussian("diagonal", 4, k)),
+        "memory": MemoryReport("diagonal", k, tasks, make_memory("gaussian-diagonal").cost(4, k)),
     }
     return Evaluation(**content | changes)
 
@@ -127,7 +128,7 @@ def test_the_calibration_error_is_that_of_its_definition() -> None:
 
 def test_bins_hold_their_bounds_and_the_extremes() -> None:
     confidence = np.array([0.0, 0.25, 0.26, 1.0])
-    bins = reliability(confidence, np.array([False, True, True, True]), bins=4)
+    bins = reliability_bins(confidence, np.array([False, True, True, True]), bins=4)
     assert [(part.low, part.count) for part in bins] == [(0.0, 2), (0.25, 1), (0.75, 1)]
 
 
@@ -167,7 +168,7 @@ def test_classes_and_tasks_without_samples_have_no_accuracy() -> None:
     assert content["classes"][3]["accuracy"] is None
     json.dumps(content, allow_nan=False)
     page = Page(evaluation_page(e, {}))
-    assert "2 known classes have no images here" in page.text
+    assert "2 known classes without images here are not listed" in page.text
 
 
 # --------------------------------------------------------------------------- the page
@@ -184,7 +185,7 @@ def page_of(e: Evaluation) -> tuple[str, Page]:
     return html, Page(html)
 
 
-@pytest.mark.parametrize("classes", [2, 8, IN_TABLE + 20])
+@pytest.mark.parametrize("classes", [2, 8, LIMITS["table"] + 20])
 @pytest.mark.parametrize("of_images", [True, False])
 def test_the_page_is_well_formed_and_needs_nothing_from_outside(
     classes: int, of_images: bool
@@ -215,7 +216,7 @@ def test_hostile_names_are_shown_and_not_obeyed() -> None:
     for name in (*shown_names(HOSTILE), "<img src=x>.png", "<b>bad</b>", "<u>.frugal"):
         assert name in page.text
     assert "Æther 鳥" in page.text
-    names = [f'{n}<script>"' for n in range(IN_TABLE + 5)]
+    names = [f'{n}<script>"' for n in range(LIMITS["table"] + 5)]
     large = made(len(names), n=200, classes=names)
     assert "script" not in page_of(large)[1].tags
 
@@ -245,18 +246,28 @@ def test_numbers_of_the_page_are_those_of_the_evaluation() -> None:
 def test_a_large_matrix_is_compact_and_lists_the_worst_rows() -> None:
     e = made(200, n=3000, tasks=10)
     html, page = page_of(e)
-    assert "Recognised least, and taken for" in page.text
+    assert "The worst classes, and what they are mistaken for" in page.text
     assert page.tags.count("td") < 400
     assert len(html) < 3_000_000
 
 
 def test_more_wrong_images_than_are_shown_are_counted() -> None:
     e = made(10, n=1000)
-    assert len(e.wrong) > WRONG
+    assert len(e.wrong) > LIMITS["wrong"]
     _, page = page_of(e)
-    assert f"and {len(e.wrong) - WRONG:,} more" in page.text
-    assert page.text.count("… and") == 1
-    assert page.tags.count("figcaption") == WRONG
+    assert f"there are {len(e.wrong) - LIMITS['wrong']:,} more" in page.text
+    assert page.tags.count("figcaption") == LIMITS["wrong"]
+
+
+def test_names_of_all_wrong_images_can_be_copied() -> None:
+    e = made(10, n=1000, samples=[f"class_0/a b&<{row}>.png" for row in range(1000)])
+    html, _ = page_of(e)
+    copied = re.findall(r'<pre class="files">(.*?)</pre>', html, re.DOTALL)
+    names = unescape(copied[0]).splitlines()
+    assert names == [e.samples[row] for row in e.wrong]
+    assert len(names) > LIMITS["wrong"]
+    shown = re.findall(r"<code>(.*?)</code></figcaption>", html.replace("<wbr>", ""))
+    assert [unescape(name) for name in shown] == names[: LIMITS["wrong"]]
 
 
 def test_a_thousand_images_full_of_detail_stay_below_three_megabytes() -> None:
@@ -273,21 +284,21 @@ def test_a_thousand_images_full_of_detail_stay_below_three_megabytes() -> None:
     assert 500_000 < len(html.encode()) < 3_000_000
 
 
-def test_the_verdict_says_what_matters() -> None:
+def test_the_summary_says_what_matters() -> None:
     truth = np.zeros(100, int)
     right = [0] * 60 + [1] * 40
     sure = made(2, truth=truth, probabilities=np.eye(2)[right] * 0.98 + 0.01, samples=["s"] * 100)
-    assert verdict(sure, ["cat", "emu"]) == (
-        "40 are wrong; most often, cat is taken for emu (40 of 100). "
-        "It is surer than it should be: 99.0% on average."
+    assert summary(sure, ["cat", "emu"]) == (
+        "40 are wrong; most often, cat is mistaken for emu (40 of 100). "
+        "It is overconfident: its probabilities are 99.0% on average."
     )
     shy = made(2, truth=truth, probabilities=np.tile([0.6, 0.4], (100, 1)), samples=["s"] * 100)
-    assert verdict(shy, ["cat", "emu"]) == (
-        "Every image is recognised. It is less sure than it could be: 60.0% on average."
+    assert summary(shy, ["cat", "emu"]) == (
+        "Every image is recognised. It is underconfident: its probabilities are 60.0% on average."
     )
     few = made(2, truth=truth[:9], probabilities=np.tile([0.8, 0.2], (9, 1)), samples=["s"] * 9)
-    assert verdict(few, ["cat", "emu"]).endswith(
-        "Its probabilities are 80.0% on average; from 9 images one cannot tell whether that is "
+    assert summary(few, ["cat", "emu"]).endswith(
+        "Its probabilities are 80.0% on average; 9 images are too few to tell whether that is "
         "too low."
     )
 
@@ -377,9 +388,9 @@ def test_the_command_prints_the_scores_and_writes_the_page(
     assert "13 images of 3 classes" in printed
     assert re.search(r"accuracy +│ 92.3% \(66.7% to 98.6%\)", printed)
     assert re.search(r"task 2 +│ +88.9%", printed)
-    assert "  dax taken for emu: 1 of 5" in printed
+    assert "  dax mistaken for emu: 1 of 5" in printed
     assert "left out: class 'gnu', which the classifier does not know (1)" in printed
-    assert "left out: 1 images that cannot be read" in printed
+    assert "left out as unreadable: 1 image\n" in printed
     assert printed.splitlines()[-1] == f"written: {output}"
     page = Page(output.read_text("utf-8"))
     assert "cat/broken.png: it is in no known format of images" in page.text
@@ -452,8 +463,8 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
     refused("nowhere: there is no such file or folder", tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     refused("empty: no images in it", tmp_path / "empty")
-    refused("0.png is in no class's folder", images / "cat")
-    refused(f"knows none of its 3 classes.*folders: give {images}", images.parent)
+    shutil.copytree(images, tmp_path / "more" / "mine")
+    refused(f"knows none of its 3 classes.*folders: give {tmp_path / 'more'}", tmp_path / "more")
     save(tmp_path / "others" / "emus" / "1.png")
     refused("such as 'emus'. Did you mean 'emu'. Known: 'cat', 'dax', 'emu'", tmp_path / "others")
     (tmp_path / "dark" / "cat").mkdir(parents=True)

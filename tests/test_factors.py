@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.arrays import Array
 from frugalvae.errors import InputError
-from frugalvae.memories.densities import Gaussians, Scores, Shrinkage
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.gaussians import Gaussians, Scores, Shrinkage
+from frugalvae.maths.rotation import rotate, rotate_back
 from frugalvae.memories.factors import FactorMemory
-from frugalvae.memories.mixing import rotate, rotate_back
-from frugalvae.tasks import Task
 
 
 def features(classes: int, per_class: int = 40, dim: int = 12, seed: int = 0) -> Task:

@@ -3,14 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frugalvae import accounting
-from frugalvae.accounting import component
-from frugalvae.cli import main
+from frugalvae.cli.main import main
+from frugalvae.cost import component
 from frugalvae.errors import InputError
+from frugalvae.interfaces import Task
 from frugalvae.memories import make_memory
 from frugalvae.memories.fetril import FeTrILMemory
-from frugalvae.memories.plan import plan
-from frugalvae.tasks import Task
 from tests.conftest import blobs
 
 
@@ -115,15 +113,10 @@ def test_means_are_counted_and_the_last_task_is_only_stored(memory: FeTrILMemory
     assert features == component("features of the last task", 0, 15 * 8)
 
 
-def test_plan_takes_tasks_as_equal() -> None:
-    planned = plan("fetril", 512, classes=100, tasks=10, samples=50_000)
-    assert planned == accounting.fetril(512, 100, 5_000)
-    assert sum(part.paper for part in planned) == 51_200
-
-
-def test_plan_needs_the_number_of_samples() -> None:
-    with pytest.raises(InputError, match="what fetril costs depends on the data; give --samples N"):
-        plan("fetril", 512, classes=100, tasks=10)
+def test_tasks_count_as_equal_before_they_come() -> None:
+    means, features = FeTrILMemory().cost(512, classes=100, tasks=10, samples=50_000)
+    assert means == component("class means", 51_200)
+    assert features == component("features of the last task", 0, 5_000 * 512)
 
 
 def test_the_command_line_tells_the_cost(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frugalvae.data.images import load_images
-from frugalvae.data.pixels import FORMATS, HEAD, decode, format_of
+from frugalvae.images.dataset import load_images
+from frugalvae.images.decode import FORMATS, HEAD, decode, format_of
 from tests.test_images import picture
 from tests.tool import Encoders, Tool, paint
 
@@ -93,7 +93,7 @@ def test_packages_of_rare_formats_are_imported_when_they_are_met(tmp_path: Path)
     (tmp_path / "usual").write_bytes(written("JPEG"))
     (tmp_path / "rare").write_bytes(written("HEIF"))
     looking = (
-        "import sys; from pathlib import Path; from frugalvae.data.pixels import decode\n"
+        "import sys; from pathlib import Path; from frugalvae.images.decode import decode\n"
         "for name in ('usual', 'rare'):\n"
         "    decode(Path(sys.argv[1], name).read_bytes()); print('pillow_heif' in sys.modules)"
     )
@@ -114,7 +114,9 @@ def test_photographs_are_found_by_content(tool: Tool, encoders: Encoders) -> Non
     (images / "cat" / "raw.NEF").write_bytes(written("TIFF"))
     os.mkfifo(images / "cat" / "pipe")
     said = tool.learn(images)
-    assert "ignored, as no images that can be read: cat/notes.txt, cat/pipe, cat/raw.NEF" in said
+    assert "left out, not an image: 1 (cat/notes.txt)" in said
+    assert "left out, not a regular file: 1 (cat/pipe)" in said
+    assert "left out, a camera's raw file; convert it to JPEG: 1 (cat/raw.NEF)" in said
     assert "  cat/text.jpg: it is in no known format of images" in said
     assert encoders.images == 6 + len(names())
     answers = tool.json("predict", images / "cat", code=1)
@@ -143,7 +145,7 @@ def test_looking_for_images_does_not_read_large_files(tool: Tool, encoders: Enco
     images = paint(tool.folder / "one", "cat")
     with (images / "cat" / "film").open("wb") as film:
         film.truncate(1 << 38)  # more than any memory, and no room on the disk
-    assert "ignored, as no images that can be read: cat/film" in tool.learn(images)
+    assert "left out, not an image: 1 (cat/film)" in tool.learn(images)
     assert encoders.images == 6
 
 
@@ -152,4 +154,4 @@ def test_what_may_not_be_read_and_has_no_ending_is_named(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat")
     (images / "cat" / "secret").write_bytes(written("JPEG"))
     (images / "cat" / "secret").chmod(0)
-    assert "ignored, as no images that can be read: cat/secret" in tool.learn(images)
+    assert "left out, not an image: 1 (cat/secret)" in tool.learn(images)

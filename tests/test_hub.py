@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 
+from frugalvae.encoders.text_tower import load_text_tower
 from frugalvae.encoders.transformers import TransformersEncoder
 from frugalvae.errors import InputError
-from frugalvae.text import load_text_tower
 from tests.tool import QUICK, Tool, paint
 
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image
 
-from frugalvae.data.cifar import loads
-from frugalvae.data.digits import load_digits
-from frugalvae.data.images import Images, digit_images, load_images
-from frugalvae.data.pixels import decode
 from frugalvae.encoders.preprocess import Preprocessing, target_size
 from frugalvae.errors import InputError
+from frugalvae.images.cifar import loads
+from frugalvae.images.dataset import Images, digit_images, load_images
+from frugalvae.images.decode import decode
+from frugalvae.images.digits import load_digits
 from frugalvae.progress import listening
 
 RED, WHITE = [255, 0, 0], [255, 255, 255]
@@ -182,40 +182,25 @@ def cut_image(root: Path) -> None:
     (root / "a" / "cut.jpg").write_bytes(buffer.getvalue()[:2000])
 
 
-def without_test(root: Path) -> None:
-    save(root / "train" / "a" / "1.png")
-
-
-def with_validation(root: Path) -> None:
-    for split in ("train", "test", "val"):
-        save(root / split / "a" / "1.png")
-
-
 def unknown_in_test(root: Path) -> None:
     save(root / "train" / "a" / "1.png")
     save(root / "test" / "b" / "1.png")
 
 
-def outside_of_classes(root: Path) -> None:
-    save(root / "1.png")
-
-
 def directly_in_train(root: Path) -> None:
+    for number in range(3):
+        save(root / "train" / f"{number}.png")
     unknown_in_test(root)
-    save(root / "train" / "1.png")
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Path.stat, r"no images in it \(JPEG, PNG, .* HEIC\); expected one folder a"),
+        (Path.stat, r"no images in it \(JPEG, PNG, .* HEIC\); expected one folder per class"),
         (broken_image, r"a/bad.png cannot be read as an image \(.*\); repair or remove it"),
         (cut_image, r"a/cut.jpg cannot be read as an image \(.*truncated"),
-        (without_test, "the folders are train; train/ and test/ must be there both"),
-        (with_validation, "the folders are test, train, val; train/ and test/ must .* nothing"),
-        (unknown_in_test, r"test/ has classes that train/ lacks: \['b'\]"),
-        (outside_of_classes, "1.png is in no class's folder; expected one folder a class"),
-        (directly_in_train, "train/1.png is in no class's folder"),
+        (unknown_in_test, r"the test has classes that training lacks: \['b'\]"),
+        (directly_in_train, "3 images are in no class's folder, and 2 are in folders; expected"),
     ],
 )
 def test_a_bad_folder_says_what_is_wrong(
@@ -367,7 +352,7 @@ def test_images_are_opened_in_one_place() -> None:
     root = Path(__file__).parent.parent
     files = [path for part in ("src", "benchmarks") for path in (root / part).rglob("*.py")]
     opening = [path.name for path in files if re.search(r"\bImage\.open\(", path.read_text())]
-    assert opening == ["pixels.py"]
+    assert opening == ["decode.py"]
 
 
 @pytest.mark.parametrize("ending", ["png", "bmp", "gif", "tiff", "webp", "ppm", "jpeg"])

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from frugalvae.networks import MLP, linear
+from frugalvae.maths.networks import MLP, linear
 
 SIZES = [4, 6, 5, 3]
 CLASSES, EMBEDDING = 3, 2

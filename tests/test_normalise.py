@@ -7,15 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from frugalvae.normalise import (
+from frugalvae.memories.vae.normalise import (
     ClasswiseNormaliser,
     GlobalNormaliser,
     Normaliser,
     make_normaliser,
-    moments,
-    stack,
+    mean_and_std,
 )
-from frugalvae.tensors import TensorTask
+from frugalvae.tensors import TensorTask, stack
 
 SPREAD = torch.tensor([0.01, 1.0, 50.0], dtype=torch.float64)
 
@@ -177,7 +176,7 @@ def test_setting_chooses_the_normaliser() -> None:
 
 def test_moments_are_those_of_the_population() -> None:
     x = 3 + SPREAD * normal(8, 3)
-    mean, std = moments(x)
+    mean, std = mean_and_std(x)
     torch.testing.assert_close(mean, torch.tensor(x.numpy().mean(axis=0)))
     torch.testing.assert_close(std, torch.tensor(x.numpy().std(axis=0)))
 
@@ -185,8 +184,8 @@ def test_moments_are_those_of_the_population() -> None:
 def test_small_spread_counts_around_zero_and_is_rounding_around_a_large_number() -> None:
     small = 1e-9 * normal(8, 3)
     expected = small.std(dim=0, correction=0)
-    torch.testing.assert_close(moments(small)[1], expected, rtol=1e-12, atol=0)
-    assert torch.equal(moments(1 + small)[1], torch.zeros(3, dtype=torch.float64))
+    torch.testing.assert_close(mean_and_std(small)[1], expected, rtol=1e-12, atol=0)
+    assert torch.equal(mean_and_std(1 + small)[1], torch.zeros(3, dtype=torch.float64))
 
 
 def test_stack_keeps_the_order_and_of_nothing_is_empty() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from frugalvae.equations import proportion
-from frugalvae.nullspace import LayerInputs
+from frugalvae.maths.equations import proportion
+from frugalvae.maths.nullspace import LayerInputs
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -57,7 +57,7 @@ def test_null_space_does_not_depend_on_the_scale_of_the_inputs() -> None:
     inputs = normal(60, 8) * torch.logspace(-3, 0, 8)
     small, large = fed(inputs).null_space(), fed(1000 * inputs).null_space()
     assert 0 < small.rank == large.rank < 8
-    torch.testing.assert_close(small.projection, large.projection)
+    torch.testing.assert_close(small.matrix, large.matrix)
     assert small.proportion == pytest.approx(large.proportion)
 
 
@@ -75,7 +75,7 @@ def test_fewer_inputs_than_dimensions_leave_their_whole_orthogonal_complement(
     complement = torch.eye(dimensions) - torch.linalg.pinv(old) @ old
     assert null.rank == dimensions - inputs
     assert null.proportion < 1e-12
-    torch.testing.assert_close(null.projection, complement, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(null.matrix, complement, rtol=1e-9, atol=1e-9)
 
 
 def test_projected_update_moves_no_old_input_of_any_task() -> None:
@@ -84,7 +84,7 @@ def test_projected_update_moves_no_old_input_of_any_task() -> None:
     layer.add(first)
     layer.add(second)
     weight, update = normal(16, 32, seed=2), normal(16, 32, seed=3)
-    changed = weight + update @ layer.null_space().projection
+    changed = weight + update @ layer.null_space().matrix
     for old in (first, second):
         torch.testing.assert_close(old @ changed.T, old @ weight.T, rtol=0, atol=1e-9)
     assert (changed - weight).norm() > 1
@@ -92,16 +92,16 @@ def test_projected_update_moves_no_old_input_of_any_task() -> None:
 
 def test_projection_is_orthogonal_and_of_its_rank() -> None:
     null = fed(normal(5, 12)).null_space()
-    torch.testing.assert_close(null.projection @ null.projection, null.projection)
-    torch.testing.assert_close(null.projection, null.projection.T)
-    assert float(null.projection.trace()) == pytest.approx(null.rank)
+    torch.testing.assert_close(null.matrix @ null.matrix, null.matrix)
+    torch.testing.assert_close(null.matrix, null.matrix.T)
+    assert float(null.matrix.trace()) == pytest.approx(null.rank)
     assert (null.rank, null.size) == (7, 12)
 
 
 @pytest.mark.parametrize("rule", [{}, {"max_proportion": 0.05}])
 def test_layer_that_was_fed_nothing_is_free_in_all_directions(rule: dict[str, float]) -> None:
     null = LayerInputs(4).null_space(**rule)
-    torch.testing.assert_close(null.projection, torch.eye(4, dtype=torch.float64))
+    torch.testing.assert_close(null.matrix, torch.eye(4, dtype=torch.float64))
     assert (null.rank, null.proportion) == (4, 0.0)
 
 
@@ -124,7 +124,7 @@ def test_ratio_rule_equals_brute_force(roots: list[int], ratio: int) -> None:
     null = with_eigenvalues(roots).null_space(ratio=ratio)
     free = [root**2 <= bound for root in roots]
     assert null.rank == expected
-    assert null.projection.diagonal().tolist() == pytest.approx([float(axis) for axis in free])
+    assert null.matrix.diagonal().tolist() == pytest.approx([float(axis) for axis in free])
     assert null.proportion == pytest.approx(sum(values[:expected]) / max(sum(values), 1))
 
 
@@ -172,4 +172,4 @@ def test_projecting_by_either_basis_equals_the_projector(n_inputs: int) -> None:
     inputs.add(torch.randn(n_inputs, 10, generator=torch.Generator().manual_seed(0)))
     null = inputs.null_space()
     change = torch.randn(3, 10, generator=torch.Generator().manual_seed(1)).double()
-    torch.testing.assert_close(null.project(change), change @ null.projection)
+    torch.testing.assert_close(null.project(change), change @ null.matrix)

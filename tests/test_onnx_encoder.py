@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae.cli import main
-from frugalvae.data.features import load_features
+from frugalvae.cli.main import main
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.model_file import named_files, read_model
 from frugalvae.encoders.onnx import OnnxEncoder
 from frugalvae.encoders.processor import from_config
 from frugalvae.encoders.remembered import check_same
 from frugalvae.errors import InputError
+from frugalvae.images.feature_file import load_features
 from tests.small_clip import save_clip
 from tests.small_onnx import (
     export_clip,

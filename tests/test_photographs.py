@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import main
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from tests.colours import Colours
 from tests.tool import Encoders, paint
@@ -97,7 +97,7 @@ def test_what_cannot_be_read_is_named_and_changes_nothing(photos: Path) -> None:
         classifier.predict_images(np.zeros((3, 3)))
     with pytest.raises(InputError, match="no photographs were given"):
         classifier.predict_images([])
-    with pytest.raises(InputError, match="there is no such folder"):
+    with pytest.raises(InputError, match="there is no such file or folder"):
         classifier.learn_images(photos / "nowhere")
     assert classifier.n_tasks_ == 1
     fresh = FrugalClassifier()

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from frugalvae.equations import fixed_point_step
 from frugalvae.errors import InputError
-from frugalvae.priors import (
+from frugalvae.maths.equations import fixed_point_step
+from frugalvae.maths.priors import (
     FixedPointPrior,
     NormalPrior,
     Placement,

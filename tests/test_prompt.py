@@ -10,11 +10,11 @@ import torch
 from scipy.special import log_softmax
 
 from frugalvae import FrugalClassifier, make_head
+from frugalvae.encoders.text_tower import TextTower
 from frugalvae.errors import InputError
 from frugalvae.heads.prompt import PromptHead
+from frugalvae.interfaces import Replay, Task
 from frugalvae.memories.store_all import StoreAllMemory
-from frugalvae.tasks import Replay, Task
-from frugalvae.text import TextTower
 from tests.conftest import accuracy, blobs
 from tests.small_clip import clip_on_disk
 
@@ -26,7 +26,7 @@ def make(**settings: Any) -> PromptHead:
 def teach(head: PromptHead, *tasks: Task) -> PromptHead:
     memory, rng = StoreAllMemory(), np.random.default_rng(0)
     for task in tasks:
-        head.meet(task)
+        head.register(task)
         memory.learn(task, rng)
         head.learn(task, Replay(memory, rng))
     return head
@@ -61,7 +61,7 @@ def test_classes_get_their_token_when_they_arrive_and_keep_it() -> None:
     memory = StoreAllMemory()
     for task in (blobs([4, 1]), blobs([2])):
         memory.learn(task, np.random.default_rng(0))
-    head.meet(blobs([2]))
+    head.register(blobs([2]))
     head.learn(blobs([2]), Replay(memory, np.random.default_rng(0)))
     assert head.classes == [1, 4, 2]
     assert head.names_ == {1: "class 1", 4: "class 4", 2: "class 2"}

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae.cli import main
-from frugalvae.data.features import Features
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.grid_run import run_grid
+from frugalvae.bench.pool import ProcessPool
+from frugalvae.bench.ray_pool import RayPool
+from frugalvae.bench.spec import Part
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.experiments.bench import run_grid
-from frugalvae.experiments.cell import Cell
-from frugalvae.experiments.pool import ProcessPool
-from frugalvae.experiments.ray_pool import RayPool
-from frugalvae.experiments.spec import Part
+from frugalvae.images.feature_file import Features
 from tests.test_bench import SMALL_GRID, records, written
 from tests.waiting import PATIENCE, kill_a_run, needs_proc, wait_until
 
@@ -56,7 +56,14 @@ def ray() -> Iterator[Any]:
 
 
 def a_cell(data: str = "blobs") -> Cell:
-    return Cell(data, "0", 2, Part("gaussian-diagonal", {}, {}), Part("lda", {}, {}), seed=0)
+    return Cell(
+        data,
+        "0",
+        2,
+        Part("memory", "gaussian-diagonal", {}, {}),
+        Part("head", "lda", {}, {}),
+        seed=0,
+    )
 
 
 # --------------------------------------------------------------------------- without a Ray
@@ -78,7 +85,7 @@ def test_a_run_that_fails_is_recorded_the_others_are_done_and_ray_is_stopped(
     results = tmp_path / "results"
     assert main(["bench", "run", str(bad), str(good), "--ray", "--jobs=1", f"-o{results}"]) == 1
     assert not ray.is_initialized()
-    assert "1 runs done, 1 failed" in capsys.readouterr().out
+    assert "1 run done, 1 failed" in capsys.readouterr().out
     [failed] = (results / "failed").iterdir()
     traceback = json.loads(failed.read_text())["traceback"]
     assert traceback.startswith("Traceback")
@@ -121,7 +128,7 @@ def test_a_worker_is_killed_and_the_results_are_those_of_a_sequential_run(
 def test_a_cluster_at_an_address_is_used_and_left_running(ray: Any, tmp_path: Path) -> None:
     path = written(tmp_path / "one.toml", ONE_RUN)
     address = ray.get_runtime_context().gcs_address
-    command = [sys.executable, "-W", "error", "-m", "frugalvae.cli", "bench", "run", str(path)]
+    command = [sys.executable, "-W", "error", "-m", "frugalvae", "bench", "run", str(path)]
     done = subprocess.run(
         [*command, "--ray-address", address, "--jobs", "7", "-o", str(tmp_path)],
         capture_output=True,
@@ -129,8 +136,8 @@ def test_a_cluster_at_an_address_is_used_and_left_running(ray: Any, tmp_path: Pa
         timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
-    assert "1 runs done, 0 failed" in done.stdout
-    assert "on 2 at a time" in done.stdout  # what the cluster has, whatever --jobs
+    assert "1 run done, 0 failed" in done.stdout
+    assert ", 2 at a time" in done.stdout  # what the cluster has, whatever --jobs
     assert len(records(tmp_path)) == 1
     assert ray.get(ray.remote(lambda: "here").remote(), timeout=PATIENCE) == "here"
 
@@ -156,7 +163,7 @@ def test_a_run_whose_worker_dies_each_time_is_told(ray: Any, features: Features)
     [outcome] = pool.wait(PATIENCE)
     assert outcome.job == a_cell()
     assert outcome.result is None
-    assert "Ray gave this run up (WorkerCrashedError)" in outcome.traceback.splitlines()[-1]
+    assert "Ray gave up this run (WorkerCrashedError)" in outcome.traceback.splitlines()[-1]
     pool.close()
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.data.digits import load_digits
-from frugalvae.data.features import Features
-from frugalvae.experiments.run import Record, run_stream
+from frugalvae.bench.record import Record
+from frugalvae.bench.stream_run import run_stream
+from frugalvae.images.digits import load_digits
+from frugalvae.images.feature_file import Features
 from tests.conftest import real_features
 
 NETWORK = {"hidden": 128, "latent": 64, "max_steps": 400, "classwise": False}

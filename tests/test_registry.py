@@ -16,7 +16,7 @@ from frugalvae.errors import (
 )
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from frugalvae.registry import Registry
+from frugalvae.plugins import Registry
 
 PARTS = Registry(
     "fraction",

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae.cli import main
+from frugalvae.bench.grid import places
+from frugalvae.bench.record import pack_counts
+from frugalvae.bench.results import Results
+from frugalvae.bench.toml import parse
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.experiments.grid import places
-from frugalvae.experiments.run import pack_counts
-from frugalvae.experiments.store import Results
-from frugalvae.experiments.toml import parse
-from frugalvae.report.collect import measured, read_tables
 from frugalvae.report.pareto import points
-from frugalvae.report.write import FORMATS, format_of, write_report
+from frugalvae.report.read_tables import measured, read_tables
+from frugalvae.report.results_report import FORMATS, format_of, write_report
 
 SEEDS = [0, 1, 2]
 COMMAND = "frugalvae bench run small.toml --data digits --seeds 0 1 2"
@@ -166,7 +166,7 @@ def test_mean_and_deviation_are_those_of_the_files(folder: Path) -> None:
     assert line["seeds"] == "3"
     assert float(line["difference"]) == pytest.approx(np.mean(found) - 80.0)
     assert (line["paper_mean"], line["paper_std"]) == ("80", "0.5")
-    assert (line["numbers_paper"], line["numbers_stored"]) == ("2000000", "1500000")
+    assert (line["parameters_paper"], line["parameters_stored"]) == ("2000000", "1500000")
     assert line["backbone"] == "8_8 pixels"
 
 
@@ -297,6 +297,16 @@ def test_papers_order_and_protocols(tmp_path: Path) -> None:
     assert [entry.paper and entry.paper.mean for entry in entries] == [None, 7.0]
 
 
+def test_a_csv_without_entries_still_has_its_header(tmp_path: Path) -> None:
+    store = Results(tmp_path)
+    store.prepare()
+    source = {"title": "Layouts", "kind": "tsne", "rows": [{"name": "v", "memory": "vae-fo"}]}
+    store.write_table("layouts", {"experiment": source, "data": DATA})
+    header, *lines = FORMATS["csv"](read_tables(tmp_path)).splitlines()
+    assert header.startswith("table,row,labels")
+    assert lines == []
+
+
 def test_data_sets_keep_their_own_seeds_and_commands(folder: Path) -> None:
     other = DATA["digits"] | {"fingerprint": "g", "seeds": [0], "command": "the other command"}
     Results(folder).write_table("small", {"experiment": TABLE, "data": DATA | {"other": other}})
@@ -363,5 +373,5 @@ def test_a_run_that_lacks_its_score_is_named(folder: Path) -> None:
     path = next((folder / "runs").glob("digits-none-lda-seed0-*.json"))
     content = json.loads(path.read_text("utf-8")) | {"metrics": {}}
     path.write_text(json.dumps(content), "utf-8")
-    with pytest.raises(InputError, match="digits-none-lda-seed0.* does not tell its final_average"):
+    with pytest.raises(InputError, match="digits-none-lda-seed0.* has no final_average"):
         read_tables(folder)

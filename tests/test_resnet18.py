@@ -12,8 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from frugalvae.data.features import Features
-from frugalvae.data.images import Images, digit_images
 from frugalvae.encoders import ENCODERS, make_encoder, resnet18
 from frugalvae.encoders.resnet18 import (
     ResNet18,
@@ -24,8 +22,10 @@ from frugalvae.encoders.resnet18 import (
     moved,
 )
 from frugalvae.errors import InputError, UnknownClassError
+from frugalvae.images.dataset import Images, digit_images
+from frugalvae.images.feature_file import Features
+from frugalvae.plugins import settings_of
 from frugalvae.progress import listening
-from frugalvae.registry import settings_of
 
 TINY: dict[str, Any] = {"width": 8, "epochs": 2, "batch_size": 16, "crop": 1}
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from benchmarks.portable import on_processor, processors
 
-from frugalvae.cli import main
-from frugalvae.experiments.execute import make_run
-from frugalvae.experiments.grid import places
-from frugalvae.experiments.inputs import find_data, fingerprint
-from frugalvae.experiments.spec import Experiment
-from frugalvae.experiments.store import Results
-from frugalvae.experiments.toml import parse
+from frugalvae.bench.data_sources import find_data, fingerprint
+from frugalvae.bench.execute import make_run
+from frugalvae.bench.grid import places
+from frugalvae.bench.results import Results
+from frugalvae.bench.spec import Experiment
+from frugalvae.bench.toml import parse
+from frugalvae.cli.main import main
 from tests.conftest import real_features
 
 ROOT = Path(__file__).parent.parent

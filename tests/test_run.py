@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.cli import main
-from frugalvae.data.features import Features
+from frugalvae.bench.stream_run import run_stream
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.experiments.run import run_stream
 from frugalvae.files import write_json, write_text
 from frugalvae.heads import HEADS
+from frugalvae.images.feature_file import Features
 from tests.conftest import SMALL, small_head
 from tests.waiting import wait_until
 
@@ -150,8 +150,8 @@ def test_memory_tells_the_cost_before_training(capsys: pytest.CaptureFixture[str
 def test_help_and_import_stay_light() -> None:
     """Neither may import PyTorch: that alone takes longer than help may take in all."""
     code = (
-        "import sys, frugalvae, frugalvae.cli\n"
-        "frugalvae.cli.parser().format_help()\n"
+        "import sys, frugalvae, frugalvae.cli.main\n"
+        "frugalvae.cli.main.parser().format_help()\n"
         "heavy = {'torch', 'sklearn', 'numpy', 'matplotlib', 'rich'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

@@ -14,19 +14,18 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.data.digits import load_digits
-from frugalvae.data.features import Features
-from frugalvae.experiments.bench import run_grid
-from frugalvae.experiments.observe import make_observer
-from frugalvae.experiments.run import run_stream
-from frugalvae.experiments.spec import SAMPLE_MEASURES
-from frugalvae.memories.base import Memory
+from frugalvae.bench.grid_run import run_grid
+from frugalvae.bench.observe import make_observer
+from frugalvae.bench.sampling_metrics import precision_and_recall, relative_frechet_distance
+from frugalvae.bench.spec import SAMPLE_MEASURES
+from frugalvae.bench.stream_run import run_stream
+from frugalvae.images.digits import load_digits
+from frugalvae.images.feature_file import Features
+from frugalvae.interfaces import Memory, Task
 from frugalvae.memories.store_all import StoreAllMemory
-from frugalvae.report.collect import read_tables
 from frugalvae.report.pareto import points
-from frugalvae.report.write import FORMATS
-from frugalvae.sampling_metrics import precision_and_recall, relative_frechet_distance
-from frugalvae.tasks import Task
+from frugalvae.report.read_tables import read_tables
+from frugalvae.report.results_report import FORMATS
 from tests.conftest import blobs
 from tests.test_bench import InlinePool
 
@@ -205,7 +204,7 @@ def test_all_formats_show_the_measures(results: Path) -> None:
     assert r"\textbf{" + shown.replace("±", r"$\pm$") + "}" in texts["latex"]
     for form in ("html", "md"):
         assert "relative Fréchet distance" in texts[form]
-        assert "Replayed: what is replayed of Digits, 8 x 8 pixels" in texts[form]
+        assert "Replayed: samples of Digits, 8 x 8 pixels" in texts[form]
     assert r"relative Fr\'echet distance" in texts["latex"]
     assert r"precision, \%" in texts["latex"]
     texts["latex"].encode("ascii")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
-from frugalvae.sampling_metrics import (
+from frugalvae.bench.sampling_metrics import (
     frechet_distance,
     precision_and_recall,
     relative_frechet_distance,
@@ -109,9 +109,9 @@ def test_precision_and_recall_at_their_ends() -> None:
 
 
 def test_what_cannot_be_measured_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"one row a sample, got shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"one row per sample, got shape \(3,\)"):
         frechet_distance([1.0, 2.0, 3.0], [[1.0]])
-    with pytest.raises(ValueError, match="one width, got 2 and 1 columns"):
+    with pytest.raises(ValueError, match="one dimension, got 2 and 1"):
         frechet_distance([[1.0, 2.0]], [[1.0]])
     with pytest.raises(ValueError, match="3 real features and 5 samples; expected more than 3"):
         precision_and_recall(np.zeros((3, 2)), np.zeros((5, 2)))

@@ -13,7 +13,7 @@ HEAVY = ("torch", "sklearn", "scipy", "matplotlib", "ray", "transformers", "jinj
 
 SCRIPT = """
 import sys
-from frugalvae.cli import main
+from frugalvae.cli.main import main
 code = main(sys.argv[1:])
 print("imported:", *sorted({name.split(".")[0] for name in sys.modules}))
 raise SystemExit(code)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frugalvae.arrays import Array
-from frugalvae.symmetric import add_ridge, pack, solve_lower, solve_upper, square_root, unpack
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import add_ridge, pack, solve_lower, solve_upper, square_root, unpack
 
 
 def normal(*shape: int, seed: int = 0) -> Array:
@@ -40,7 +40,7 @@ def test_packing_keeps_the_precision(dtype: type[np.floating]) -> None:
 
 @pytest.mark.parametrize("length", [2, 4, 5])
 def test_vector_that_is_no_triangle_is_refused(length: int) -> None:
-    with pytest.raises(ValueError, match="no triangle|could not broadcast"):
+    with pytest.raises(ValueError, match="no packed triangle|could not broadcast"):
         unpack(np.zeros(length))
 
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from frugalvae.encoders.hub import pretrained
+from frugalvae.encoders.sentence import sentence
+from frugalvae.encoders.text_tower import TextTower, groups, load_text_tower
 from frugalvae.errors import InputError
-from frugalvae.heads.prompts import Prompts, context_network, first_tokens
-from frugalvae.hub import pretrained
-from frugalvae.sentence import sentence
-from frugalvae.text import TextTower, groups, load_text_tower
+from frugalvae.heads.learned_prompts import LearnedPrompts, context_network, first_tokens
 
 NAMES = ["cat", "Black_footed_Albatross", "001.House_Finch", "emu", "gulls/Ring billed gull", "owl"]
 
@@ -31,11 +31,11 @@ def tower(clip_folder: Path) -> TextTower:
     return load_text_tower(str(clip_folder))
 
 
-def make_prompts(tower: TextTower, checkpoint: bool | None = False) -> Prompts:
+def make_prompts(tower: TextTower, checkpoint: bool | None = False) -> LearnedPrompts:
     rng = torch.Generator().manual_seed(0)
     network = context_network(tower, rng)
     tokens = first_tokens(len(NAMES), tower.width, rng) * 10
-    return Prompts(tower, NAMES, tokens.requires_grad_(), network, checkpoint=checkpoint)
+    return LearnedPrompts(tower, NAMES, tokens.requires_grad_(), network, checkpoint=checkpoint)
 
 
 def samples(tower: TextTower, count: int = 96) -> tuple[Tensor, Tensor]:
@@ -48,7 +48,7 @@ def loss_on(x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda made: cross_entropy(10 * x @ torch.nn.functional.normalize(made).T, y)
 
 
-def gradients(prompts: Prompts) -> list[Tensor]:
+def gradients(prompts: LearnedPrompts) -> list[Tensor]:
     parameters = [prompts.tokens, *prompts.network.parameters()]
     found = [parameter.grad.clone() for parameter in parameters if parameter.grad is not None]
     assert len(found) == len(parameters)
@@ -109,7 +109,7 @@ def test_activations_are_computed_twice_only_where_they_are_many(
 ) -> None:
     few = make_prompts(tower, None)
     assert not few.checkpoint
-    monkeypatch.setattr("frugalvae.heads.prompts.GRAPH_LIMIT", few.graph_bytes() - 1)
+    monkeypatch.setattr("frugalvae.heads.learned_prompts.GRAPH_LIMIT", few.graph_bytes() - 1)
     assert make_prompts(tower, None).checkpoint
 
 

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import main
+from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
-from frugalvae.tool import store as storing
-from frugalvae.tool.lock import locked
-from frugalvae.tool.store import Store
+from frugalvae.storage import store as storing
+from frugalvae.storage.lock import locked
+from frugalvae.storage.store import Store
 from tests.killing import full
 from tests.tool import QUICK, Encoders, Tool, paint
 from tests.waiting import PATIENCE, wait_until
@@ -175,6 +175,51 @@ def test_killed_before_each_operation_on_files_nothing_is_lost(scene: Scene) -> 
     assert found == {"old", "new"}
 
 
+def known(file: Path) -> dict[str, int]:
+    """Classes and how many samples each was given."""
+    loaded = FrugalClassifier.load(file)
+    return dict(zip(loaded.classes_.tolist(), loaded.n_samples_of_class_.tolist(), strict=True))
+
+
+#: Every other verb that changes a file, and what the file knows afterwards.
+CHANGES: dict[str, tuple[list[str], dict[str, int]]] = {
+    "update": (["update", "cat", "new/emu"], {"cat": 14, "dax": 6}),
+    "rename": (["rename", "cat", "gnu"], {"gnu": 6, "dax": 6}),
+    "forget": (["forget", "cat"], {"dax": 6}),
+    "undo": (["undo"], {"cat": 6}),
+}
+
+
+@needs_fork
+@pytest.mark.parametrize("change", CHANGES)
+def test_any_change_killed_before_each_operation_happens_once(scene: Scene, change: str) -> None:
+    """It is done or not, and after the same command it is done, and can be undone, once."""
+    (verb, *words), after = CHANGES[change]
+    words = [str(scene.folder / word) if "/" in word else word for word in words]
+
+    def act(**when: Any) -> int:
+        code: int = scene.killer(verb, scene.file, *words, "--quiet", **when)["code"]
+        return code
+
+    beginning, found = (scene.beginning / "birds.frugal").read_bytes(), []
+    for nth in range(1000):
+        scene.restart()
+        ended = act(nth=nth)
+        found.append(known(scene.file))
+        assert act() in ((0,) if found[-1] != after else (0, 2))  # 2: there is no such class now
+        assert known(scene.file) == after
+        undo = scene.folder / "birds.frugal.undo"
+        assert undo.exists() == (verb != "undo")
+        assert verb == "undo" or undo.read_bytes() == beginning
+        assert scene.beside == ["birds.frugal", "birds.frugal.undo"][: 1 + (verb != "undo")]
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+    assert nth > 5
+    assert {"cat": 6, "dax": 6} in found
+    assert after in found[:-1]
+
+
 @needs_fork
 def test_scrubbing_killed_before_each_operation_on_files_leaves_no_way_back(scene: Scene) -> None:
     found = set()
@@ -219,7 +264,7 @@ def test_scrubbing_leaves_the_folder_of_someone_else_alone(tool: Tool) -> None:
 def test_a_process_of_its_own_is_killed_while_it_learns(tmp_path: Path) -> None:
     """The whole command from the start, with the encoder that it has by default."""
     images, file = paint(tmp_path / "new", "cat", "dax", count=3), tmp_path / "birds.frugal"
-    command = [sys.executable, "-m", "frugalvae.cli", "learn", str(file), str(images), *QUICK]
+    command = [sys.executable, "-m", "frugalvae", "learn", str(file), str(images), *QUICK]
     with subprocess.Popen(command) as process:
         lock = tmp_path / ".birds.frugal.lock"
         wait_until(lambda: lock.exists() or process.poll() is not None)
@@ -270,7 +315,7 @@ def test_undo_goes_back_one_step_and_says_which(tool: Tool) -> None:
     tool.learn(paint(tool.folder / "two", "emu"))
     assert tool.json("status")["undo"] is True
     said = tool("undo").splitlines()
-    assert said[-2:] == ["not known any more: emu", f"{tool.file} is as it was before that"]
+    assert said[-2:] == ["no longer known: emu", f"{tool.file} is as it was before that"]
     assert tool.file.read_bytes() == before
     assert tool.beside == ["birds.frugal"]
     assert "there is nothing to undo" in tool("undo", code=2)
@@ -362,7 +407,7 @@ def test_hidden_files_of_others_are_not_swept_away(
 def test_the_second_process_waits_for_the_first(tool: Tool, encoders: Encoders) -> None:
     tool.learn(paint(tool.folder / "one", "cat"))
     held = (
-        "import sys, time; from pathlib import Path; from frugalvae.tool.lock import locked\n"
+        "import sys, time; from pathlib import Path; from frugalvae.storage.lock import locked\n"
         "with locked(Path(sys.argv[1]), 'frugalvae learn photos', 0):\n"
         "    print('held', flush=True); sys.stdin.read(1)"
     )
@@ -424,7 +469,7 @@ def test_many_that_wait_hold_the_lock_one_at_a_time(tmp_path: Path) -> None:
     (tmp_path / ".counter.lock").touch()
     (tmp_path / "counter").write_text("0")
     counting = (
-        "import sys; from pathlib import Path; from frugalvae.tool.lock import locked\n"
+        "import sys; from pathlib import Path; from frugalvae.storage.lock import locked\n"
         "file = Path(sys.argv[1])\n"
         "for _ in range(25):\n"
         "    with locked(file, 'counting', 600):\n"
@@ -441,7 +486,7 @@ def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
     tool.learn(paint(tool.folder / "one", "cat"))
     start = (
         "import sys\n"
-        "from frugalvae.cli import main\n"
+        "from frugalvae.cli.main import main\n"
         "from frugalvae.encoders import remembered\n"
         "from tests.colours import Colours\n"
         "remembered.make_frozen = lambda *_: Colours(pause=0.3)\n"

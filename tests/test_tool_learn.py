@@ -14,11 +14,11 @@ from benchmarks import birds
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import main
-from frugalvae.data.features import Features, write_features
-from frugalvae.data.folders import check_case, find_classes
-from frugalvae.encoding import folder as encoding
-from frugalvae.saving.container import is_half
+from frugalvae.cli.main import main
+from frugalvae.images import encode as encoding
+from frugalvae.images.feature_file import Features, write_features
+from frugalvae.names import check_case
+from frugalvae.storage.model_file import read_file
 from tests.conftest import blobs
 from tests.test_encode import Interrupted
 from tests.test_images import save
@@ -57,9 +57,9 @@ def test_nothing_new_leaves_the_file_alone(tool: Tool, encoders: Encoders) -> No
 
 def test_half_the_bits_are_chosen_once_and_stay(tool: Tool, encoders: Encoders) -> None:
     tool.learn(paint(tool.folder / "one", "cat", "dax"), "--float16")
-    assert is_half(tool.file.read_bytes())
+    assert read_file(tool.file).half
     tool.learn(paint(tool.folder / "more", "emu"))
-    assert is_half(tool.file.read_bytes())
+    assert read_file(tool.file).half
     assert tool.classes == ["cat", "dax", "emu"]
     error = tool("learn", paint(tool.folder / "last", "gnu"), "--float16", code=2)
     assert "--float16 can be chosen only when a file is made" in error
@@ -100,7 +100,7 @@ def test_parts_are_chosen_when_the_file_is_made_and_never_again(tool: Tool) -> N
         ["--set=head.shrinkage=0.5"],
     ):
         error = tool("learn", two, *options, code=2)
-        assert f"{tool.file} is there already: {options[0].split('=')[0]} can be" in error
+        assert f"{tool.file} exists already: {options[0].split('=')[0]} can be" in error
     assert tool.file.read_bytes() == before
 
 
@@ -110,7 +110,7 @@ def test_parts_are_chosen_when_the_file_is_made_and_never_again(tool: Tool) -> N
 def test_a_folder_of_images_alone_is_one_class(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     (images / "cat" / "notes.txt").write_text("seen on Monday")
-    assert "ignored, as no images that can be read: cat/notes.txt" in tool.learn(images / "cat")
+    assert "left out, not an image: 1 (notes.txt)" in tool.learn(images / "cat")
     monkeypatch.chdir(images / "dax")
     tool.learn(".")
     assert tool.classes == ["cat", "dax"]
@@ -120,7 +120,8 @@ def test_train_is_learned_and_test_is_left_alone(tool: Tool) -> None:
     paint(tool.folder / "set" / "train", "cat", "dax")
     paint(tool.folder / "set" / "test", "cat", "dax")
     said = tool.learn(tool.folder / "set")
-    assert said.startswith("test/ is left alone: only train/ is learned\n12 images of 2 new")
+    note = "taken: train/ (12 images for training); left alone: test/ (12 images for the test)"
+    assert said.startswith(f"{note}\n12 images of 2 new")
     assert tool.classes == ["cat", "dax"]
 
 
@@ -131,8 +132,12 @@ def test_what_is_no_image_is_told(tool: Tool) -> None:
     (images / "cat" / ".DS_Store").touch()
     os.mkfifo(images / "cat" / "pipe.png")  # reading it would wait for ever
     lines = tool.learn(images).splitlines()
-    assert lines[0] == "ignored, as no images that can be read: one/notes.txt, cat/pipe.png"
-    assert lines[1] == "no images in empty"
+    assert lines[:4] == [
+        "left out, hidden, or a system's own: 1 (cat/.DS_Store)",
+        "left out, not a regular file: 1 (cat/pipe.png)",
+        "left out, a folder without images: 1 (empty/)",
+        "left out, not an image: 1 (notes.txt)",
+    ]
     assert tool.classes == ["cat", "dax"]
 
 
@@ -164,20 +169,24 @@ def test_links_are_followed_but_never_in_circles(tool: Tool) -> None:
     (images / "cat" / "self").symlink_to(images)
     (images / "dax" / "up").symlink_to(images / "dax")
     (images / "emu").symlink_to(paint(tool.folder / "elsewhere", "emu") / "emu")
-    found = find_classes(images)
-    assert list(found.images) == ["cat", "dax", "emu"]
-    assert found.repeated == ["cat/self", "dax/up"]
-    assert "cat/self is another folder again, and left out" in tool.learn(images)
+    said = tool.learn(images)
+    assert "left out, the same folder again, by a link: 2 (cat/self/, dax/up/)" in said
+    assert tool.classes == ["cat", "dax", "emu"]
 
 
-def test_a_mixture_of_images_and_folders_is_refused(tool: Tool) -> None:
-    images = paint(tool.folder / "one", "cat")
-    save(images / "stray.png", 0)
-    assert "stray.png is in no class's folder" in tool.learn(images, code=2)
+def test_what_has_no_classes_is_refused(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", count=2)
+    for number in range(3):
+        save(images / f"{number}.png", 0)
+    error = tool.learn(images, code=2)
+    assert "one: 3 images are in no class's folder, and 2 are in folders" in error
     (tool.folder / "empty").mkdir()
     assert "no images in it" in tool.learn(tool.folder / "empty", code=2)
-    assert "there is no such folder" in tool.learn(tool.folder / "absent", code=2)
-    assert "neither a folder nor a feature file" in tool.learn(images / "stray.png", code=2)
+    assert "there is no such file or folder" in tool.learn(tool.folder / "absent", code=2)
+    error = tool.learn(images / "1.png", code=2)
+    assert "neither a folder nor a readable zip archive" in error
+    os.mkfifo(tool.folder / "pipe")  # opening it would wait for ever
+    assert "not a regular file" in tool.learn(tool.folder / "pipe", code=2)
     assert tool.beside == []
 
 
@@ -194,7 +203,7 @@ def test_every_kind_of_damaged_image_is_left_out_and_named(tool: Tool) -> None:
     (images / "gone").mkdir()
     (images / "gone" / "1.png").write_text("no image")
     refused = tool.learn(images, "--strict", code=2)
-    assert "4 images cannot be read; nothing was written" in refused
+    assert "4 files cannot be read; nothing was written" in refused
     assert not tool.file.exists()
     said = tool.learn(images)
     assert "left out as unreadable, 4:" in said
@@ -271,6 +280,20 @@ def test_feature_files_are_learned_as_images_are(tool: Tool) -> None:
     untold = written(tool.folder / "untold.npz", [4])
     tool.learn(untold)
     assert tool.classes == [0, 1, 2, 4]
+
+
+def test_an_encoder_is_refused_where_nothing_is_encoded(tool: Tool) -> None:
+    path = written(tool.folder / "one.npz", [0, 1])
+    for words, named in (
+        (["--encoder", "clip", "--model", "nonsense"], "leave out --encoder and --model"),
+        (["--set=encoder.size=3"], "leave out --set encoder"),
+    ):
+        error = tool.learn(path, *words, code=2)
+        assert f"{path} holds features, so no image is encoded; {named}" in error
+    assert not tool.file.exists()
+    tool.learn(path)
+    for verb, *words in (("predict", path), ("update", 0, path), ("evaluate", path)):
+        assert "leave out --model" in tool(verb, *words, "--model", "x", code=2)
 
 
 def test_what_is_not_known_of_an_encoder_is_not_made_up(tool: Tool) -> None:
@@ -367,6 +390,9 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     ("name", "message"),
     [
         ("  ", "expected a name that can be read"),
+        ("two\nlines", "without control characters"),
+        ("\x1b[31mred", "without control characters"),
+        ("\u202egnol", "without control characters"),
         ("DAX", "classes 'dax' and 'DAX' differ only in upper and lower case"),
         ("dax", "class 'dax' is already known"),
     ],

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import copy
+import inspect
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from frugalvae.arrays import Array
 from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
-from frugalvae.memories.decoder import Confinement
-from frugalvae.memories.settings import VAESettings
-from frugalvae.memories.vae import VAEMemory
-from frugalvae.nullspace import LayerInputs
-from frugalvae.priors import FixedPointPrior
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.nullspace import LayerInputs
+from frugalvae.maths.priors import FixedPointPrior
+from frugalvae.memories.vae.decoder import NullSpaceProjection
+from frugalvae.memories.vae.memory import VAEMemory
+from frugalvae.memories.vae.paper import IncrementalVAE
+from frugalvae.memories.vae.saturation import Thresholds
+from frugalvae.memories.vae.settings import PaperSettings, VAESettings
 from tests.conftest import SMALL, blobs
 
 
@@ -86,7 +90,7 @@ def test_projecting_the_gradient_leaks_under_adam_and_projecting_the_update_does
     moved = {}
     for projection in ("gradients", "updates"):
         weight = torch.nn.Parameter(torch.zeros(7, 12))
-        confinement = Confinement([weight], [inputs.null_space()])
+        projected = NullSpaceProjection([weight], [inputs.null_space()])
         optimiser = torch.optim.Adam([weight], lr=0.1)
         rng = torch.Generator().manual_seed(1)
         for _ in range(20):
@@ -94,10 +98,10 @@ def test_projecting_the_gradient_leaks_under_adam_and_projecting_the_update_does
             target = torch.randn(7, 12, generator=rng)
             (weight * target).sum().backward()
             if projection == "gradients":
-                confinement.gradients()
+                projected.project_gradients()
             optimiser.step()
             if projection == "updates":
-                confinement.updates()
+                projected.project_updates()
         change = weight.detach()
         moved[projection] = float((change @ old.T).norm() / change.norm())
     assert moved["updates"] < 1e-5
@@ -151,6 +155,21 @@ def test_r_above_the_threshold_counts_as_saturated() -> None:
     layers = {state.layer for state in memory.saturated_}
     assert layers == {s.layer for s in memory.layers_ if s.proportion > 0.01}
     assert 1 in layers  # noise fills every direction of the latent space
+
+
+def test_the_thresholds_of_saturation_have_one_default() -> None:
+    assert VAESettings().thresholds == Thresholds() == Thresholds.of({"hidden": 16})
+    assert VAESettings(min_free=0.5).thresholds == Thresholds.of({"min_free": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("proportion", "rank", "saturated"),
+    [(0.05, 5, False), (0.051, 5, True), (0.0, 4, True), (0.0, 100, False)],
+)
+def test_a_layer_is_saturated_by_r_or_by_what_is_free(
+    proportion: float, rank: int, saturated: bool
+) -> None:
+    assert Thresholds().exceeded(proportion, rank, size=100) is saturated
 
 
 def test_a_fresh_decoder_takes_over_when_the_null_space_is_used_up() -> None:
@@ -215,6 +234,29 @@ def test_no_task_takes_more_steps_than_allowed() -> None:
 def test_settings_that_do_not_exist_are_refused(setting: str, value: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         VAEMemory(**{setting: value})
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"dynamic": True, "embedding": 3}, {"classwise": False, "inputs": "prior"}]
+)
+def test_without_additions_the_memory_is_exactly_the_method_of_the_paper(
+    settings: dict[str, Any],
+) -> None:
+    paper, rng = IncrementalVAE(**SMALL, **settings), np.random.default_rng(0)
+    paper.learn(blobs([0, 1]), rng)
+    paper.learn(blobs([2]), rng)
+    memory = taught([0, 1], [2], **settings)
+    for label in (0, 1, 2):
+        drawn = [part.sample(label, 5, np.random.default_rng(1)) for part in (paper, memory)]
+        assert np.array_equal(*drawn)
+
+
+def test_the_method_of_the_paper_fits_on_one_screen_and_knows_no_addition() -> None:
+    source = inspect.getsource(inspect.getmodule(IncrementalVAE))
+    assert source.count("\n") < 200
+    added = {field.name for field in fields(VAESettings)} - {f.name for f in fields(PaperSettings)}
+    assert {"whitened", "factors", "directions", "on_saturation"} <= added
+    assert not any(f"settings.{name}" in source for name in added)
 
 
 def test_any_number_of_steps_can_be_trained() -> None:

@@ -12,16 +12,17 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
-from frugalvae import accounting
 from frugalvae.errors import InputError
+from frugalvae.interfaces import Task
+from frugalvae.maths.networks import MLP
+from frugalvae.maths.whitening import PrincipalWhitener, Whitener
 from frugalvae.memories import make_memory
-from frugalvae.memories.class_factors import alike, class_factors
-from frugalvae.memories.decoder_density import LocalDecoder, LowRankGaussian
-from frugalvae.memories.plan import plan
-from frugalvae.memories.vae import FactorVAEMemory, VAEMemory
-from frugalvae.networks import MLP
-from frugalvae.normalise import WhitenedNormaliser, whitening
-from frugalvae.tasks import Task
+from frugalvae.memories.vae.density import LocalDecoder, LowRankGaussian
+from frugalvae.memories.vae.factors import FactorVAEMemory
+from frugalvae.memories.vae.memory import VAEMemory
+from frugalvae.memories.vae.residual import class_directions
+from frugalvae.memories.vae.teaching import align
+from frugalvae.memories.vae.whitened import WhitenedNormaliser
 from frugalvae.tensors import TensorTask, to_array
 from tests.conftest import SMALL, accuracy, blobs
 
@@ -77,7 +78,7 @@ def test_restoring_undoes_normalising_with_roots_and_without(sign: float) -> Non
     assert normaliser.root_ == (sign > 0)
     again = normaliser.restore(0, normaliser.normalise(0, x))
     torch.testing.assert_close(again, x, rtol=1e-4, atol=1e-5)
-    parts = normaliser.place(0, normaliser.prepare(x))
+    parts = normaliser.finish(0, normaliser.prepare(x))
     torch.testing.assert_close(parts, normaliser.normalise(0, x), rtol=1e-4, atol=1e-5)
 
 
@@ -93,21 +94,31 @@ def test_the_volume_is_the_determinant_of_the_derivative(positive: bool) -> None
     assert volume == pytest.approx(float(torch.linalg.slogdet(derivative)[1]), rel=1e-4)
 
 
-def test_a_move_says_where_old_coordinates_are_now() -> None:
+def test_a_change_says_where_old_coordinates_are_now() -> None:
     normaliser, old = WhitenedNormaliser(), tensor_blobs([0, 1])
     assert normaliser.learn(old) is None
     before = normaliser.normalise(0, old.of(0))
-    move = normaliser.learn(tensor_blobs([2, 3], spread=2.0))
-    assert move is not None
+    change = normaliser.learn(tensor_blobs([2, 3], spread=2.0))
+    assert change is not None
     after = normaliser.normalise(0, old.of(0))
-    torch.testing.assert_close(before @ move.there, after, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(after @ move.back, before, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(before @ change.forward, after, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(after @ change.backward, before, rtol=1e-3, atol=1e-4)
 
 
-def test_one_sample_has_a_frame_too() -> None:
-    frame = whitening(torch.zeros(3, 3), 0.2)
-    assert frame.spread.eq(0).all()
-    torch.testing.assert_close(frame.there @ frame.back, torch.eye(3).double())
+def test_one_sample_can_be_whitened_too() -> None:
+    whitener = PrincipalWhitener.of(torch.zeros(3, 3), 0.2)
+    assert whitener.spread.eq(0).all()
+    torch.testing.assert_close(whitener.matrix @ whitener.inverse, torch.eye(3).double())
+
+
+def test_both_whiteners_agree_but_for_a_rotation() -> None:
+    x = normal(40, 5).double() @ normal(5, 5, seed=1).double()
+    one, other = PrincipalWhitener.of(x.T @ x, 0.3), Whitener.of((x.T @ x).numpy(), 0.3)
+    white, same = one.whiten(x).numpy(), other.whiten(x.numpy())
+    np.testing.assert_allclose(white @ white.T, same @ same.T, atol=1e-9)
+    np.testing.assert_allclose(one.unwhiten(torch.tensor(white)), x, atol=1e-9)
+    np.testing.assert_allclose(other.unwhiten(same), x, atol=1e-9)
+    assert float(one.log_det) == pytest.approx(other.log_det)
 
 
 # --------------------------------------------------------------------------- factors
@@ -116,7 +127,7 @@ def test_one_sample_has_a_frame_too() -> None:
 def test_factors_and_noise_make_up_the_covariance_of_a_class() -> None:
     spread, own = torch.full((5,), 0.5), torch.tensor([3.0, 0, 0, 0, 0])
     real = normal(20000, 5) * spread + normal(20000, 1, seed=1) * own
-    factors = class_factors(real, torch.zeros(1, 5), spread, 1)
+    factors = class_directions(real, torch.zeros(1, 5), spread, 1)
     torch.testing.assert_close((factors @ factors.T).diag(), own.square(), rtol=0.05, atol=0.01)
 
 
@@ -124,24 +135,24 @@ def test_what_is_decoded_needs_no_factor() -> None:
     own = torch.tensor([3.0, 0, 0, 2.0, 0])
     real = normal(20000, 5) + normal(20000, 1, seed=1) * own
     decoded = normal(20000, 1, seed=2) * own
-    factors = class_factors(real, decoded, torch.ones(5), 2)
+    factors = class_directions(real, decoded, torch.ones(5), 2)
     assert float(factors.square().sum()) < 0.2
 
 
 def test_a_class_of_few_samples_has_as_many_factors_of_which_some_are_zero() -> None:
-    factors = class_factors(normal(3, 8), torch.zeros(1, 8), torch.zeros(8), 5)
+    factors = class_directions(normal(3, 8), torch.zeros(1, 8), torch.zeros(8), 5)
     assert factors.shape == (8, 5)
     assert factors[:, 3:].eq(0).all()
 
 
 def test_factors_that_are_turned_describe_the_same() -> None:
     factors = normal(3, 6, 2)
-    turned = alike(factors)
+    turned = align(factors)
     same = factors @ factors.transpose(1, 2)
     torch.testing.assert_close(turned @ turned.transpose(1, 2), same, rtol=1e-4, atol=1e-5)
     turns = torch.linalg.qr(normal(3, 2, 2, seed=1)).Q
     one = factors[:1].expand(3, 6, 2) @ turns  # the same factors, turned differently
-    torch.testing.assert_close(alike(one)[1:], alike(one)[:1].expand(2, 6, 2))
+    torch.testing.assert_close(align(one)[1:], align(one)[:1].expand(2, 6, 2))
 
 
 def test_a_decoder_can_be_taught_the_directions_of_classes_and_needs_no_encoder() -> None:
@@ -157,7 +168,7 @@ def test_a_decoder_can_be_taught_the_directions_of_classes_and_needs_no_encoder(
     for label, direction in wide.items():
         network = memory.decoders_[0].network
         jacobian = network.jacobian(memory.means_[label][None]).detach()
-        among_features = memory.normaliser_.frame.back.T.float() @ jacobian
+        among_features = memory.normaliser_.whitener.inverse.T.float() @ jacobian
         leading = torch.linalg.svd(among_features).U[:, 0]
         assert float((leading @ direction).abs() / direction.norm()) > 0.8
 
@@ -236,7 +247,7 @@ def test_without_a_decoder_the_density_is_the_gaussian_of_the_features() -> None
     ridged = pooled + 0.2 * pooled.diagonal().mean() * torch.eye(8)
     columns = []
     for label in memory.classes:
-        factors = memory.normaliser_.frame.back.T @ memory.factors_[label].double()
+        factors = memory.normaliser_.whitener.inverse.T @ memory.factors_[label].double()
         dense = ridged + 0.3 * factors @ factors.T
         mean = memory.normaliser_.mean_[label].double()
         columns.append(MultivariateNormal(mean, dense).log_prob(x.double()))
@@ -305,18 +316,18 @@ def around(memory: VAEMemory, label: int) -> Tensor:
 def test_what_old_classes_are_decoded_to_stays_while_the_coordinates_move(dynamic: bool) -> None:
     memory = taught([0, 1], [2], dynamic=dynamic, inputs="prior-mean")
     before = [around(memory, label) for label in (0, 1, 2)]
-    coordinates = memory.normaliser_.frame.there.clone()
+    coordinates = memory.normaliser_.whitener.matrix.clone()
     memory.learn(blobs([3, 4], spread=1.0), np.random.default_rng(1))
-    assert not torch.allclose(memory.normaliser_.frame.there, coordinates, atol=0.1)
+    assert not torch.allclose(memory.normaliser_.whitener.matrix, coordinates, atol=0.1)
     for label, old in zip((0, 1, 2), before, strict=True):
         torch.testing.assert_close(around(memory, label), old, rtol=1e-3, atol=1e-3)
 
 
 def test_factors_of_old_classes_stay_where_they_are_among_features() -> None:
     memory = taught([0, 1], decoder="frozen")
-    before = memory.normaliser_.frame.back.T @ memory.factors_[1].double()
+    before = memory.normaliser_.whitener.inverse.T @ memory.factors_[1].double()
     memory.learn(blobs([2], spread=1.0), np.random.default_rng(1))
-    after = memory.normaliser_.frame.back.T @ memory.factors_[1].double()
+    after = memory.normaliser_.whitener.inverse.T @ memory.factors_[1].double()
     torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5)
 
 
@@ -324,7 +335,7 @@ def test_the_encoder_says_of_a_sample_what_it_said_before_the_coordinates_moved(
     memory, x = taught([0, 1], directions=0), tensor_blobs([0]).features
     before = memory.encoder_(memory.normaliser_.normalise(0, x))
     moved = copy.deepcopy(memory)
-    moved._follow(moved.normaliser_.learn(tensor_blobs([2], spread=1.0)))
+    moved._learn_normaliser(tensor_blobs([2], spread=1.0))
     after = moved.encoder_(moved.normaliser_.normalise(0, x))
     torch.testing.assert_close(after, before, rtol=1e-3, atol=1e-3)
 
@@ -355,11 +366,14 @@ def test_numbers_are_counted_as_they_are_stored(settings: dict[str, Any]) -> Non
 @pytest.mark.parametrize("dim", [512, 768, 1280])
 @pytest.mark.parametrize("classes", [100, 200])
 def test_it_takes_no_more_numbers_than_the_papers_vae(dim: int, classes: int) -> None:
-    ours = sum(part.paper for part in plan("vae-factors", dim, classes, 10))
-    assert ours <= sum(part.paper for part in accounting.vae(dim, classes, 10))
+    ours, papers = (
+        sum(part.paper for part in make_memory(name).cost(dim, classes, 10))
+        for name in ("vae-factors", "vae-fo")
+    )
+    assert ours <= papers
 
 
 def test_the_plan_is_what_a_memory_with_usual_settings_stores() -> None:
     memory = make_memory("vae-factors", epochs=1, max_steps=1)
     memory.learn(blobs([0, 1]), np.random.default_rng(0))
-    assert memory.components() == plan("vae-factors", 8, 2, 1)
+    assert memory.components() == memory.cost(8, 2, 1)

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae.data.digits import load_digits
-from frugalvae.data.features import Features
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
-from frugalvae.moments import merge
+from frugalvae.images.digits import load_digits
+from frugalvae.images.feature_file import Features
 from tests.conftest import accuracy, blobs, made, real_features, small_head
 from tests.test_learner import named, small, state
 
@@ -90,16 +89,6 @@ def test_a_known_class_is_pointed_to_update(taught: FrugalClassifier) -> None:
 
 
 # --------------------------------------------------------------------------- exactness
-
-
-def test_merged_moments_are_those_of_all_samples() -> None:
-    x = np.random.default_rng(0).normal(size=(11, 4))
-    old, new = x[:4], x[4:]
-    mean, rows = merge(old.mean(axis=0), 4, new)
-    centred = [part - part.mean(axis=0) for part in (old, x)]
-    np.testing.assert_allclose(mean, x.mean(axis=0))
-    both = centred[1].T @ centred[1]
-    np.testing.assert_allclose(centred[0].T @ centred[0] + rows.T @ rows, both, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import main
+from frugalvae.cli.main import main
 from tests.colours import Colours
 from tests.test_images import save
 

@@ -11,15 +11,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from frugalvae.classifier import FrugalClassifier
     from frugalvae.heads import make_head
-    from frugalvae.learner import FrugalClassifier
     from frugalvae.memories import make_memory
 
 __version__ = "0.1.0"
 __all__ = ["FrugalClassifier", "__version__", "make_head", "make_memory"]
 
 _MODULES = {
-    "FrugalClassifier": "frugalvae.learner",
+    "FrugalClassifier": "frugalvae.classifier",
     "make_head": "frugalvae.heads",
     "make_memory": "frugalvae.memories",
 }

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from frugalvae.cli import main
+from frugalvae.cli.main import main
 
 sys.exit(main())

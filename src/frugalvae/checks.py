@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.arrays import Array
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError, suggestion
+from frugalvae.formatting import printable
+from frugalvae.maths.arrays import Array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.heads.base import Head
-    from frugalvae.memories.base import Memory
+    from frugalvae.interfaces import Head, Memory
 
 
 EXPECTED = (
@@ -67,12 +67,30 @@ def check_new(new: NDArray[Any], known: NDArray[Any], task_of_class: NDArray[np.
     """Refuse labels that are known already, or of another kind than those that are."""
     check_kind(new, known)
     for label in new.tolist():
+        check_label(label)
         if label in known:
             task = task_of_class[known == label][0] + 1
             raise KnownClassError(
                 f"class {label!r} is already known (learned in task {task}); leave its rows out, "
                 "give them to update(), or call fit() to start over"
             )
+
+
+def is_plain(text: object) -> bool:
+    r"""Whether it is a name that can be read, without control characters.
+
+    >>> is_plain("emu"), is_plain(" "), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
+    (True, False, False, False)
+    """
+    return isinstance(text, str) and bool(text.strip()) and printable(text) == text
+
+
+def check_label(label: Any) -> None:
+    """Refuse a name that cannot be read, or that would steer a terminal."""
+    if isinstance(label, str) and not is_plain(label):
+        raise InputError(
+            f"the label is {label!r}; expected a name that can be read, without control characters"
+        )
 
 
 def check_kind(new: NDArray[Any], known: NDArray[Any]) -> None:

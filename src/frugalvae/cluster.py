@@ -1,4 +1,4 @@
-"""Ray: on this machine for as long as it is needed, or a cluster that is there."""
+"""Ray: started on this machine for as long as it is needed, or an existing cluster."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from typing import Any
 
 from frugalvae.errors import InputError
 
-TRIES = 3  # how often work is started whose process is lost, as it is when memory runs out
+TRIES = 3  # how often a job is started whose process dies, as it does when memory runs out
 
-#: Read by a process when it loads its libraries: the number of threads decides last digits.
+#: A process reads it when it loads its libraries. The number of threads changes last digits.
 ONE_THREAD = {"env_vars": {"OMP_NUM_THREADS": "1"}}
 
 
 class Cluster:
-    """A Ray that was started or joined here, or that this process had already.
+    """A connection to Ray, which is started here, joined, or was there before.
 
     Parameters
     ----------
     address
-        Of a cluster that is there, or ``"auto"``, which is left running; ``None`` starts
-        Ray on this machine until :meth:`close`. A Ray that this process has started or
-        joined already is used as it is.
+        The address of an existing cluster, or ``"auto"``; it is left running. ``None`` starts
+        Ray on this machine until :meth:`close`. If this process uses Ray already, that is used.
     jobs
-        How many tasks at a time on this machine; a cluster takes as many as fit.
+        How many tasks run at a time on this machine; a cluster takes as many as fit.
     gpus
-        What each task asks for beside one CPU: several share a GPU by parts of it.
+        GPUs per task, besides one CPU; with a fraction, several tasks share a GPU.
     """
 
     def __init__(self, address: str | None, *, jobs: int, gpus: float = 0.0) -> None:
@@ -60,7 +59,7 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """How many tasks fit, asked anew each time: a cluster may grow."""
+        """How many tasks fit now: a cluster may grow."""
         if self.address is None:
             return self.jobs
         there = self._resources()
@@ -70,19 +69,19 @@ class Cluster:
         return max(int(fit), 1)
 
     def task(self, function: Any) -> Any:
-        """A function as a task of one CPU and one thread, which Ray repeats if it is lost."""
+        """A function as a task of one CPU and one thread, which Ray repeats if its process dies."""
         return self.ray.remote(function).options(
             num_cpus=1, num_gpus=self.gpus, max_retries=TRIES - 1, runtime_env=ONE_THREAD
         )
 
     def close(self) -> None:
-        """Stop what was started; a cluster is left alone."""
+        """Stop what was started here; a cluster goes on."""
         if self.joined:
             self.ray.shutdown()
 
 
 def _check_reachable(address: str) -> None:
-    """Knock at the door, where Ray itself would wait for minutes."""
+    """Refuse an address that does not answer, for which Ray would wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host, int(port)), timeout=10).close()

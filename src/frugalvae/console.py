@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
+from frugalvae.formatting import printable, printable_message
 from frugalvae.progress import listening
-
-if TYPE_CHECKING:
-    from frugalvae.experiments.cell import Cell
-    from frugalvae.experiments.clock import Clock
 
 
 class Display:
     """Progress bars and results on standard output; bars only where that is a terminal.
 
-    ``quiet`` shows neither; errors are not its business.
+    Whatever is shown is text: nothing in it is taken for markup, and escape sequences are shown
+    instead of obeyed. ``quiet`` shows nothing; errors are shown elsewhere.
+
+    Parameters
+    ----------
+    last
+        What stands at the end of a progress bar; the time by default.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.console = Console(quiet=quiet)
+    def __init__(self, quiet: bool = False, last: ProgressColumn | None = None) -> None:
+        self.console = Console(quiet=quiet, markup=False, highlight=False, emoji=False)
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
+            last or TimeElapsedColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
             transient=True,
@@ -39,7 +49,7 @@ class Display:
     @contextmanager
     def working(self, what: str, total: int) -> Iterator[None]:
         """Show a bar for ``total`` tasks, and under it one for what the library is doing."""
-        self.outer = self.progress.add_task(what, total=total)
+        self.outer = self.progress.add_task(printable(what), total=total)
         with self.watching():
             yield
         self.progress.remove_task(self.outer)
@@ -68,106 +78,24 @@ class Display:
         self.say(f"warning: {message}")
 
     def say(self, text: str) -> None:
-        """A line of results."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        """A result in a line, which a list of indented lines may follow."""
+        self.console.print(Text(printable_message(text)), soft_wrap=True)
+
+    def say_lines(self, lines: Iterable[str]) -> None:
+        """Results, a line each."""
+        for line in lines:
+            self.say(line)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table: the first column to the left, numbers to the right; headings if any."""
         table = Table(
-            title=title, title_justify="left", title_style="bold", show_header=any(header)
+            title=Text(printable(title)),
+            title_justify="left",
+            title_style="bold",
+            show_header=any(header),
         )
         for position, name in enumerate(header):
-            table.add_column(name, justify="right" if position else "left")
+            table.add_column(Text(printable(name)), justify="right" if position else "left")
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*(Text(printable(cell)) for cell in row))
         self.console.print(table)
-
-
-class GridDisplay:
-    """A grid of runs: done, running, failed, and the time left. A line for each that ended."""
-
-    def __init__(self, quiet: bool = False) -> None:
-        self.console = Console(quiet=quiet)
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}"),
-            console=self.console,
-            disable=not self.console.is_terminal,
-            transient=True,
-        )
-        self.done, self.failures, self.under_way = 0, 0, 0
-
-    def start(self, total: int, clock: Clock) -> None:
-        """Get ready for that many runs."""
-        self.total, self.clock = total, clock
-        self.task = self.bar.add_task("runs", total=total, state="")
-
-    def __enter__(self) -> GridDisplay:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def say(self, text: str) -> None:
-        """A line."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-    def running(self, count: int) -> None:
-        """How many are under way now."""
-        self.under_way = count
-        self.bar.update(self.task, completed=self.done + self.failures, state=self.state())
-
-    def state(self) -> str:
-        """What stands beside the bar."""
-        left = self.clock.remaining()
-        parts = [f"{self.under_way} running", f"{self.failures} failed"]
-        return ", ".join(parts + ([f"{duration(left)} left"] if left is not None else []))
-
-    def encoded(self, name: str, seconds: float) -> None:
-        """An encoder was trained."""
-        self.say(f"encoder: {name}, {duration(seconds)}")
-
-    def finished(self, cell: Cell, record: dict[str, Any], seconds: float) -> None:
-        """A run has ended well."""
-        self.done += 1
-        self.clock.done(cell, seconds)
-        accuracy = record["metrics"]["final_average_accuracy"]
-        shown = "" if accuracy is None else f"{accuracy:.1%}, "
-        self._line(f"{cell.name}: {shown}{duration(seconds)}")
-
-    def failed(self, cell: Cell, traceback: str) -> None:
-        """A run has failed."""
-        self.failures += 1
-        self.clock.done(cell, None)
-        self._line(f"{cell.name}: FAILED, {traceback.strip().splitlines()[-1]}")
-
-    def _line(self, text: str) -> None:
-        ended = self.done + self.failures
-        left = self.clock.remaining()
-        more = f"; {duration(left)} left" if left and ended < self.total else ""
-        self.say(f"{ended} of {self.total}  {text}{more}")
-
-    def summary(self, done: int, failed: int, spent: float, wall: float, slots: int) -> None:
-        """What it came to."""
-        if done + failed:
-            self.say(
-                f"{done} runs done, {failed} failed: {duration(spent)} of work in "
-                f"{duration(wall)} on {slots} at a time"
-            )
-
-
-def duration(seconds: float) -> str:
-    """A time as people say it.
-
-    >>> duration(8.04), duration(200), duration(7800)
-    ('8 s', '3 min 20 s', '2 h 10 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -38,6 +38,10 @@ class MemoryFileError(InputError):
     """A saved classifier is missing, damaged, or from a version that cannot be read."""
 
 
+class UntrustedModuleError(MemoryFileError):
+    """A saved classifier has a part from a module that the caller does not trust."""
+
+
 class DeviceError(InputError):
     """A device was asked for that cannot be used here."""
 

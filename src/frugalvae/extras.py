@@ -1,4 +1,4 @@
-"""Packages that not every installation has, and how to install them."""
+"""Optional packages, and how to install them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from frugalvae.errors import MissingPackageError
 
-#: The extra of this package that installs another one.
+#: The extra that installs each optional package.
 EXTRAS = {
     "torch": "vae",
     "transformers": "clip",
@@ -21,13 +21,13 @@ EXTRAS = {
     "uvicorn": "serve",
 }
 
-#: Parts that need more than the first package that is found missing.
+#: The extra of parts that need more than the package that is found missing first.
 PARTS = {"clip": "clip", "transformers": "clip", "prompt": "clip"}
 
 
 @contextmanager
 def needing(what: str, part: str = "") -> Iterator[None]:
-    """Say how to install a package that ``what`` needs, if importing it fails inside the block.
+    """If an optional package is missing inside the block, say how to install it.
 
     >>> with needing("The moon"):
     ...     raise ModuleNotFoundError(name="torch")

@@ -1,4 +1,4 @@
-"""Writing files so that a kill at any moment leaves the old one or the new one."""
+"""Atomic files: a kill at any moment leaves the old one or the new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIST = re.compile(r"\[\s+[^\[\]{}\"]*?\s+\]")  # numbers, true, false and null
 
 
 def check_place(path: str | Path) -> None:
-    """Refuse a file that cannot be written before the work, not after it."""
+    """Refuse a file that cannot be written, before the work and not after it."""
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file")
@@ -33,10 +33,9 @@ def check_place(path: str | Path) -> None:
 
 
 def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> None:
-    """Write beside the file, make sure it is on disk, then rename over it.
+    """Write a new file beside the old one, flush it to disk, then rename it over the old one.
 
-    A file that is replaced may be read by whom it could be read before; ``like`` names
-    another one whose mode to take.
+    It gets the mode of the old file, or that of ``like``.
     """
     path = Path(path)
     check_place(path)
@@ -55,18 +54,18 @@ def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> N
 
 
 def unfinished(path: Path) -> list[Path]:
-    """What killed processes have left of a file that they were writing."""
+    """Files that killed processes left while they were writing this one."""
     name = re.compile(re.escape(_prefix(path)) + r"\w{8}")
     return [beside for beside in path.parent.iterdir() if name.fullmatch(beside.name)]
 
 
 def _prefix(path: Path) -> str:
-    """How the names of files begin that are being written: as nobody would call their own."""
+    """How names of files begin while they are written; nobody would choose such a name."""
     return f".frugalvae-unfinished-{path.name}."
 
 
 def _mode(path: Path) -> int:
-    """Who may read a file and write it; of a new one, as the umask says."""
+    """The permissions of a file; those of a new one follow the umask."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
@@ -79,7 +78,7 @@ def write_text(path: str | Path, content: str) -> None:
 
 
 def write_json(path: str | Path, content: dict[str, Any]) -> None:
-    """Like :func:`write_text`, as JSON that a person can read: a list of values is a line."""
+    """Like :func:`write_text`, as JSON that people can read: a list of values takes one line."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     write_text(path, _LIST.sub(lambda match: " ".join(match[0].split()), text) + "\n")
 
@@ -91,7 +90,7 @@ def _umask() -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the renaming itself durable, where the system can open folders."""
+    """Flush a rename to disk, where the system can open folders."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.accounting import MemoryReport
-from frugalvae.arrays import Array, in_blocks, softmax
+from frugalvae.calibration import Calibration
 from frugalvae.checks import (
     check_features,
     check_kind,
+    check_label,
     check_labels,
     check_learned,
     check_names,
@@ -31,18 +31,19 @@ from frugalvae.checks import (
     check_together,
     position_of,
 )
-from frugalvae.confidence import Confidence, Reference
-from frugalvae.devices import computing_on
+from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
-from frugalvae.heads import make_head
-from frugalvae.memories import make_memory, usual_head
-from frugalvae.tasks import Replay, Task
+from frugalvae.heads import HEADS, make_head
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array, in_blocks
+from frugalvae.maths.devices import computing_on
+from frugalvae.memories import MEMORIES, make_memory, usual_head
+from frugalvae.novelty import NoveltyReference, TaughtNovelty
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.heads.base import Head
-    from frugalvae.memories.base import Memory
+    from frugalvae.interfaces import Head, Memory
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,9 @@ class Recipe:
         memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
         asked = usual_head(memory) if self.head is None else self.head
         head = make_head(asked) if isinstance(asked, str) else asked
-        for kind, part in (("memory", memory), ("head", head)):
+        for kind, part, registry in (("memory", memory, MEMORIES), ("head", head, HEADS)):
+            if hasattr(part, "learn"):  # or it is no part at all, which the next line says
+                registry.check(part, type(part).__name__)
             if getattr(part, "classes", None) != []:
                 raise InputError(
                     f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
@@ -101,10 +104,12 @@ class Model:
         another; the task that taught it, from 0; and how many samples, 0 if that is not known.
     n_features, n_tasks, n_taught
         Width of a feature; tasks so far; and how many classes they taught, forgotten ones too.
-    head_due
-        Whether the head was deferred and has to be fitted before it can answer.
-    confidence
-        The temperature of probabilities, and what familiarity is compared with.
+    head_stale
+        Whether the head has not been fitted since the last task, and cannot predict until it is.
+    calibration
+        The temperature of probabilities.
+    taught_novelty
+        How novel taught samples looked, which familiarity is measured against.
     encoder
         What makes features of images, if that is known, as plain JSON.
     history
@@ -130,8 +135,9 @@ class Model:
     n_features: int = 0
     n_tasks: int = 0
     n_taught: int = 0
-    head_due: bool = False
-    confidence: Confidence = field(default_factory=Confidence)
+    head_stale: bool = False
+    calibration: Calibration = field(default_factory=Calibration)
+    taught_novelty: TaughtNovelty = field(default_factory=TaughtNovelty)
     encoder: dict[str, Any] | None = None
     history: tuple[dict[str, Any], ...] = ()
     feature_names: tuple[str, ...] | None = None
@@ -168,17 +174,17 @@ class Model:
     def _learned(self, task: Task, defer_head: bool) -> Model:
         """With a task's classes in memory and head: Algorithm 1 of the paper."""
         memory, head = self._parts()
-        head.meet(task)
-        confidence = self.confidence
+        head.register(task)
+        calibration = self.calibration
         if self.recipe.calibrate and not defer_head:
             spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
-            confidence = confidence.rehearsed(*spare, task, rng)
+            calibration = calibration.refitted(*spare, task, rng)
         memory.learn(task, self._generator("learn", self.n_tasks))  # Gaussians, training
         due = defer_head and not head.needs_every_task
         if not due:
             head.learn(task, self._replay(memory, self.n_tasks))  # adapt the classifier
         check_learned(memory, *([] if defer_head else [head]))
-        return replace(self, memory=memory, head=head, head_due=due, confidence=confidence)
+        return replace(self, memory=memory, head=head, head_stale=due, calibration=calibration)
 
     def _counted(self, new: NDArray[Any], counts: NDArray[np.int64]) -> Model:
         """With new classes of so many samples each on the list."""
@@ -200,18 +206,18 @@ class Model:
         if not self.memory.arrays():
             return self
         counts = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
-        strangeness = self.reference.strangeness_of_taught(task, counts)
-        return replace(self, confidence=self.confidence.with_samples(strangeness))
+        novelty = self.reference.novelty_of_taught(task, counts)
+        return replace(self, taught_novelty=self.taught_novelty.with_samples(novelty))
 
     def fit_head(self) -> Model:
         """With the head fitted that :meth:`learn` deferred; itself if none is due."""
-        if not self.head_due:
+        if not self.head_stale:
             return self
         memory, head = self._parts()
         with self._computing():
             head.learn(Task.empty(self.n_features), self._replay(memory, self.n_tasks - 1))
         check_learned(head)
-        return replace(self, memory=memory, head=head, head_due=False)
+        return replace(self, memory=memory, head=head, head_stale=False)
 
     def update(self, label: Any, X: ArrayLike) -> Model:
         """With more samples of a known class; see :meth:`frugalvae.FrugalClassifier.update`."""
@@ -222,9 +228,9 @@ class Model:
         memory, head = self._parts()
         with self._computing():
             memory.update(task, before, self._generator("update", len(self.history)))
-            if not self.head_due:
+            if not self.head_stale:
                 head.update(task, before, self._replay(memory, self.n_tasks - 1))
-        check_learned(memory, *([] if self.head_due else [head]))
+        check_learned(memory, *([] if self.head_stale else [head]))
         counts = self.n_samples_of_class.copy()
         counts[position] = before + len(x)
         grown = replace(self, memory=memory, head=head, n_samples_of_class=counts)
@@ -245,7 +251,7 @@ class Model:
             with self._computing():
                 memory, head = self._scrubbed(memory, head, in_memory, in_head)
             in_memory, in_head = [], []
-        check_learned(memory, *([] if self.head_due else [head]))
+        check_learned(memory, *([] if self.head_stale else [head]))
         left: dict[str, Any] = {name: np.delete(getattr(self, name), position) for name in BY_CLASS}
         forgotten = {self.classes[position]: self.n_samples_of_class[position]}
         remains = in_memory + in_head
@@ -272,8 +278,8 @@ class Model:
             fresh_memory.learn(task, rng)
             memory = fresh_memory
         if in_head or getattr(head, "needs_density", False):
-            fresh_head.meet(task)
-            if not self.head_due:
+            fresh_head.register(task)
+            if not self.head_stale:
                 fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
             head = fresh_head
         return memory, head
@@ -283,8 +289,7 @@ class Model:
         position = position_of(old, self.classes)
         if np.ndim(new):
             raise InputError(f"the new label is {new!r}; expected one label, such as 'emu' or 7")
-        if isinstance(new, str) and not new.strip():
-            raise InputError(f"the new label is {new!r}; expected a name that can be read")
+        check_label(new)
         label = np.array([new])
         check_kind(label, self.classes)
         if label[0] in self.classes:
@@ -312,20 +317,20 @@ class Model:
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class, (n, k), columns in the order of ``classes``."""
-        return softmax(self.logits(X) / self.confidence.temperature)
+        return self.calibration.probabilities(self.logits(X))
 
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """See :meth:`frugalvae.FrugalClassifier.familiarity`."""
-        features, confidence = check_features(X, self.n_features), self.confidence
-        if not confidence.quantiles:
-            confidence = confidence.with_samples(self.reference.of_replay)
-        return confidence.familiarity(self.reference.strangeness(features))
+        features, taught = check_features(X, self.n_features), self.taught_novelty
+        if not taught.quantiles:
+            taught = taught.with_samples(self.reference.of_replay)
+        return taught.familiarity(self.reference.novelty(features))
 
     @cached_property
-    def reference(self) -> Reference:
+    def reference(self) -> NoveltyReference:
         """What the classes look like; the same whenever it is asked for."""
         assert self.memory is not None
-        return Reference(self.memory, self._generator("familiarity", 0))
+        return NoveltyReference(self.memory, self._generator("familiarity", 0))
 
     def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
         """Features (n_samples, d) of a class as the memory recalls them."""
@@ -349,7 +354,7 @@ class Model:
             yield
 
     def _answering_head(self) -> Head:
-        if self.head_due or self.head is None:
+        if self.head_stale or self.head is None:
             raise InputError(
                 "the head was not fitted after the last task, which was taught with "
                 "defer_head=True; call fit_head() first"

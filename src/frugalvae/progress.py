@@ -1,7 +1,7 @@
-"""Progress of long loops, told to whoever listens.
+"""Progress of long loops, reported to a listener.
 
-The library never prints. Loops that take time run through :func:`track`; a
-program that wants to show them listens::
+The library never prints. Long loops run through :func:`track`; a program that wants to show
+their progress listens::
 
     with listening(bar.update):
         classifier.partial_fit(X, y)
@@ -23,7 +23,7 @@ _listener: ContextVar[Listener | None] = ContextVar("frugalvae_progress", defaul
 
 
 def track(items: Sequence[Item], what: str) -> Iterator[Item]:
-    """Iterate over ``items``, telling the listener before the first and after each.
+    """Iterate over ``items``, and tell the listener before the first and after each.
 
     >>> with listening(lambda *event: print(event)):
     ...     for _ in track(range(2), "counting"):

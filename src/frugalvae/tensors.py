@@ -1,25 +1,27 @@
-"""Between NumPy at the door and PyTorch inside.
+"""Conversion between NumPy arrays and PyTorch tensors.
 
-Memories that train networks and heads that are fitted by gradient steps compute with PyTorch,
-on a GPU if there is one. Tasks come in as arrays and samples go out as arrays: what converts
-them is here. Only parts that need PyTorch import this module.
+Memories that train networks, and heads that are fitted by gradient steps, compute with
+PyTorch, on a GPU if there is one. Tasks come in and samples go out as arrays. Only parts that
+need PyTorch import this module.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae.arrays import Array
-from frugalvae.tasks import Task
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.devices import find_device
 
 
 @dataclass(frozen=True)
 class TensorTask:
-    """A :class:`~frugalvae.tasks.Task` in tensors.
+    """A :class:`~frugalvae.interfaces.Task` in tensors.
 
     >>> task = TensorTask.of_arrays(Task(np.eye(3), np.array([5, 2, 5])), torch.device("cpu"))
     >>> task.classes
@@ -28,8 +30,8 @@ class TensorTask:
     tensor([[0., 1., 0.]])
     """
 
-    features: Tensor
-    labels: Tensor
+    features: Tensor  # (n, d)
+    labels: Tensor  # (n,)
 
     @classmethod
     def of_arrays(cls, task: Task, device: torch.device) -> TensorTask:
@@ -45,26 +47,40 @@ class TensorTask:
         return sorted(set(self.labels.tolist()))
 
     def of(self, label: int) -> Tensor:
-        """The rows of one class."""
+        """The features of one class, (n, d)."""
         return self.features[self.labels == label]
 
 
 def to_tensor(array: Array, device: torch.device) -> Tensor:
-    """An array in float32 on a device; what is done to it does not reach the array."""
+    """A copy of an array as a float32 tensor on a device."""
     return torch.from_numpy(np.array(array, np.float32, order="C")).to(device)
 
 
 def to_array(tensor: Tensor) -> Array:
-    """A tensor as an array, wherever it is."""
+    """A tensor as an array, whatever its device."""
     array: Array = tensor.detach().cpu().numpy()
     return array
 
 
 def to_generator(rng: np.random.Generator, device: torch.device) -> torch.Generator:
-    """A generator of PyTorch on a device, seeded by one draw.
+    """A generator of PyTorch on a device, seeded by one draw from ``rng``.
 
     >>> twins = [to_generator(np.random.default_rng(7), torch.device("cpu")) for _ in range(2)]
     >>> torch.equal(*(torch.rand(3, generator=twin) for twin in twins))
     True
     """
     return torch.Generator(device).manual_seed(int(rng.integers(2**63)))
+
+
+def stack(rows: Mapping[int, Tensor]) -> Tensor:
+    """The values of a per-class dictionary as one tensor, one row per class."""
+    return torch.stack(list(rows.values())) if rows else torch.empty(0)
+
+
+def device_of(learned: Mapping[int, Tensor]) -> torch.device:
+    """The device of per-class tensors; without any, the one to compute on.
+
+    >>> device_of({7: torch.zeros(2)})
+    device(type='cpu')
+    """
+    return next(iter(learned.values())).device if learned else find_device()

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import InputError
-from frugalvae.registry import Registry
+from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.encoders.base import Encoder
+    from frugalvae.interfaces import Encoder
 
 #: Encoders that learn on the first task, by name.
-ENCODERS = Registry("encoder", {"resnet18": ("frugalvae.encoders.resnet18:ResNet18Encoder", {})})
+ENCODERS = Registry(
+    "encoder",
+    {"resnet18": ("frugalvae.encoders.resnet18:ResNet18Encoder", {})},
+    methods=("fit", "encode"),
+    defaults="frugalvae.encoders.resnet18.ResNet18Encoder",
+)
 
 #: Pretrained encoders that stay as they are, by name; ``clip`` is the older one for any.
 FROZEN = Registry(
@@ -22,6 +27,9 @@ FROZEN = Registry(
         "transformers": ("frugalvae.encoders.transformers:TransformersEncoder", {}),
         "clip": ("frugalvae.encoders.transformers:TransformersEncoder", {}),
     },
+    group="frugalvae.encoders",
+    methods=("prepare", "encode", "identity", "text_features", "to"),
+    defaults="frugalvae.encoders.defaults.EncoderDefaults",
 )
 
 _MODEL = "a folder in the format of transformers, or a name on the Hugging Face hub such as"
@@ -35,23 +43,10 @@ MANY = {
     "clip": f"{_MODEL} openai/clip-vit-large-patch14",
 }
 
-#: What help says of ``--model``.
-WHICH = (
-    "which one: lite0 (default), lite1 or lite2 of efficientnet; of onnx an .onnx file, of others "
-    "a folder in the format of transformers, and of both a name on the Hugging Face hub such as "
-    "openai/clip-vit-large-patch14"
-)
-
-#: Images that an encoder takes at a time. More are no faster on a processor, and take
-#: 10 MB each: ``python -m benchmarks.encoding batches``.
-BATCH_SIZE = 4
-
 __all__ = [
-    "BATCH_SIZE",
     "ENCODERS",
     "FROZEN",
     "MANY",
-    "WHICH",
     "check_frozen",
     "make_encoder",
     "make_frozen",
@@ -82,7 +77,7 @@ def make_frozen(name: str, **settings: Any) -> Encoder:
 
 def check_frozen(name: str) -> None:
     """Refuse a name that no pretrained encoder has, without importing any."""
-    if name in ENCODERS:
+    if ENCODERS.is_ours(name):
         raise InputError(
             f"encoder {name!r} is not pretrained: 'bench run' trains it on the first task; "
             f"choose {' or '.join(FROZEN)} here"

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from frugalvae.encoders.base import weights_digest
 from frugalvae.encoders.cache import cached
 from frugalvae.encoders.checkpoint import read_checkpoint
 from frugalvae.encoders.model_file import Model
 from frugalvae.encoders.onnx_file import Graph
 from frugalvae.encoders.preprocess import Preprocessing
 from frugalvae.encoders.session import Network
+from frugalvae.encoders.weights import weights_digest
 from frugalvae.errors import MissingPackageError, check_choice, check_number
 
 MODELS = {"lite0": (1.0, 224), "lite1": (1.1, 240), "lite2": (1.2, 260)}  # depth, side of images

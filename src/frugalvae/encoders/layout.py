@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from frugalvae.encoders.hub import check_model, snapshot
 from frugalvae.encoders.processor import CONFIGS
 from frugalvae.errors import InputError
-from frugalvae.hub import check_model, snapshot
 
 #: How files end whose numbers have that precision.
 ENDINGS = {"float32": ("",), "float16": ("_fp16",), "int8": ("_int8", "_quantized", "_uint8")}

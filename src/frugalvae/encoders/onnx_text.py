@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.encoders.hub import import_tokenizers
 from frugalvae.encoders.layout import Layout
 from frugalvae.encoders.model_file import read_model
+from frugalvae.encoders.sentence import sentence
 from frugalvae.encoders.session import Network
 from frugalvae.errors import InputError
-from frugalvae.hub import import_tokenizers
-from frugalvae.sentence import sentence
 
 OUTPUTS = ("text_embeds", "pooler_output")
 CONTEXT = {"clip": 77, "siglip": 64, "siglip2": 64}  # tokens, where config.json is silent

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from frugalvae.encoders import MANY, check_frozen, make_frozen
-from frugalvae.encoders.base import Encoder
+from frugalvae.encoders import FROZEN, MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
+from frugalvae.interfaces import Encoder
 
 DEFAULT = "efficientnet"
 GIVEN = "given"  # where it is remembered how to make the encoder again
@@ -54,6 +54,12 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
             )
         before = {}  # the same network in another format, perhaps
     name = choice.encoder or name
+    if choice.encoder is None and FROZEN.is_foreign(name):
+        raise InputError(
+            f"{file} was taught with the encoder {name}, which is not part of frugalvae. Nothing "
+            f"that a file names is imported: if you trust it, give --encoder {name}, or in Python "
+            "import its module first"
+        )
     settings = {**before.get("settings", {}), **choice.settings}
     if choice.model is not None:
         settings["model"] = findable(choice.model) if name in MANY else choice.model
@@ -143,7 +149,7 @@ def described(remembered: Mapping[str, Any]) -> str:
     >>> described({"encoder": "clip", "model": "vit-b32", "weights": "1a2b3c4d5e6f"})
     'clip vit-b32, weights 1a2b3c4d'
     """
-    model = remembered.get("model", "")
+    model = str(remembered.get("model") or "")
     name = " ".join(filter(None, [str(remembered.get("encoder", "unnamed")), model]))
     weights = str(remembered.get("weights", ""))[:8]
     return name + (f", weights {weights}" if weights else "")

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from frugalvae.data.features import Features
-from frugalvae.data.images import Images
 from frugalvae.errors import InputError, UnknownClassError, check_choice, check_number, suggestion
-from frugalvae.networks import linear
+from frugalvae.images.dataset import Images
+from frugalvae.images.feature_file import Features
+from frugalvae.maths.devices import find_device
+from frugalvae.maths.networks import linear
+from frugalvae.maths.training import batch_count, batches
 from frugalvae.progress import track
-from frugalvae.training import batch_count, batches
 
 ENCODE_BATCH = 256  # images encoded at once
 LEAST_WIDTH = 8  # channels of a layer
@@ -223,7 +224,7 @@ class ResNet18Encoder:
         return torch.tensor(images, device=self._device()).permute(0, 3, 1, 2)
 
     def _device(self) -> torch.device:
-        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return find_device(self.device)
 
 
 def colour_statistics(x: Tensor) -> tuple[Tensor, Tensor]:

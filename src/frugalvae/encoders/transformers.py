@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn.functional import normalize
 
-from frugalvae.encoders.base import weights_digest
+from frugalvae.encoders.hub import pretrained, snapshot
 from frugalvae.encoders.preprocess import Preprocessing
 from frugalvae.encoders.probe import mark, picture
 from frugalvae.encoders.processor import CONFIGS, from_config, read_config
+from frugalvae.encoders.sentence import sentence
+from frugalvae.encoders.text_tower import load_text_tower
+from frugalvae.encoders.weights import weights_digest
 from frugalvae.errors import InputError
-from frugalvae.hub import pretrained, snapshot
-from frugalvae.sentence import sentence
-from frugalvae.text import load_text_tower
+from frugalvae.maths.devices import find_device
 
 #: The class of ``transformers`` that is a model's image tower, by the kind of model.
 TOWERS = {
@@ -151,7 +152,7 @@ class TransformersEncoder:
 
     def to(self, device: str | None) -> TransformersEncoder:
         """Compute there from now on; ``None`` takes a GPU if there is one."""
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = find_device(device)
         self.network.to(self.device)
         return self
 

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.registry import Registry
+from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.heads.base import Head
+    from frugalvae.interfaces import Head
 
-#: Every head by name.
+#: Every head of ours by name.
 HEADS = Registry(
     "head",
     {
         "cosine": ("frugalvae.heads.cosine:CosineHead", {}),
         "prompt": ("frugalvae.heads.prompt:PromptHead", {}),
-        "ridge": ("frugalvae.heads.closed_form:RidgeHead", {}),
+        "ridge": ("frugalvae.heads.ridge:RidgeHead", {}),
         "bayes": ("frugalvae.heads.bayes:BayesHead", {}),
-        "nearest-mean": ("frugalvae.heads.closed_form:NearestMeanHead", {}),
-        "lda": ("frugalvae.heads.closed_form:StreamingLDAHead", {}),
+        "nearest-mean": ("frugalvae.heads.nearest_mean:NearestMeanHead", {}),
+        "lda": ("frugalvae.heads.lda:StreamingLDAHead", {}),
         "ranpac": ("frugalvae.heads.ranpac:RanPACHead", {}),
     },
+    group="frugalvae.heads",
+    methods=(
+        *("classes", "learn", "logits", "needs_every_task", "register"),
+        *("update", "forget", "arrays", "components"),
+    ),
+    defaults="frugalvae.heads.defaults.HeadDefaults",
 )
 
 
 def make_head(name: str, **settings: Any) -> Head:
     """The head of that name, with any of its settings changed.
+
+    A name of ours, of an installed package, or ``module:Class``.
 
     >>> make_head("cosine", epochs=5).epochs
     5

@@ -1,36 +1,36 @@
-"""Bayes' rule: the class under whose density a feature is most probable."""
+"""Bayes head: the class under whose density a feature is most probable."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, cast
 
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array
 from frugalvae.checks import check_together
 from frugalvae.errors import check_number
-from frugalvae.memories.densities import Shrinkage
-from frugalvae.tasks import Replay, Task
+from frugalvae.heads.defaults import HeadDefaults
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.gaussians import Shrinkage
 
 if TYPE_CHECKING:
-    from frugalvae.memories.base import DensityMemory
+    from frugalvae.interfaces import DensityMemory
 
 
-class BayesHead:
-    """Classifies by the memory's own densities: no replay, nothing to fit, nothing to keep.
+class BayesHead(HeadDefaults):
+    """Classifies by the memory's densities: no replay, nothing to fit, nothing to keep.
 
-    All classes count as equally probable beforehand.
+    All classes have the same prior probability.
 
     Parameters
     ----------
     own, ridge
-        How far covariances are drawn towards what all classes share; see
-        :class:`~frugalvae.memories.densities.Shrinkage`.
+        How far class covariances are shrunk towards the shared one; see
+        :class:`~frugalvae.maths.gaussians.Shrinkage`.
     tempering
-        Densities of d coordinates are raised to this divided by the root of d: what coordinates
-        have to do with each other in ways that a density does not know makes it too sure of
-        itself, the more so the more they are. It changes no prediction; ``calibrate=True`` of
-        the classifier fits what is left.
+        Densities of d coordinates are raised to the power ``tempering / sqrt(d)``. Features are
+        correlated in ways the Gaussian ignores, which makes it overconfident; the effect grows
+        with d. Tempering changes no prediction; ``calibrate=True`` of the classifier fits the
+        rest.
 
     Examples
     --------
@@ -46,6 +46,7 @@ class BayesHead:
     """
 
     needs_density = True
+    needs_every_task = False  # it reads the memory as it is
 
     def __init__(
         self, *, own: float = 0.1, ridge: float | None = None, tempering: float = 3.0
@@ -54,36 +55,24 @@ class BayesHead:
         self.own, self.ridge = own, ridge
         self._shrinkage = Shrinkage(own, ridge)
         self.tempering = tempering
-        self.memory_: DensityMemory | None = None  # the classifier's own: a file holds it once
+        self.memory_: DensityMemory | None = None  # the classifier's: a file holds it once
 
     @property
     def classes(self) -> list[int]:
         """The classes that the memory knows."""
         return [] if self.memory_ is None else self.memory_.classes
 
-    @property
-    def needs_every_task(self) -> bool:
-        """It looks at the memory as it is."""
-        return False
-
-    def meet(self, task: Task) -> None:
-        """Any task will do."""
-
     def learn(self, task: Task, replay: Replay) -> None:
-        """Take the memory to look at."""
+        """Keep a reference to the memory."""
         check_together(replay.memory, self)
         self.memory_ = cast("DensityMemory", replay.memory)
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Take the memory to look at."""
+        """Keep a reference to the memory."""
         self.learn(task, replay)
 
-    def forget(self, label: int) -> list[str]:
-        """It keeps nothing of its own."""
-        return []
-
     def logits(self, features: Array) -> Array:
-        """Logarithms of tempered densities."""
+        """Tempered log densities, (n, k)."""
         assert self.memory_ is not None
         power = min(1.0, self.tempering / math.sqrt(self.memory_.density_width))
         return power * self.memory_.log_density(features, self._shrinkage)
@@ -91,7 +80,3 @@ class BayesHead:
     def arrays(self) -> dict[str, Array]:
         """None."""
         return {}
-
-    def components(self) -> list[Component]:
-        """None."""
-        return []

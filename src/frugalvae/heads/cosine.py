@@ -1,4 +1,4 @@
-"""Eq. 3 with free class vectors: a softmax over cosine similarities."""
+"""Cosine head: Eq. 3 with one free vector per class."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae import arrays
-from frugalvae.accounting import Component, component
-from frugalvae.arrays import Array
-from frugalvae.devices import find_device
-from frugalvae.equations import cosine_logits, unit
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.heads.replaying import Samples, draw, replayed
-from frugalvae.tasks import Replay, Task
+from frugalvae.heads.defaults import HeadDefaults
+from frugalvae.heads.replay_epochs import Samples, draw, replay_epochs
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths import arrays
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.devices import find_device
+from frugalvae.maths.equations import cosine_logits, unit
 from frugalvae.tensors import to_array, to_tensor
 
 
-class CosineHead:
+class CosineHead(HeadDefaults):
     """One vector per class and one temperature, fitted on replay by Adam.
 
     Parameters
     ----------
     start
-        Where class vectors start: at the ``"means"`` of replayed samples, or at
-        the ``"text"`` features of class names, which every task must then bring.
+        Initial class vectors: the ``"means"`` of replayed samples, or the ``"text"`` features
+        of class names, which every task must then provide.
+    epochs, samples
+        The number of epochs, and samples per class in an epoch. With ``start="text"``, 0 epochs
+        is CLIP's zero-shot classification, which needs no memory.
     resample
-        Draw new samples for every epoch; otherwise the first are used throughout.
-    samples
-        Samples of each class in an epoch.
-    epochs
-        Passes over as many samples; 0 with ``start="text"`` is CLIP's zero-shot
-        classification, for which nothing needs to be remembered.
+        Draw new samples for every epoch; otherwise the first ones are used throughout.
+    batch_size, learning_rate
+        Of Adam; the learning rate falls to zero as a cosine.
     temperature
-        Where Eq. 3's temperature starts; it is fitted too.
+        Initial temperature of Eq. 3; it is fitted too.
 
     Examples
     --------
@@ -48,6 +48,10 @@ class CosineHead:
     >>> int(head.logits(np.array([[2.0, 1.0]])).argmax())
     0
     """
+
+    vectors_: Array
+    temperature_: Array
+    needs_every_task = False  # it is fitted from scratch on replay
 
     def __init__(
         self,
@@ -82,13 +86,8 @@ class CosineHead:
         """The classes known so far."""
         return self.classes_
 
-    @property
-    def needs_every_task(self) -> bool:
-        """It is fitted anew on replay."""
-        return False
-
-    def meet(self, task: Task) -> None:
-        """Note the text features of new classes, if it starts from them."""
+    def register(self, task: Task) -> None:
+        """Record the text features of new classes, if vectors start from them."""
         if self.start != "text":
             return
         if not set(task.classes) <= set(task.text):
@@ -99,16 +98,16 @@ class CosineHead:
         self.text_ |= {label: task.text[label] for label in task.classes}
 
     def learn(self, task: Task, replay: Replay) -> None:
-        """Fit all class vectors anew on replay of every class."""
+        """Fit all class vectors on replay of every class."""
         self.classes_ = list(replay.classes)
         device, drawn = find_device(), None
         if self.epochs or self.start == "means":
             drawn = draw(replay, self.samples, device)
-        vectors = self._first_vectors(drawn, device).requires_grad_()
+        vectors = self._initial_vectors(drawn, device).requires_grad_()  # (k, d)
         log_scale = vectors.new_tensor(1 / self.temperature).log().requires_grad_()
         optimiser = torch.optim.Adam([vectors, log_scale], self.learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(self.epochs, 1))
-        for epoch in replayed(
+        for epoch in replay_epochs(
             replay,
             self.epochs,
             self.samples,
@@ -118,7 +117,7 @@ class CosineHead:
             resample=self.resample,
         ):
             for features, labels in epoch:
-                logits = cosine_logits(features, vectors, (-log_scale).exp())
+                logits = cosine_logits(features, vectors, (-log_scale).exp())  # (n, k)
                 loss = torch.nn.functional.cross_entropy(logits, labels)
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -127,7 +126,7 @@ class CosineHead:
         self.vectors_ = to_array(unit(vectors.detach()))
         self.temperature_ = to_array((-log_scale.detach()).exp())
 
-    def _first_vectors(self, drawn: Samples | None, device: torch.device) -> Tensor:
+    def _initial_vectors(self, drawn: Samples | None, device: torch.device) -> Tensor:
         if self.start == "text":
             text = np.stack([self.text_[label] for label in self.classes_])
             return unit(to_tensor(text, device))
@@ -135,7 +134,7 @@ class CosineHead:
         return unit(drawn[0].view(len(self.classes_), self.samples, -1).mean(dim=1))
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Fit all class vectors anew on replay of every class."""
+        """Fit all class vectors on replay of every class."""
         self.learn(Task.empty(task.features.shape[1]), replay)
 
     def forget(self, label: int) -> list[str]:
@@ -148,19 +147,15 @@ class CosineHead:
         self.classes_ = [known for known in self.classes_ if known != label]
         if not self.epochs and self.start == "text":
             return []
-        return ["the head's other vectors were fitted on replay of it beside the others"]
+        return ["the head's other vectors were fitted while replay of it was there, too"]
 
     def logits(self, features: Array) -> Array:
-        """Eq. 3: cosine similarities divided by the temperature."""
-        vectors = arrays.unit(self.vectors_.astype(np.float64))
+        """Logits (n, k) of Eq. 3, in NumPy: predicting needs no PyTorch."""
+        vectors = arrays.unit(self.vectors_.astype(np.float64))  # (k, d)
         similar: Array = arrays.unit(features.astype(np.float64)) @ vectors.T
         return similar / float(self.temperature_)
 
     def arrays(self) -> dict[str, Array]:
-        """Class vectors and temperature; text features if it starts from them."""
+        """Class vectors, the temperature, and text features if vectors start from them."""
         text = {"text": arrays.stack(self.text_)} if self.text_ else {}
         return {"vectors": self.vectors_, "temperature": self.temperature_.reshape(1)} | text
-
-    def components(self) -> list[Component]:
-        """The paper counts what is kept for replay, not the classifier."""
-        return [component(f"head: {name}", 0, kept.size) for name, kept in self.arrays().items()]

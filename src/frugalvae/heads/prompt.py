@@ -1,4 +1,7 @@
-"""Eq. 3 with learned prompts: CLIP's text tower makes the class vectors."""
+"""Prompt head: Eq. 3 with class vectors that CLIP's text tower makes of learned prompts.
+
+:mod:`~frugalvae.heads.learned_prompts` has the prompts themselves.
+"""
 
 from __future__ import annotations
 
@@ -10,58 +13,65 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
 
-from frugalvae.accounting import Component, component
-from frugalvae.arrays import Array
-from frugalvae.devices import find_device
-from frugalvae.equations import cosine_logits, unit
+from frugalvae.cost import Component, component
+from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text_tower import Precision, TextTower, load_text_tower
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.heads.prompts import LEARNED, Prompts, context_network, first_tokens
-from frugalvae.heads.replaying import Samples, replayed
+from frugalvae.heads.defaults import HeadDefaults
+from frugalvae.heads.learned_prompts import (
+    LEARNED,
+    LearnedPrompts,
+    context_network,
+    first_tokens,
+)
+from frugalvae.heads.replay_epochs import Samples, replay_epochs
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.devices import find_device
+from frugalvae.maths.equations import cosine_logits, unit
+from frugalvae.maths.networks import MLP
 from frugalvae.progress import track
-from frugalvae.sentence import spoken
-from frugalvae.tasks import Replay, Task
 from frugalvae.tensors import to_array, to_generator
-from frugalvae.text import Precision, TextTower, load_text_tower
 
-BETAS = (0.8, 0.9)  # of AdamW: with few steps of many samples, faster than (0.9, 0.999)
+BETAS = (0.8, 0.9)  # of AdamW: few steps of many samples converge faster than at (0.9, 0.999)
 VECTOR_RATE = 0.01  # learning rate of free class vectors
 
-#: What makes a step, and what is to be called after each round of steps.
+#: An optimiser, and what to call after each epoch.
 Stepper = tuple[torch.optim.Optimizer, Callable[[], None]]
 
 
-class PromptHead:
-    """Learns prompts on replay, through a frozen text tower, at CLIP's own temperature.
+class PromptHead(HeadDefaults):
+    """Learns prompts on replay, through a frozen text tower, at CLIP's temperature.
 
-    A class's prompt is a token of its own (CoOp), a token that a shared network makes of
-    the class's text feature (CoCoOp), and its name. Both are trained by AdamW on samples
-    drawn anew for every epoch. Predicting needs class vectors only, not the tower.
+    A class's prompt is a token of its own (CoOp), a token that a shared network makes of the
+    class's text feature (CoCoOp), and its name. Tokens and network are trained by AdamW, with
+    new samples for every epoch. Predicting needs the class vectors only, not the tower.
 
     Parameters
     ----------
     model
-        A CLIP in ``transformers`` format: a folder, or a name on the hub; the one whose
-        image tower made the features. Or a :class:`~frugalvae.text.TextTower`.
-    samples
-        Of each class in an epoch.
+        The CLIP whose image tower made the features, in ``transformers`` format: a folder, or a
+        name on the hub. Or a :class:`~frugalvae.encoders.text_tower.TextTower`.
+    epochs, samples
+        The number of epochs, and samples per class in an epoch.
     passes
-        Through the tower in an epoch, which take all the time: the samples of an epoch
-        are divided among them, however many there are.
+        Passes through the tower per epoch, which take nearly all the time. The samples of an
+        epoch are divided among them.
     optimiser
-        ``"adamw"`` as in CGIL, or ``"lbfgs"``, for which every pass serves all samples of
-        the epoch: in the benchmark, a lower loss after as many passes.
+        ``"adamw"`` as in CGIL, or ``"lbfgs"``, for which each pass uses all samples of the
+        epoch. In the benchmark, it reaches a lower loss in as many passes.
     learning_rate, weight_decay
-        Of AdamW; the learning rate falls to zero as a cosine, epoch by epoch.
+        Of AdamW; the learning rate falls to zero as a cosine.
     precision
-        Of the tower: ``"float32"``, or ``"bfloat16"`` for machines that have it.
+        Of the tower: ``"float32"``, or ``"bfloat16"`` for machines that support it.
     checkpoint
-        Whether to save memory by computing twice; ``None`` decides by the size.
+        Whether to save memory by computing activations twice; ``None`` decides by their size.
     only_new
-        An approximation, off by default: only prompts of new classes are trained, and
-        the shared network on the first task alone; old class vectors stay as they are.
+        An approximation, off by default: train only prompts of new classes, and the shared
+        network only on the first task. Old class vectors stay as they are.
     vectors_first
-        An approximation, off by default: class vectors are fitted on replay without the
-        tower, and then prompts to them, by this many passes. 0 trains prompts on replay.
+        An approximation, off by default: fit class vectors on replay without the tower, then
+        fit prompts to them in this many passes. 0 trains prompts on replay.
 
     References
     ----------
@@ -69,6 +79,9 @@ class PromptHead:
     Incremental Learning" (CGIL), 2024.
     """
 
+    network_: MLP
+    tokens_: Tensor
+    scale_: float
     holds_tensors = True
 
     def __init__(
@@ -123,19 +136,14 @@ class PromptHead:
         return self.classes_
 
     @property
-    def needs_every_task(self) -> bool:
-        """It goes on from the prompts of the task before."""
-        return True
-
-    @property
     def tower(self) -> TextTower:
         """The text tower, loaded when it is first needed."""
         if self._tower is None:
             self._tower = load_text_tower(self.model, self.precision)
         return self._tower
 
-    def meet(self, task: Task) -> None:
-        """Note the names of new classes; refuse what does not fit."""
+    def register(self, task: Task) -> None:
+        """Record the names of new classes, or raise if something does not fit the tower."""
         dim = task.features.shape[1]
         if dim != self.tower.dim:
             raise InputError(
@@ -152,7 +160,7 @@ class PromptHead:
         self.names_ |= {label: task.names[label] for label in task.classes}
 
     def learn(self, task: Task, replay: Replay) -> None:
-        """Give new classes a token each, and train on replay of every class."""
+        """Add a token for each new class, and train on replay of every class."""
         device = self.vectors_.device if self.classes_ else find_device()
         tower, rng = self.tower.to(device), to_generator(replay.rng, device)
         old = len(self.classes_)
@@ -169,7 +177,7 @@ class PromptHead:
         tokens = torch.cat([self.tokens_, new])[fixed:].clone().requires_grad_()
         self.network_.requires_grad_(not fixed)
         names = [self.names_[label] for label in self.classes_[fixed:]]
-        prompts = Prompts(tower, names, tokens, self.network_, checkpoint=self.checkpoint)
+        prompts = LearnedPrompts(tower, names, tokens, self.network_, checkpoint=self.checkpoint)
 
         fit = self._fit_to_vectors if self.vectors_first else self._fit
         fit(prompts, self.vectors_[:fixed], replay)
@@ -182,7 +190,7 @@ class PromptHead:
         self.vectors_ = torch.cat([self.vectors_[:fixed], made])
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Train on replay of every class; nothing, if ``only_new`` prompts are ever trained."""
+        """Train on replay of every class; with ``only_new``, change nothing."""
         if not self.only_new:
             self.learn(Task.empty(task.features.shape[1]), replay)
 
@@ -193,21 +201,21 @@ class PromptHead:
         return ["the network that all prompts share was trained on replay of it"]
 
     def _keep(self, classes: list[int]) -> None:
-        """Tokens and vectors of these classes, in this order."""
+        """Keep tokens and vectors of these classes, in this order."""
         rows = [self.classes_.index(label) for label in classes]
         self.tokens_, self.vectors_ = self.tokens_[rows], self.vectors_[rows]
         self.classes_ = classes
 
-    def _fit(self, prompts: Prompts, fixed: Tensor, replay: Replay) -> None:
-        """Cross-entropy of replay, by steps on the prompts."""
+    def _fit(self, prompts: LearnedPrompts, fixed: Tensor, replay: Replay) -> None:
+        """Minimise the cross-entropy of replay over the prompts."""
         optimiser, decay = self._optimiser(self._parameters(prompts))
         for epoch in self._epochs(replay):
             for x, y in epoch:
                 optimiser.step(_descent(optimiser, prompts, partial(self._loss, x, y, fixed)))
             decay()
 
-    def _fit_to_vectors(self, prompts: Prompts, fixed: Tensor, replay: Replay) -> None:
-        """The same for free class vectors, and then prompts that come close to them."""
+    def _fit_to_vectors(self, prompts: LearnedPrompts, fixed: Tensor, replay: Replay) -> None:
+        """Fit free class vectors on replay, then prompts to these vectors."""
         with torch.no_grad():
             vectors = unit(prompts.all_features())
         free = torch.optim.Adam([vectors.requires_grad_()], VECTOR_RATE)
@@ -227,7 +235,7 @@ class PromptHead:
         logits = cosine_logits(x, torch.cat([fixed, made]), 1 / self.scale_)
         return cross_entropy(logits, y)
 
-    def _parameters(self, prompts: Prompts) -> list[Tensor]:
+    def _parameters(self, prompts: LearnedPrompts) -> list[Tensor]:
         shared = [weight for weight in self.network_.parameters() if weight.requires_grad]
         return [prompts.tokens, *shared]
 
@@ -252,21 +260,21 @@ class PromptHead:
 
     def _epochs(self, replay: Replay) -> Iterator[Iterator[Samples]]:
         size, device = self._batch_size(replay), self.vectors_.device
-        return replayed(replay, self.epochs, self.samples, size, device)
+        return replay_epochs(replay, self.epochs, self.samples, size, device)
 
     def _batch_size(self, replay: Replay) -> int:
-        """AdamW sees part of an epoch's samples at each pass, L-BFGS all of them."""
+        """Samples per pass: a part of the epoch for AdamW, all of it for L-BFGS."""
         count = len(replay.classes) * self.samples
         return count if self.optimiser == "lbfgs" else max(count // self.passes, 1)
 
     def logits(self, features: Array) -> Array:
-        """Cosine similarities times CLIP's scale."""
+        """Logits (n, k) of Eq. 3 at CLIP's temperature."""
         vectors = self.vectors_.double()
         x = torch.as_tensor(features, dtype=torch.float64, device=vectors.device)
         return to_array(cosine_logits(x, vectors, 1 / self.scale_))
 
     def arrays(self) -> dict[str, Array]:
-        """A token and a vector for each class, and the shared network."""
+        """A token and a vector per class, and the shared network."""
         shared = {f"network.{name}": kept for name, kept in self.network_.state_dict().items()}
         kept = {"tokens": self.tokens_, "vectors": self.vectors_} | shared
         return {name: to_array(tensor) for name, tensor in kept.items()}
@@ -282,9 +290,9 @@ class PromptHead:
 
 
 def _descent(
-    optimiser: torch.optim.Optimizer, prompts: Prompts, loss_of: Callable[[Tensor], Tensor]
+    optimiser: torch.optim.Optimizer, prompts: LearnedPrompts, loss_of: Callable[[Tensor], Tensor]
 ) -> Callable[[], float]:
-    """What an optimiser calls for a loss and its gradient."""
+    """The closure that an optimiser calls for a loss and its gradient."""
 
     def evaluate() -> float:
         optimiser.zero_grad(set_to_none=True)
@@ -294,5 +302,5 @@ def _descent(
 
 
 def _distance(goal: Tensor, made: Tensor) -> Tensor:
-    """How far text features are from where they should be."""
+    """Mean cosine distance of text features from their target."""
     return (1 - cosine_similarity(made, goal)).mean()

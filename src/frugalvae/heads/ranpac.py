@@ -1,4 +1,4 @@
-"""RanPAC: ridge regression on random features, from running sums."""
+"""RanPAC head: ridge regression on random features, from running sums."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from frugalvae.accounting import Component, component, triangle
-from frugalvae.arrays import Array, one_hot
+from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_number
-from frugalvae.heads.projection import normal_matrix
-from frugalvae.symmetric import pack
-from frugalvae.tasks import Replay, Task
+from frugalvae.heads.defaults import HeadDefaults
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array, one_hot
+from frugalvae.maths.projection import normal_matrix
+from frugalvae.maths.symmetric import pack
 
-SETTLING = threading.Lock()  # several threads may ask at once
+SOLVING = threading.Lock()  # several threads may predict at once
 
 
-class RanPACHead:
+class RanPACHead(HeadDefaults):
     """Ridge regression on many random ReLU features, from running sums; no replay.
 
     Parameters
@@ -25,7 +26,9 @@ class RanPACHead:
     width
         Number of random features.
     penalties
-        Tried on a fifth of the newest task's samples; the best is used.
+        Candidates, of which the best on a fifth of the newest task's samples is used.
+    scale
+        The factor from fitted targets, which lie between 0 and 1, to logits.
 
     References
     ----------
@@ -33,6 +36,10 @@ class RanPACHead:
     Continual Learning", 2023.
     """
 
+    seed_: int
+    penalty_: float
+    gram_: Array
+    targets_: Array
     exact = ("gram_", "targets_")  # sums: never rounded to float16 in a file
 
     def __init__(
@@ -61,16 +68,8 @@ class RanPACHead:
         """The classes known so far."""
         return self.classes_
 
-    @property
-    def needs_every_task(self) -> bool:
-        """It keeps sums of real features."""
-        return True
-
-    def meet(self, task: Task) -> None:
-        """Any task will do, and samples are all that it needs of one."""
-
     def learn(self, task: Task, replay: Replay) -> None:
-        """Add the task to the sums, but for a fifth, on which a penalty can be chosen."""
+        """Add four fifths of the task to the sums; the rest is for choosing a penalty."""
         if not self.classes_:
             self.seed_ = int(replay.rng.integers(2**31 - 1))
             self.gram_ = np.zeros((self.width, self.width), np.float32)
@@ -91,12 +90,12 @@ class RanPACHead:
         self._pending = hidden[held_out], targets[held_out]
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Add the samples to the sums, as those of a new class."""
+        """Add the samples to the sums."""
         self.learn(task, replay)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's column."""
-        self._settle()
+        self._solved_weights()
         keep = [column for column, known in enumerate(self.classes_) if known != label]
         self.targets_ = self.targets_[:, keep].copy()
         self.classes_ = [known for known in self.classes_ if known != label]
@@ -113,21 +112,21 @@ class RanPACHead:
             self._add(*self._pending)
             self._pending = None
 
-    def _settle(self) -> Array:
-        """Choose a penalty and solve, when that is first needed: it takes far the longest."""
-        with SETTLING:
+    def _solved_weights(self) -> Array:
+        """Weights (width, k), solved when first needed: choosing a penalty and solving are slow."""
+        with SOLVING:
             if self._pending is not None:
                 self.penalty_ = self._best_penalty(*self._pending)
                 self._add_pending()
                 self._weights = None
             while self._weights is None:
-                check_number("penalty", self.penalty_, 1e-12, 1e38)  # or no penalty would ever do
+                check_number("penalty", self.penalty_, 1e-12, 1e38)  # or the loop would not end
                 self._weights = self._solve(self.penalty_, np.float64)
                 self.penalty_ *= 10 if self._weights is None else 1
             return self._weights
 
     def _best_penalty(self, hidden: Array, targets: Array) -> float:
-        """The penalty with the smallest error on samples that are not in the sums."""
+        """The penalty with the smallest error on held-out samples."""
         if not len(hidden):
             return self.penalties[len(self.penalties) // 2]
         errors = {}
@@ -138,10 +137,10 @@ class RanPACHead:
         return min(errors, key=errors.__getitem__, default=max(self.penalties))
 
     def _solve(self, penalty: float, precision: type[np.floating] = np.float32) -> Array | None:
-        """Weights for a penalty; none if it drowns in the Gram matrix's rounding.
+        """Weights (width, k) for a penalty; None if it vanishes in the Gram matrix's rounding.
 
-        In float64, a class's weights do not depend on which others there are; to choose a
-        penalty, float32 will do.
+        In float64 the weights of a class do not depend on the other classes. Choosing a
+        penalty needs float32 only.
         """
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -159,18 +158,22 @@ class RanPACHead:
         return hidden
 
     def logits(self, features: Array) -> Array:
-        """The fitted targets, scaled."""
-        weights = self._settle()
+        """The fitted targets times ``scale``, (n, k)."""
+        weights = self._solved_weights()
         return self.scale * (self._hidden(features.astype(np.float64)) @ weights)
 
+    def derived_bytes(self, dim: int) -> int:
+        """What the projection of features of that dimension takes, in float32 and in float64."""
+        return (4 + 8) * dim * self.width
+
     def arrays(self) -> dict[str, Array]:
-        """The two sums; the projection comes back from its seed, the weights from the sums."""
-        self._settle()
-        again = np.array([self.seed_, self.penalty_], np.float64)
-        return {"gram": pack(self.gram_), "targets": self.targets_, "seed and penalty": again}
+        """The two sums. The projection follows from the seed, the weights from the sums."""
+        self._solved_weights()
+        settings = np.array([self.seed_, self.penalty_], np.float64)
+        return {"gram": pack(self.gram_), "targets": self.targets_, "seed and penalty": settings}
 
     def components(self) -> list[Component]:
-        """A symmetric matrix of which half is kept, and one column a class."""
+        """Half of the symmetric Gram matrix, and one column per class."""
         return [
             component("head: gram", self.width**2, triangle(self.width)),
             component("head: targets", self.targets_.size),

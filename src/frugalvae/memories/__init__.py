@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.registry import Registry
+from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.memories.base import Memory
+    from frugalvae.interfaces import Memory
 
-#: Every memory by name, and the settings that make it.
+VAE = "frugalvae.memories.vae.memory:VAEMemory"
+
+#: Every memory of ours by name, and the settings that make it.
 MEMORIES = Registry(
     "memory",
     {
-        "vae-fo": ("frugalvae.memories.vae:VAEMemory", {}),
-        "vae-fod": ("frugalvae.memories.vae:VAEMemory", {"dynamic": True}),
-        "vae-fodce": ("frugalvae.memories.vae:VAEMemory", {"dynamic": True, "embedding": 10}),
-        "vae-ceo": ("frugalvae.memories.vae:VAEMemory", {"prior": "single", "embedding": 10}),
-        "vae-factors": ("frugalvae.memories.vae:FactorVAEMemory", {}),
+        "vae-fo": (VAE, {}),
+        "vae-fod": (VAE, {"dynamic": True}),
+        "vae-fodce": (VAE, {"dynamic": True, "embedding": 10}),
+        "vae-ceo": (VAE, {"prior": "single", "embedding": 10}),
+        "vae-factors": ("frugalvae.memories.vae.factors:FactorVAEMemory", {}),
         "vae-cgil": ("frugalvae.memories.class_vae:ClassVAEMemory", {}),
         "gaussian-diagonal": (
             "frugalvae.memories.gaussian:GaussianMemory",
@@ -31,11 +33,14 @@ MEMORIES = Registry(
         "store-all": ("frugalvae.memories.store_all:StoreAllMemory", {}),
         "none": ("frugalvae.memories.store_all:NoMemory", {}),
     },
+    group="frugalvae.memories",
+    methods=("classes", "learn", "sample", "update", "forget", "arrays", "components"),
+    defaults="frugalvae.memories.defaults.MemoryDefaults",
 )
 
 
 def usual_head(memory: str | Memory) -> str:
-    """The head that suits a memory where nobody asks for one.
+    """The default head of a memory, everywhere: ``usual_head`` of its class, or cosine.
 
     >>> usual_head("factors"), usual_head("vae-fo")
     ('bayes', 'cosine')
@@ -46,6 +51,8 @@ def usual_head(memory: str | Memory) -> str:
 
 def make_memory(name: str, **settings: Any) -> Memory:
     """The memory of that name, with any of its settings changed.
+
+    A name of ours, of an installed package, or ``module:Class``.
 
     >>> make_memory("vae-fod", epochs=20).settings.dynamic
     True

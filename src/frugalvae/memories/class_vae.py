@@ -1,4 +1,4 @@
-"""One VAE per class, of which only the decoder is kept: VAE-CGIL."""
+"""VAE-CGIL: one VAE per class, of which only the decoder is kept."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array
-from frugalvae.devices import find_device
+from frugalvae import cost
+from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
-from frugalvae.memories.again import relearn
-from frugalvae.networks import MLP
-from frugalvae.normalise import make_normaliser, stack
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.networks import MLP
+from frugalvae.maths.training import Batch, Training, train_vae
+from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.memories.vae.normalise import make_normaliser
+from frugalvae.memories.vae.residual import noise_std
 from frugalvae.progress import track
-from frugalvae.tasks import Task
-from frugalvae.tensors import TensorTask, to_array, to_generator
-from frugalvae.training import DRAWS, Batch, Training, missing_spread, train_vae
+from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_generator
+
+DRAWS = 256  # decoded samples per class from which statistics are estimated
 
 
-class ClassVAEMemory:
-    """An unconditional VAE for every class by itself, as CGIL trains them.
+class ClassVAEMemory(MemoryDefaults):
+    """A separate unconditional VAE per class, as in CGIL.
 
     Parameters
     ----------
-    classwise, hidden, latent, epochs, batch_size, max_steps, learning_rate
-        As in :class:`frugalvae.memories.vae.VAEMemory`; ``max_steps`` is per class.
-    warm_up, likelihood_std, noise
-        Likewise.
+    classwise, hidden, latent, epochs, batch_size, max_steps, learning_rate, warm_up
+        As in :class:`frugalvae.memories.vae.settings.PaperSettings`; ``max_steps`` is per class.
+    likelihood_std, noise
+        As there, too.
 
     Examples
     --------
@@ -79,34 +81,30 @@ class ClassVAEMemory:
         return list(self.decoders_)
 
     def learn(self, task: Task, rng: np.random.Generator) -> None:
-        """Train a VAE on each class, and let its encoder go."""
-        self._learn(TensorTask.of_arrays(task, self._device), to_generator(rng, self._device))
+        """Train a VAE on each class, and drop its encoder."""
+        device = device_of(self.noise_)
+        self._learn(TensorTask.of_arrays(task, device), to_generator(rng, device))
 
     def _learn(self, task: TensorTask, rng: torch.Generator) -> None:
         self.normaliser_.learn(task)
         dim = task.features.shape[1]
         for label in track(task.classes, "training a VAE per class"):
-            x = self.normaliser_.normalise(label, task.of(label))
-            data = Batch(x, x.new_zeros(len(x), self.latent))
+            x = self.normaliser_.normalise(label, task.of(label))  # (n, d)
+            data = Batch(x, x.new_zeros(len(x), self.latent))  # Eq. 6 is then Eq. 1
             encoder = MLP([dim, self.hidden, self.hidden, 2 * self.latent], rng=rng)
             decoder = MLP([self.latent, self.hidden, self.hidden, dim], rng=rng)
             parameters = [*encoder.parameters(), *decoder.parameters()]
             groups = [{"params": parameters, "lr": self.learning_rate}]
             train_vae(encoder, decoder, data, groups, self.training, rng)
             self.decoders_[label] = decoder
-            self.noise_[label] = missing_spread(x, self._decode(label, DRAWS, rng), self.noise)
-
-    @property
-    def _device(self) -> torch.device:
-        """Where it has learned; before that, where it is to."""
-        return next(iter(self.noise_.values())).device if self.noise_ else find_device()
+            self.noise_[label] = noise_std(x, self._decode(label, DRAWS, rng), self.noise)
 
     def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
-        """Decode draws from N(0, I) with the class's own decoder."""
-        generator = to_generator(rng, self._device)
-        x = self._decode(label, count, generator)
-        noise = self.noise_[label] * torch.empty_like(x).normal_(generator=generator)
-        return to_array(self.normaliser_.restore(label, x + noise))
+        """Decode draws from N(0, I) with the class's decoder."""
+        generator = to_generator(rng, device_of(self.noise_))
+        x_hat = self._decode(label, count, generator)  # (count, d)
+        noise = self.noise_[label] * torch.empty_like(x_hat).normal_(generator=generator)
+        return to_array(self.normaliser_.restore(label, x_hat + noise))
 
     @torch.no_grad()
     def _decode(self, label: int, count: int, rng: torch.Generator) -> Tensor:
@@ -114,31 +112,32 @@ class ClassVAEMemory:
         decoded: Tensor = self.decoders_[label](z)
         return decoded
 
-    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Train the class's VAE anew, on replay and new samples."""
-        relearn(self, task, count, rng)
-
     def forget(self, label: int) -> list[str]:
-        """Nothing remains, but in a normalisation that all classes share."""
+        """Drop the class's decoder; it may remain in a normalisation that all classes share."""
         del self.decoders_[label], self.noise_[label]
         return self.normaliser_.forget(label)
 
     def arrays(self) -> dict[str, Array]:
-        """All decoders, and what is kept of each class."""
+        """All decoders, and what is kept per class."""
         kept = {"noise": stack(self.noise_)}
         for label, decoder in self.decoders_.items():
             kept |= {f"decoder.{label}.{key}": v for key, v in decoder.state_dict().items()}
         return self.normaliser_.arrays() | {name: to_array(kept[name]) for name in kept}
 
     def components(self) -> list[Component]:
-        """All decoders, and what is kept of each class."""
+        """All decoders, and what is kept per class."""
         if not self.decoders_:
             return []
         dim = next(iter(self.decoders_.values())).linears[-1].out_features
-        return accounting.class_vae(
-            dim,
-            len(self.decoders_),
-            hidden=self.hidden,
-            latent=self.latent,
-            classwise=self.classwise,
-        )
+        return self.cost(dim, len(self.decoders_))
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost: a decoder per class, and what is kept of each class."""
+        decoder = cost.parameters(cost.layer_sizes([self.latent, self.hidden, self.hidden, dim]))
+        return [
+            cost.component("decoders", classes * decoder),
+            cost.normalisation(dim, classes, self.classwise),
+            cost.component("sample noise", 0, classes),
+        ]

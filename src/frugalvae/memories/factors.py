@@ -1,8 +1,9 @@
-"""One covariance for all classes, and the directions in which each class differs from it.
+"""The default memory: one shared covariance, and a few directions per class.
 
-The covariance of a class is W + F F^T: W is that of all samples around their class means, F a
-few directions in which the class spreads more than W says. Both are found in closed form. It is
-what a variational autoencoder becomes when its decoder is linear: probabilistic PCA by class.
+The covariance of a class is W + F F^T. W is the shared covariance, that of all samples around
+their class means. F holds the class directions, in which the class varies more than W says.
+Both are found in closed form. A VAE with a linear decoder would be this: probabilistic PCA per
+class.
 """
 
 from __future__ import annotations
@@ -12,60 +13,67 @@ import warnings
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array, signed_root, stack
+from frugalvae import cost
+from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
-from frugalvae.memories.densities import SHRINKAGE, Gaussians, Scores, Shrinkage, Whitener
-from frugalvae.memories.mixing import rotate, rotate_back
-from frugalvae.moments import merge
-from frugalvae.symmetric import add_ridge, pack
-from frugalvae.tasks import Task
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, signed_root, stack
+from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Scores, Shrinkage
+from frugalvae.maths.rotation import rotate, rotate_back
+from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.symmetric import add_ridge, pack
+from frugalvae.maths.whitening import Whitener
+from frugalvae.memories.defaults import MemoryDefaults
 
-#: What scores rows, and the shrinkage that it was made with.
+#: What scores rows, and the shrinkage that it was made for.
 Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]
 
-RIDGE = 0.1  # as a part of the mean variance, where directions of classes are looked for
-ROUNDING = 1e-6  # the same where samples are drawn: few samples leave most variances at zero
+RIDGE = 0.1  # share of the mean variance that is added to W to find class directions
+ROUNDING = 1e-6  # the same to draw samples: few samples leave most variances at zero
 
 
-class FactorMemory:
-    """Means of classes, one covariance for all, and leading directions of each class.
+class FactorMemory(MemoryDefaults):
+    """Class means, a shared covariance, and class directions, within a budget.
 
-    Nothing has to be known beforehand, neither classes nor their number. The shared covariance
-    is one of sums: it is exactly what all samples together would give. As classes come, each
-    gets as many directions as the budget has room for, and the least of the older ones' are
-    dropped. Where not even the shared covariance of all features fits, features are rotated,
-    by the same rotation everywhere, and only the first coordinates have a covariance: fewer as
-    more classes come. Dropping coordinates of a Gaussian leaves the exact Gaussian of the others.
-    The dropped ones count as independent and equally wide, the less the more samples there were.
+    Neither the classes nor their number need be known in advance. The shared covariance is kept
+    as sums, so it is exactly that of all samples together. As classes arrive, each gets as many
+    directions as the budget allows, and the shortest directions of older classes are dropped.
+
+    If the budget does not even allow the shared covariance of all features, features are
+    rotated, always by the same rotation, and only the first coordinates keep a covariance; the
+    more classes, the fewer coordinates. Dropping coordinates of a Gaussian is exact for the
+    others. The dropped coordinates count as independent with equal variances, and weigh less
+    the more samples there were.
 
     Parameters
     ----------
     budget
-        How many numbers to keep; by default half a million and 390 for each feature, which
-        is 0.7 million for 512 features and one million for 1280, and from 200 classes on three
-        times the features for each more. Means are kept whatever they take.
+        The most parameters to keep. By default 500,000 plus 390 per feature (0.7 million for
+        512 features, one million for 1280), and from 200 classes on three times the feature
+        dimension per further class. Means are kept even if they exceed the budget.
     directions
-        The most directions of a class.
+        The most directions per class.
     root
-        Take features by their square roots, with their signs: the spread of activations that
-        are never negative grows with their size, and that of their roots does not. By default
-        it depends on whether the first task has negative features.
+        Replace features by their signed square roots: the variance of non-negative activations
+        grows with their mean, and that of their roots does not. By default this is done if the
+        first task has no negative features.
 
     Attributes
     ----------
     means_
-        Mean of each class.
+        Mean of each class, (d,).
     rank_
-        How many coordinates have a covariance.
-    scatter_, rest_, count_
-        Sum of outer products of so many samples around their class means, (rank, rank); and
-        the sum of squares of their other coordinates.
+        The number of coordinates that have a covariance.
+    scatter_
+        Scatter of all samples around their class means in these coordinates, (rank, rank).
+    rest_
+        The sum of squares in all other coordinates.
+    count_
+        The number of samples in both.
     factors_
         Directions of each class, (m, rank), each as long as the standard deviation it adds.
     spread_
-        The variance of each class beside its directions, in all features together.
+        Residual variance of each class, outside its directions, summed over all features.
 
     Examples
     --------
@@ -104,11 +112,11 @@ class FactorMemory:
         self.count_ = 0
         self.factors_: dict[int, Array] = {}
         self.spread_: dict[int, Array] = {}
-        self._scores: Derived | None = None  # as is the next
+        self._scores: Derived | None = None  # derived, like the next; never stored
         self._root: Array | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> FactorMemory:
-        """A copy to learn on. Arrays are replaced and never changed: they may be shared."""
+        """A copy that shares arrays: they are replaced, never changed in place."""
         twin = copy.copy(self)
         for name in ("means_", "factors_", "spread_"):
             setattr(twin, name, dict(getattr(self, name)))
@@ -120,31 +128,34 @@ class FactorMemory:
         return list(self.means_)
 
     def learn(self, task: Task, rng: np.random.Generator) -> None:
-        """Means, the shared covariance, and then the directions of each new class."""
+        """Add the means and the scatter of new classes, then find their directions."""
         if not self.means_:
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
             self.rank_ = task.features.shape[1]
-            self.scatter_ = np.zeros((self.rank_, self.rank_))
-        rows = self.mapped(task.features).astype(np.float64)
-        for label in task.classes:
-            own = task.labels == label
-            mean = rows[own].mean(axis=0)
-            self.means_[label] = mean.astype(np.float32)
-            rows[own] -= mean
-        coordinates = self._pool(rows, len(rows))
+        rows = self.mapped(task.features).astype(np.float64)  # (n, d)
+        members = {label: task.labels == label for label in task.classes}
+        for label, member in members.items():
+            x, empty = rows[member], RunningSums()
+            self.means_[label] = empty.mean_with(x).astype(np.float32)
+            rows[member] = empty.deviations(x)
+        coordinates = self._add_scatter(rows, len(rows))  # (n, rank)
         whitener = Whitener.of(self.scatter_ / self.count_, RIDGE)
         white = whitener.whiten(coordinates)
-        for label in task.classes:
-            own = task.labels == label
-            values, vectors = _spectrum(white[own])
-            self.spread_[label] = _float32((rows[own] ** 2).sum() / max(int(own.sum()) - 1, 1))
+        for label, member in members.items():
+            values, vectors = _spectrum(white[member])
+            variance = (rows[member] ** 2).sum() / max(int(member.sum()) - 1, 1)
+            self.spread_[label] = _float32(variance)
             self._keep_directions(label, values, vectors, whitener)
         self._keep_within_budget()
 
-    def _pool(self, rows: Array, count: int) -> Array:
-        """Add rows to the shared scatter; their coordinates, as many as there is room for."""
-        most = accounting.factor_rank(self._limit, self._dim, len(self.means_))
-        self._lower_rank(min(most, self.rank_))
+    def _add_scatter(self, rows: Array, count: int) -> Array:
+        """Add deviations (., d) of ``count`` samples to the scatter; their coordinates."""
+        most = cost.factor_rank(self._limit, self._dim, len(self.means_))
+        rank = min(most, self.rank_)
+        if self.count_:
+            self._lower_rank(rank)
+        else:  # a scatter of all features, before any are dropped, may be far too large
+            self.rank_, self.scatter_ = rank, np.zeros((rank, rank))
         coordinates = self._coordinates(rows)
         self.scatter_ = self.scatter_ + coordinates.T @ coordinates
         if self.rank_ < self._dim:
@@ -154,10 +165,10 @@ class FactorMemory:
         return coordinates
 
     def _lower_rank(self, rank: int) -> None:
-        """Of all that has coordinates, the first ones."""
+        """Keep the first ``rank`` coordinates of the scatter and of all directions."""
         if rank == self.rank_:
             return
-        if self.rank_ == self._dim:  # so far they were the features themselves
+        if self.rank_ == self._dim:  # coordinates were the features themselves so far
             lower = rotate(rotate(self.scatter_, rank).T, rank)
             shorter = {label: rotate(factors, rank) for label, factors in self.factors_.items()}
         else:
@@ -166,10 +177,10 @@ class FactorMemory:
         self.rest_ += float(self.scatter_.trace() - lower.trace())
         self.scatter_, self.rank_ = (lower + lower.T) / 2, rank
         for label, factors in shorter.items():
-            self._replace(label, np.ascontiguousarray(factors, np.float32))
+            self._set_directions(label, np.ascontiguousarray(factors, np.float32))
 
-    def _replace(self, label: int, factors: Array) -> None:
-        """Keep other directions of a class; what variance they lack, it has beside them."""
+    def _set_directions(self, label: int, factors: Array) -> None:
+        """Replace a class's directions; variance that they lose becomes residual variance."""
         lost = float((self.factors_[label] ** 2).sum() - (factors**2).sum())
         self.spread_[label] = _float32(max(0.0, float(self.spread_[label]) + lost))
         self.factors_[label] = factors
@@ -177,47 +188,47 @@ class FactorMemory:
     def _keep_directions(
         self, label: int, values: Array, vectors: Array, whitener: Whitener
     ) -> None:
-        """Of all directions in the order of their variances the leading ones above one."""
+        """Keep the leading directions whose whitened variance is above one."""
         most = min(self.directions, int((values > 1).sum()))
         values, vectors = values[:most], vectors[:, :most]
-        factors = whitener.back((vectors * np.sqrt(values - 1)).T).astype(np.float32)
+        factors = whitener.unwhiten((vectors * np.sqrt(values - 1)).T).astype(np.float32)
         self.factors_[label] = factors[:0]
-        self._replace(label, factors)
+        self._set_directions(label, factors)
 
     def _keep_within_budget(self) -> None:
-        """Drop last directions; warn where means alone are too many."""
-        room = accounting.factor_directions(self._limit, self._dim, len(self.means_), self.rank_)
+        """Drop directions that exceed the budget; warn if the means alone exceed it."""
+        room = cost.factor_directions(self._limit, self._dim, len(self.means_), self.rank_)
         if sum(map(len, self.factors_.values())) > room:
             self._drop_directions(room)
         stored = sum(part.stored for part in self.components())
         if stored > self._limit:
             warnings.warn(
-                f"{len(self.means_)} classes of {self._dim} features take {stored:,} numbers "
-                f"without any direction of their own: more than the budget of {self._limit:,}",
+                f"{len(self.means_)} classes of {self._dim} features take {stored:,} parameters "
+                f"without any class direction: more than the budget of {self._limit:,}",
                 stacklevel=2,
             )
 
     def _drop_directions(self, room: int) -> None:
-        """Keep so many: the first ones of each class, and the longest of those that come next."""
+        """Keep ``room`` directions: equally many per class, and the longest of the next ones."""
         sizes = np.array([len(factors) for factors in self.factors_.values()])
-        each = np.arange(1, int(sizes.max()) + 1)
-        taken = np.minimum(sizes, each[:, None]).sum(axis=1)  # if each class has at most so many
-        first = int((taken <= room).sum())
-        left = room - int(np.minimum(sizes, first).sum())
-        last = {
-            label: float(np.linalg.norm(factors[first]))
+        limits = np.arange(1, int(sizes.max()) + 1)
+        totals = np.minimum(sizes, limits[:, None]).sum(axis=1)  # if no class exceeds the limit
+        limit = int((totals <= room).sum())
+        left = room - int(np.minimum(sizes, limit).sum())
+        lengths = {
+            label: float(np.linalg.norm(factors[limit]))
             for label, factors in self.factors_.items()
-            if len(factors) > first
+            if len(factors) > limit
         }
-        more = set(sorted(last, key=lambda label: -last[label])[:left])
+        longest = set(sorted(lengths, key=lambda label: -lengths[label])[:left])
         for label, factors in self.factors_.items():
-            if len(factors) > first:
-                self._replace(label, factors[: first + (label in more)].copy())
+            if len(factors) > limit:
+                self._set_directions(label, factors[: limit + (label in longest)].copy())
 
     @property
     def _limit(self) -> int:
         if self.budget is None:
-            return accounting.usual_budget(self._dim, len(self.means_))
+            return cost.usual_budget(self._dim, len(self.means_))
         return self.budget
 
     @property
@@ -225,12 +236,13 @@ class FactorMemory:
         return len(next(iter(self.means_.values())))
 
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Mean and shared covariance come out exactly; directions from old ones and samples."""
+        """Update mean and shared covariance exactly, directions from old ones and new samples."""
         (label,) = task.classes
         features = self.mapped(task.features).astype(np.float64)
-        mean, rows = merge(self.means_[label], count, features)
-        self.means_[label] = mean.astype(np.float32)
-        new = self._pool(rows, len(features))
+        before = RunningSums(count, self.means_[label])
+        rows = before.deviations(features)
+        self.means_[label] = before.mean_with(features).astype(np.float32)
+        new = self._add_scatter(rows, len(features))
         whitener, total = Whitener.of(self.scatter_ / self.count_, RIDGE), count + len(features)
         old, new = whitener.whiten(self.factors_[label]), whitener.whiten(new)
         spread = self._scale(label) * np.eye(self.rank_) + old.T @ old
@@ -241,7 +253,7 @@ class FactorMemory:
         self._keep_within_budget()
 
     def _scale(self, label: int) -> float:
-        """The variance of a class beside its directions, as a part of the shared one."""
+        """The residual variance of a class relative to the shared variance."""
         shared = (float(self.scatter_.trace()) + self.rest_) / self.count_
         return float(self.spread_[label]) / (shared or 1.0)
 
@@ -252,7 +264,7 @@ class FactorMemory:
         return ["the covariance that all classes share still contains its samples' scatter"]
 
     def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
-        """Draw from the class's Gaussian; beside its coordinates all variances are alike."""
+        """Draw from the class's Gaussian; coordinates without a covariance have equal variances."""
         root = self._root
         if root is None:
             shared = add_ridge(self.scatter_ / self.count_, ROUNDING)
@@ -265,54 +277,54 @@ class FactorMemory:
         drawn = np.float32(scale) * noise(root.shape[1]) @ root.T + noise(len(factors)) @ factors
         if self.rank_ < self._dim:
             level = scale * (self.rest_ / self.count_ / (self._dim - self.rank_)) ** 0.5
-            beside = level * noise(self._dim)
-            drawn = beside + rotate_back(drawn - rotate(beside, self.rank_), self._dim)
+            residual = level * noise(self._dim)
+            drawn = residual + rotate_back(drawn - rotate(residual, self.rank_), self._dim)
         return self._unmapped((mean + drawn).astype(np.float32))
 
     def mapped(self, features: Array) -> Array:
-        """Features as the memory takes them: by their roots, or as they are."""
+        """Features as the memory sees them: their square roots, or unchanged."""
         return signed_root(features) if self.rooted_ else features
 
     def mapped_means(self) -> Array:
-        """Means of classes, (k, d), exactly those of all samples."""
+        """Class means (k, d), exactly those of all samples."""
         return stack(self.means_)
 
     @property
     def density_width(self) -> int:
-        """The coordinates that have a covariance."""
+        """The number of coordinates that have a covariance."""
         return self.rank_
 
     def log_density(self, features: Array, shrinkage: Shrinkage = SHRINKAGE) -> Array:
-        """Logarithm of each class's density at each row, (n, k), up to what all have in common.
+        """Log density of each class at each row, (n, k), up to a term that all classes share.
 
-        A class's covariance is taken as W + ``own`` F F^T: directions that were found in few
-        samples stretch further than they should.
+        A class's covariance is taken to be W + ``own`` F F^T, since few samples overestimate
+        the length of directions.
         """
-        kept = self._scores  # another thread may ask, too
+        kept = self._scores  # another thread may replace it
         if kept is None or kept[0] != shrinkage:
             kept = self._scores = shrinkage, self._make_scores(shrinkage)
         rows, found = self.mapped(features).astype(np.float64), kept[1]
         if isinstance(found, Scores):
             return found.of(rows)
         gaussians, slopes, constants = found
-        beside: Array = rows @ slopes.T - constants
-        return gaussians.scores(self._coordinates(rows)) + beside
+        residual: Array = rows @ slopes.T - constants
+        return gaussians.scores(self._coordinates(rows)) + residual
 
     def _make_scores(self, shrinkage: Shrinkage) -> Scores | tuple[Gaussians, Array, Array]:
-        """What scores rows; of many classes in steps, as one matrix would be too large."""
-        gaussians, beside = self._gaussians(shrinkage), self._beside(shrinkage)
+        """What scores rows: one matrix, or, for many classes, steps that take less memory."""
+        gaussians, residual = self._gaussians(shrinkage), self._residual_scores(shrinkage)
         if not gaussians.is_worth_folding(self._dim):
-            return gaussians, *beside
+            return gaussians, *residual
         scores = gaussians.folded()
         if self.rank_ < self._dim:
-            scores = scores.turned(lambda vectors: rotate_back(vectors, self._dim))
-        return scores.plus(*beside)
+            scores = scores.mapped(lambda vectors: rotate_back(vectors, self._dim))
+        return scores.plus(*residual)
 
-    def _beside(self, shrinkage: Shrinkage) -> tuple[Array, Array]:
-        """What coordinates without a covariance add to the logarithms: slopes and constants.
+    def _residual_scores(self, shrinkage: Shrinkage) -> tuple[Array, Array]:
+        """What coordinates without a covariance add to log densities: slopes and constants.
 
-        They are not independent of the others, though how is not known: the more samples there
-        were to know the others by, the less these count.
+        They depend on the other coordinates in ways that are not known. The more samples there
+        were to estimate the others, the less these weigh.
         """
         means = stack(self.means_).astype(np.float64)
         if self.rank_ == self._dim:
@@ -329,23 +341,28 @@ class FactorMemory:
     def _gaussians(self, shrinkage: Shrinkage) -> Gaussians:
         whitener = Whitener.of(self.scatter_ / self.count_, self._ridge(shrinkage))
         most = max(map(len, self.factors_.values()))
-        own = np.zeros((len(self.factors_), most, self.rank_), np.float32)
-        for row, factors in zip(own, self.factors_.values(), strict=True):
+        padded = np.zeros((len(self.factors_), most, self.rank_), np.float32)  # (k, m, rank)
+        for row, factors in zip(padded, self.factors_.values(), strict=True):
             row[: len(factors)] = factors
-        means = self._coordinates(stack(self.means_))
-        return Gaussians.of(whitener, means, own, shrinkage.own)
+        means = self._coordinates(stack(self.means_))  # (k, rank)
+        return Gaussians.of(whitener, means, padded, shrinkage.own)
 
     def _coordinates(self, rows: Array) -> Array:
         return rows if self.rank_ == self._dim else rotate(rows, self.rank_)
 
     def _unmapped(self, rows: Array) -> Array:
-        """Back from roots, and without the signs that no real feature had."""
+        """The inverse of :meth:`mapped`; no negative features if real ones had none."""
         if not self.rooted_:
             return rows
         return np.maximum(rows, 0) ** 2 if self.root is None else rows * np.abs(rows)
 
+    def derived_bytes(self, dim: int) -> int:
+        """About what densities take on the way: every class gets as many directions as any."""
+        most = max(map(len, self.factors_.values()), default=0)
+        return 40 * len(self.factors_) * most * (self.rank_ + most)
+
     def arrays(self) -> dict[str, Array]:
-        """Means, spreads, directions, and the shared scatter."""
+        """Means, residual variances, directions, and the shared scatter."""
         if not self.means_:
             return {}
         return {
@@ -357,20 +374,29 @@ class FactorMemory:
         }
 
     def components(self) -> list[Component]:
-        """Means, the shared covariance, and directions of classes."""
+        """Means, the shared covariance, and class directions."""
         if not self.means_:
             return []
         directions = sum(len(factors) for factors in self.factors_.values())
-        return accounting.factors(self._dim, len(self.means_), self.rank_, directions)
+        return cost.factors(self._dim, len(self.means_), self.rank_, directions)
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost, if every class has samples enough for its directions."""
+        budget = cost.usual_budget(dim, classes) if self.budget is None else self.budget
+        rank = cost.factor_rank(budget, dim, classes)
+        room = cost.factor_directions(budget, dim, classes, rank)
+        return cost.factors(dim, classes, rank, min(room, classes * self.directions))
 
 
 def _float32(value: float) -> Array:
-    """A number as a file holds it."""
+    """A number as a file stores it."""
     return np.array(value, np.float32)
 
 
 def _spectrum(rows: Array) -> tuple[Array, Array]:
-    """Variances of rows (n, d) around zero, the largest first, and their directions, (d, .)."""
+    """Principal variances of rows (n, d) around zero, largest first, and directions (d, .)."""
     if len(rows) > rows.shape[1]:
         values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
         return values[::-1], vectors[:, ::-1]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array, stack, unit
-from frugalvae.moments import merge
-from frugalvae.tasks import Task
+from frugalvae.cost import Component, component
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, stack, unit
+from frugalvae.maths.running_sums import RunningSums
+from frugalvae.memories.defaults import MemoryDefaults, check_samples
 
 
-class FeTrILMemory:
+class FeTrILMemory(MemoryDefaults):
     """Mean of every class, and the features of the last task alone.
 
     Classes of the last task replay their real features. An older class replays
@@ -78,7 +78,7 @@ class FeTrILMemory:
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Move the mean; keep the features too if the class is one of the last task's."""
         (label,) = task.classes
-        self.means_[label], _ = merge(self.means_[label], count, task.features)
+        self.means_[label] = RunningSums(count, self.means_[label]).mean_with(task.features)
         if label in self.features_:
             self.features_[label] = np.concatenate([self.features_[label], task.features])
         self._sources = {}
@@ -93,18 +93,23 @@ class FeTrILMemory:
         self._sources = {}
         return []
 
-    def arrays(self) -> dict[str, Array]:
-        """Means of all classes, and features of the last task's."""
-        features = {f"features.{label}": kept for label, kept in self.features_.items()}
-        return {"means": stack(self.means_)} | features
-
     def components(self) -> list[Component]:
         """Means, and features that the paper does not count."""
         if not self.means_:
             return []
         dim = len(next(iter(self.means_.values())))
         kept = sum(len(features) for features in self.features_.values())
-        return accounting.fetril(dim, len(self.means_), kept)
+        return self.cost(dim, len(self.means_), samples=kept)
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost after tasks of equally many samples."""
+        last = round(check_samples("fetril", samples) / tasks)
+        return [
+            component("class means", classes * dim),
+            component("features of the last task", 0, last * dim),
+        ]
 
 
 def nearest_by_cosine(points: Array, candidates: Array) -> Array:

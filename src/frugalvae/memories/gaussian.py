@@ -6,30 +6,24 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array, stack
+from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_choice
-from frugalvae.memories.densities import (
-    SHRINKAGE,
-    Gaussians,
-    Shrinkage,
-    Whitener,
-    diagonal_log_density,
-)
-from frugalvae.moments import merge
-from frugalvae.symmetric import pack, square_root, unpack
-from frugalvae.tasks import Task
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Shrinkage, diagonal_log_density
+from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.symmetric import pack, square_root, unpack
+from frugalvae.maths.whitening import Whitener
+from frugalvae.memories.defaults import MemoryDefaults
 
 Covariance = Literal["diagonal", "shared", "full"]
 
 
-class GaussianMemory:
-    """Mean of each class, and a covariance: its own diagonal, its own in full, or one for all.
+class GaussianMemory(MemoryDefaults):
+    """Mean of each class, and a covariance: diagonal or full per class, or one for all.
 
-    The shared covariance is that of all samples around their class means. Its
-    sums are kept, so that learning task by task gives what learning everything
-    at once would give.
+    The shared covariance is that of all samples around their class means. Its sums are kept, so
+    that learning task by task gives the same as learning everything at once.
 
     Examples
     --------
@@ -42,7 +36,7 @@ class GaussianMemory:
     [1.0, 1.0]
     """
 
-    exact = ("covariances_",)  # a full one that is rounded to float16 may not be one any more
+    exact = ("covariances_",)  # rounded to float16, a full one may have negative eigenvalues
 
     def __init__(self, covariance: Covariance = "diagonal") -> None:
         check_choice("covariance", covariance, get_args(Covariance))
@@ -61,40 +55,32 @@ class GaussianMemory:
     def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Take mean and covariance of each new class."""
         for label in task.classes:
-            x = task.of(label).astype(np.float64)
-            mean = x.mean(axis=0)
-            self.means_[label] = mean.astype(np.float32)
-            centred = x - mean
-            if self.covariance == "shared":
-                self._add_scatter(centred.T @ centred, len(centred))
-            else:
-                self.covariances_[label] = (self._scatter(centred) / len(x)).astype(np.float32)
-
-    def _scatter(self, rows: Array) -> Array:
-        """Sum of outer products as the class's own covariance keeps it."""
-        return (rows**2).sum(axis=0) if self.covariance == "diagonal" else pack(rows.T @ rows)
-
-    def _add_scatter(self, scatter: Array, count: int) -> None:
-        self.pooled_ = scatter if self.pooled_ is None else self.pooled_ + scatter
-        self.count_ += count
-        self._factors.clear()
+            self._add(label, RunningSums(), task.of(label))
 
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Exactly what learning old and new samples together would have given."""
         (label,) = task.classes
-        mean, rows = merge(self.means_[label], count, task.features.astype(np.float64))
-        self.means_[label] = mean.astype(np.float32)
-        total = count + len(task.features)
+        self._add(label, RunningSums(count, self.means_[label]), task.features)
+
+    def _add(self, label: int, before: RunningSums, features: Array) -> None:
+        """Add samples (n, d) of a class to its mean, and to its covariance or the shared one."""
+        x = features.astype(np.float64)
+        self.means_[label] = before.mean_with(x).astype(np.float32)
+        rows = before.deviations(x)
         if self.covariance == "shared":
-            self._add_scatter(rows.T @ rows, len(task.features))
+            scatter = rows.T @ rows
+            self.pooled_ = scatter if self.pooled_ is None else self.pooled_ + scatter
+            self.count_ += len(x)
+            self._factors.clear()
             return
-        added = self._scatter(rows)
-        both = (count * self.covariances_[label].astype(np.float64) + added) / total
-        self.covariances_[label] = both.astype(np.float32)
+        scatter = (rows**2).sum(axis=0) if self.covariance == "diagonal" else pack(rows.T @ rows)
+        if before.count:
+            scatter += before.count * self.covariances_[label].astype(np.float64)
+        self.covariances_[label] = (scatter / (before.count + len(x))).astype(np.float32)
         self._factors.pop(label, None)
 
     def forget(self, label: int) -> list[str]:
-        """Nothing remains, but in a covariance that all classes share."""
+        """Nothing remains, except in a covariance that all classes share."""
         del self.means_[label]
         self.covariances_.pop(label, None)
         self._factors.pop(label, None)
@@ -141,10 +127,10 @@ class GaussianMemory:
         return self._full_log_density(features, shrinkage)
 
     def _full_log_density(self, features: Array, shrinkage: Shrinkage) -> Array:
-        """One covariance after the other: all of them at once would take too much room."""
+        """One covariance after the other: all at once would take too much memory."""
         shared = np.zeros_like(next(iter(self.covariances_.values())), np.float64)
-        for triangle in self.covariances_.values():
-            shared += triangle / len(self.covariances_)
+        for packed in self.covariances_.values():
+            shared += packed / len(self.covariances_)
         ridge = shrinkage.plain_ridge * (float(unpack(shared).diagonal().mean()) or 1.0)
         columns = []
         for label, mean in self.means_.items():
@@ -167,9 +153,18 @@ class GaussianMemory:
 
     def components(self) -> list[Component]:
         """Means and covariances."""
-        if not self.means_:
-            return []
-        return accounting.gaussian(self.covariance, self.density_width, len(self.means_))
+        return self.cost(self.density_width, len(self.means_)) if self.means_ else []
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost: means, and covariances of which a triangle is kept."""
+        means = component("means", classes * dim)
+        if self.covariance == "diagonal":
+            return [means, component("variances", classes * dim)]
+        if self.covariance == "full":
+            return [means, component("covariances", classes * dim**2, classes * triangle(dim))]
+        return [means, component("shared covariance", dim**2, triangle(dim) + 1, width=8)]
 
 
 def _no_factors(means: Array) -> Array:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array, logsumexp
+from frugalvae.cost import Component, component
 from frugalvae.errors import check_number
-from frugalvae.memories.again import relearn
-from frugalvae.memories.densities import SHRINKAGE, Shrinkage, diagonal_log_density
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, logsumexp
+from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
+from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.progress import track
-from frugalvae.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Mixture:
         return cls(*(np.asarray(value, np.float32) for value in values))
 
 
-class MixtureMemory:
+class MixtureMemory(MemoryDefaults):
     """Up to ``parts`` diagonal Gaussians per class, fitted by expectation-maximisation.
 
     A class with fewer distinct samples than parts gets as many parts as it has.
@@ -86,15 +85,6 @@ class MixtureMemory:
         means, deviations = mixture.means[chosen], np.sqrt(mixture.variances[chosen])
         return means + deviations * rng.standard_normal(means.shape, np.float32)
 
-    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Fit the class's mixture anew, on replay and new samples."""
-        relearn(self, task, count, rng)
-
-    def forget(self, label: int) -> list[str]:
-        """Nothing remains."""
-        del self.mixtures_[label]
-        return []
-
     @property
     def density_width(self) -> int:
         """All features."""
@@ -124,5 +114,20 @@ class MixtureMemory:
         """Means, variances and weights."""
         if not self.mixtures_:
             return []
-        sizes = [len(mixture.weights) for mixture in self.mixtures_.values()]
-        return accounting.mixture(self.density_width, sizes)
+        parts = sum(len(mixture.weights) for mixture in self.mixtures_.values())
+        return _cost(self.density_width, parts)
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost, if every class has samples enough for all parts."""
+        return _cost(dim, classes * self.parts)
+
+
+def _cost(dim: int, parts: int) -> list[Component]:
+    """Of so many diagonal Gaussians; the paper counts no weights."""
+    return [
+        component("means", parts * dim),
+        component("variances", parts * dim),
+        component("weights", 0, parts),
+    ]

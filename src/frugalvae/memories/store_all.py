@@ -6,14 +6,14 @@ from typing import NoReturn
 
 import numpy as np
 
-from frugalvae import accounting
-from frugalvae.accounting import Component
-from frugalvae.arrays import Array
+from frugalvae.cost import Component, component
 from frugalvae.errors import InputError
-from frugalvae.tasks import Task
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
+from frugalvae.memories.defaults import MemoryDefaults, check_samples
 
 
-class StoreAllMemory:
+class StoreAllMemory(MemoryDefaults):
     """Keeps every feature vector and replays them at random, with replacement.
 
     Examples
@@ -47,23 +47,14 @@ class StoreAllMemory:
         (label,) = task.classes
         self.features_[label] = np.concatenate([self.features_[label], task.features])
 
-    def forget(self, label: int) -> list[str]:
-        """Nothing remains."""
-        del self.features_[label]
-        return []
-
-    def arrays(self) -> dict[str, Array]:
-        """All features."""
-        return {f"features.{label}": kept for label, kept in self.features_.items()}
-
-    def components(self) -> list[Component]:
-        """All features."""
-        kept = list(self.features_.values())
-        dim = kept[0].shape[1] if kept else 0
-        return accounting.store_all(dim, sum(len(features) for features in kept))
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost."""
+        return [component("features", check_samples("store-all", samples) * dim)]
 
 
-class NoMemory:
+class NoMemory(MemoryDefaults):
     """Keeps nothing: for heads that take what they need from the task itself.
 
     >>> NoMemory().arrays()
@@ -92,15 +83,8 @@ class NoMemory:
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Let everything go."""
 
-    def forget(self, label: int) -> list[str]:
-        """Nothing was there."""
-        self.classes_ = [known for known in self.classes_ if known != label]
-        return []
-
-    def arrays(self) -> dict[str, Array]:
-        """Nothing."""
-        return {}
-
-    def components(self) -> list[Component]:
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
         """Nothing."""
         return []

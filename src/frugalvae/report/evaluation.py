@@ -1,4 +1,4 @@
-"""What a classifier made of test images, and every score that can be had from it."""
+"""The predictions of a classifier for test samples, and all scores that follow from them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
+from sklearn.metrics import confusion_matrix
 
-from frugalvae.accounting import MemoryReport
-from frugalvae.metrics import confusion
-from frugalvae.report.calibration import Bin, expected_calibration_error, reliability, wilson
+from frugalvae.cost import MemoryReport
+from frugalvae.report.reliability import Bin, expected_calibration_error, reliability_bins
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A mistake that was made ``count`` times: images of one class taken for another.
+    """An entry of the confusion matrix: a true and a predicted class, often a mistake.
 
     Attributes
     ----------
     truth, taken_for
-        Numbers of the two classes.
-    total
-        How many images of the true class there are.
+        Positions of the true and of the predicted class among the classes.
+    count, total
+        How many samples of the true class were predicted so, and how many it has.
     """
 
     truth: int
@@ -32,19 +33,24 @@ class Pair:
     count: int
     total: int
 
+    @property
+    def right(self) -> bool:
+        """Whether the prediction is right."""
+        return self.truth == self.taken_for
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Answers of a classifier to test samples whose classes it knows.
+    """Predictions for test samples of classes that the classifier knows.
 
     Attributes
     ----------
     classes
-        Names of all classes that the classifier knows.
+        Names of all classes that the classifier knows, k of them.
     task_of_class
-        For each of them, the task that taught it, from 0.
+        The task that taught each class, from 0, shape (k,).
     truth
-        The class of each sample, as its number, shape (n,).
+        The class of each sample, as its position among the classes, shape (n,).
     probabilities
         Of each class for each sample, shape (n, k).
     samples
@@ -52,13 +58,13 @@ class Evaluation:
     memory
         What the classifier keeps.
     of_images
-        Whether samples are images, of which one may have pictures.
+        Whether samples are images, so that a page can show them.
     file_size
-        Bytes of the classifier's file, if it is in one.
+        Bytes of the classifier's file, if it has one.
     skipped
         Images that cannot be read, each with the reason.
     unknown
-        Classes that the classifier does not know, and how many samples each has.
+        Classes that the classifier does not know, each with its number of samples.
     about
         What was evaluated, in words, by name.
 
@@ -90,108 +96,117 @@ class Evaluation:
 
     @cached_property
     def answers(self) -> NDArray[np.intp]:
-        """The most probable class of each sample, as its number."""
+        """The most probable class of each sample, as its position."""
         found: NDArray[np.intp] = self.probabilities.argmax(axis=1)
         return found
 
     @cached_property
     def confidence(self) -> NDArray[np.float64]:
-        """The probability of each answer."""
+        """The probability of each prediction."""
         found: NDArray[np.float64] = self.probabilities.max(axis=1)
         return found
 
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
-        """Which answers are right."""
+        """Which predictions are right."""
         found: NDArray[np.bool_] = self.answers == self.truth
         return found
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers."""
+        """Share of right predictions."""
         return float(self.correct.mean())
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the accuracy on many more such images would lie, with 95% probability."""
-        return wilson(self.accuracy, len(self.truth))
+        """Wilson's 95% confidence interval of the accuracy, which suits few samples too."""
+        test = binomtest(int(self.correct.sum()), len(self.truth))
+        low, high = test.proportion_ci(method="wilson")
+        return float(low), float(high)
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
-        """How many samples of each class (rows) were taken for each class (columns)."""
-        return confusion(self.truth, self.answers, np.arange(len(self.classes)))
+        """Number of samples by true class (rows) and predicted class (columns)."""
+        labels = range(len(self.classes))
+        found: NDArray[np.int64] = confusion_matrix(self.truth, self.answers, labels=labels)
+        return found
 
     @cached_property
     def class_counts(self) -> NDArray[np.int64]:
-        """How many samples each class has."""
+        """Number of samples of each class."""
         found: NDArray[np.int64] = self.confusion.sum(axis=1)
         return found
 
     @cached_property
     def class_accuracy(self) -> NDArray[np.float64]:
-        """Share of right answers in each class; NaN where there is no sample."""
+        """Accuracy of each class; NaN for a class without samples."""
         return _shares(self.confusion.diagonal(), self.class_counts)
 
     @property
     def mean_class_accuracy(self) -> float:
-        """Mean over classes that have samples: every class counts the same."""
+        """Mean over the classes that have samples: each class counts the same."""
         return float(np.nanmean(self.class_accuracy))
 
     @property
     def tested(self) -> list[int]:
-        """Numbers of classes that have samples."""
+        """Positions of the classes that have samples."""
         return np.flatnonzero(self.class_counts).tolist()
 
     @property
     def task_counts(self) -> NDArray[np.int64]:
-        """How many samples the classes of each task have."""
+        """Number of samples of each task's classes."""
         return np.bincount(self.task_of_class, self.class_counts).astype(np.int64)
 
     @property
     def task_accuracy(self) -> NDArray[np.float64]:
-        """Share of right answers in each task; NaN where there is no sample."""
+        """Accuracy of each task; NaN for a task without samples."""
         right = np.bincount(self.task_of_class, self.confusion.diagonal())
         return _shares(right, self.task_counts)
 
     @cached_property
-    def pairs(self) -> list[Pair]:
-        """All mistakes, the most frequent first; of those the larger part of its class."""
-        mistakes = self.confusion - np.diag(self.confusion.diagonal())
+    def cells(self) -> list[Pair]:
+        """All entries of the confusion matrix that are not zero.
+
+        Right predictions come first, then the most frequent mistakes; among equals, those of
+        smaller classes.
+        """
         found = [
-            Pair(truth, taken_for, int(mistakes[truth, taken_for]), int(self.class_counts[truth]))
-            for truth, taken_for in np.argwhere(mistakes).tolist()
+            Pair(truth, answer, int(self.confusion[truth, answer]), int(self.class_counts[truth]))
+            for truth, answer in np.argwhere(self.confusion).tolist()
         ]
-        return sorted(found, key=lambda pair: (-pair.count, pair.total))
+        return sorted(found, key=lambda pair: (not pair.right, -pair.count, pair.total))
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """All mistakes, the most frequent first."""
+        return [pair for pair in self.cells if not pair.right]
 
     @cached_property
     def wrong(self) -> list[int]:
-        """Samples with wrong answers, the surest first."""
-        rows = np.flatnonzero(~self.correct)
-        ordered: list[int] = rows[np.argsort(-self.confidence[rows], kind="stable")].tolist()
-        return ordered
+        """Rows of wrong predictions, the most confident first."""
+        return self._most_confident(~self.correct)
 
     def mistaken(self, pair: Pair) -> list[int]:
-        """Samples of which a pair consists, the surest first."""
-        return [
-            row
-            for row in self.wrong
-            if (self.truth[row], self.answers[row]) == (pair.truth, pair.taken_for)
-        ]
+        """Rows of the samples in a pair, the most confident first."""
+        return self._most_confident((self.truth == pair.truth) & (self.answers == pair.taken_for))
 
     def typical(self, number: int) -> list[int]:
-        """Samples of a class that were recognised, the surest first."""
-        rows = np.flatnonzero(self.correct & (self.truth == number))
+        """Rows of right predictions in a class, the most confident first."""
+        return self._most_confident(self.correct & (self.truth == number))
+
+    def _most_confident(self, chosen: NDArray[np.bool_]) -> list[int]:
+        rows = np.flatnonzero(chosen)
         ordered: list[int] = rows[np.argsort(-self.confidence[rows], kind="stable")].tolist()
         return ordered
 
     @cached_property
     def bins(self) -> list[Bin]:
-        """Answers by their probability, in 15 bins of the same width; empty ones are left out."""
-        return reliability(self.confidence, self.correct)
+        """Predictions by their probability, in 15 bins of equal width; empty bins are left out."""
+        return reliability_bins(self.confidence, self.correct)
 
     @property
     def calibration_error(self) -> float:
-        """Expected calibration error: how far probability and accuracy of a bin are apart."""
+        """Expected calibration error: mean distance between probability and accuracy of a bin."""
         return expected_calibration_error(self.bins)
 
 

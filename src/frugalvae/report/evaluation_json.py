@@ -1,4 +1,4 @@
-"""All numbers of an evaluation, for scripts."""
+"""All scores of an evaluation as JSON, for scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frugalvae.report.evaluation import Evaluation
 
 
 def to_json(evaluation: Evaluation) -> dict[str, Any]:
-    """All numbers, as JSON can hold them."""
+    """All scores and mistakes, as plain JSON values."""
     return {
         "about": dict(evaluation.about),
         "samples": len(evaluation.truth),

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from frugalvae.report import figures
-from frugalvae.report.confusions import matrix
+from frugalvae.formatting import plural
+from frugalvae.report import plots
 from frugalvae.report.evaluation import Evaluation
-from frugalvae.report.page import render
-from frugalvae.report.verdict import shown_names, verdict
+from frugalvae.report.evaluation_summary import shown_names, summary
+from frugalvae.report.render import render
 
-WORST = 24  # classes that are listed at once where there are very many
-TAKEN = 12  # classes of which it is said what they are taken for, where no table can show it
-PAIRS = 8  # mistakes that are shown with pictures
-LISTED = 20  # or without
-EXAMPLES = 3  # pictures of a mistake
-TYPICAL = 2  # pictures of what was recognised
-WRONG = 120  # wrong images that are shown
-LEFT_OUT = 50  # images that cannot be read and are named
+#: How much the page shows.
+LIMITS = {
+    "table": 40,  # classes whose confusion matrix is a table; a larger one is drawn
+    "tooltips": 1500,  # entries of a drawn matrix that have a tooltip
+    "worst": 24,  # classes listed at once if there are very many
+    "confused": 12,  # classes listed with what they are mistaken for, beside a drawn matrix
+    "pairs": 8,  # frequent mistakes with images
+    "rows": 20,  # frequent mistakes, and wrong samples, without images
+    "examples": 3,  # images per mistake
+    "typical": 2,  # recognised images beside them
+    "wrong": 120,  # wrong images
+    "unreadable": 50,  # unreadable images that are named
+}
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A class or a task: how many samples it has, and the share that was recognised."""
+    """A class or a task: its number of samples, and the share that is recognised."""
 
     name: str
     share: float
@@ -34,52 +40,47 @@ class Bar:
 
 
 def evaluation_page(evaluation: Evaluation, pictures: Mapping[int, str]) -> str:
-    """One page that needs nothing but itself.
+    """One page that loads nothing from elsewhere.
 
     Parameters
     ----------
     evaluation
-        What came out.
+        What to show.
     pictures
-        Addresses of the rows' pictures, at least of :func:`pictured`; empty if there are none.
+        Images of rows as addresses, at least of the rows in :func:`pictured`; may be empty.
     """
-    names = shown_names(evaluation.classes)
+    names, images = shown_names(evaluation.classes), evaluation.of_images
     return render(
         "evaluation.html",
         e=evaluation,
         names=names,
         pictures=pictures,
-        verdict=verdict(evaluation, names),
+        summary=summary(evaluation, names),
         classes=class_bars(evaluation, names),
         tasks=task_bars(evaluation),
-        matrix=matrix(evaluation, names),
-        pairs=evaluation.pairs[: PAIRS if evaluation.of_images else LISTED],
-        wrong=evaluation.wrong[: WRONG if evaluation.of_images else LISTED],
-        worst=worst(evaluation, names),
-        reliability=figures.reliability(evaluation.bins, evaluation.accuracy),
-        limits={
-            "examples": EXAMPLES,
-            "typical": TYPICAL,
-            "worst": WORST,
-            "left_out": LEFT_OUT,
-        },
+        **matrix(evaluation),
+        pairs=evaluation.pairs[: LIMITS["pairs" if images else "rows"]],
+        wrong=evaluation.wrong[: LIMITS["wrong" if images else "rows"]],
+        mistaken_for=mistaken_for(evaluation, names),
+        reliability=plots.reliability(evaluation.bins, evaluation.accuracy),
+        limits=LIMITS,
     )
 
 
 def pictured(evaluation: Evaluation) -> list[int]:
-    """Rows of which the page shows a picture."""
+    """Rows whose images the page shows."""
     if not evaluation.of_images:
         return []
-    rows = evaluation.wrong[:WRONG]
-    for pair in evaluation.pairs[:PAIRS]:
-        rows = rows + evaluation.mistaken(pair)[:EXAMPLES]
+    rows = evaluation.wrong[: LIMITS["wrong"]]
+    for pair in evaluation.pairs[: LIMITS["pairs"]]:
+        rows = rows + evaluation.mistaken(pair)[: LIMITS["examples"]]
         for number in (pair.truth, pair.taken_for):
-            rows = rows + evaluation.typical(number)[:TYPICAL]
+            rows = rows + evaluation.typical(number)[: LIMITS["typical"]]
     return rows
 
 
 def class_bars(evaluation: Evaluation, names: Sequence[str]) -> list[Bar]:
-    """Classes that have samples, the worst first."""
+    """The classes that have samples, the worst first."""
     bars = [
         Bar(
             names[number],
@@ -93,29 +94,35 @@ def class_bars(evaluation: Evaluation, names: Sequence[str]) -> list[Bar]:
 
 
 def task_bars(evaluation: Evaluation) -> list[Bar]:
-    """Tasks in their order; without samples, the share is NaN."""
+    """Tasks in their order; the share of a task without samples is NaN."""
     sizes = np.bincount(evaluation.task_of_class).tolist()
     return [
-        Bar(f"task {number}", float(share), int(count), f"{size} class{'es' * (size != 1)}")
+        Bar(f"task {number}", float(share), int(count), plural(size, "class"))
         for number, (share, count, size) in enumerate(
             zip(evaluation.task_accuracy, evaluation.task_counts, sizes, strict=True), start=1
         )
     ]
 
 
-def worst(evaluation: Evaluation, names: Sequence[str]) -> list[tuple[Bar, str]]:
-    """Classes that are recognised least, each with what it is taken for."""
-    numbers = sorted(evaluation.tested, key=lambda n: float(evaluation.class_accuracy[n]))
+def matrix(evaluation: Evaluation) -> dict[str, Any]:
+    """The confusion matrix of the classes that have samples or were predicted.
+
+    ``shown`` has their positions, ``starts`` the places where a task begins, except the first;
+    ``places`` the place of each class.
+    """
+    shown = np.flatnonzero(evaluation.confusion.sum(axis=0) + evaluation.class_counts)
+    starts = np.flatnonzero(np.diff(evaluation.task_of_class[shown])) + 1
+    places = {number: place for place, number in enumerate(shown.tolist())}
+    return {"shown": list(places), "starts": starts.tolist(), "places": places}
+
+
+def mistaken_for(evaluation: Evaluation, names: Sequence[str]) -> list[tuple[Bar, str]]:
+    """The worst classes, each with the classes that it is mistaken for most often."""
     found = []
-    for number in numbers[:TAKEN]:
-        mistakes = [pair for pair in evaluation.pairs if pair.truth == number]
+    for bar in class_bars(evaluation, names)[: LIMITS["confused"]]:
+        mistakes = [pair for pair in evaluation.pairs if names[pair.truth] == bar.name]
         if mistakes:
-            taken_for = ", ".join(f"{names[p.taken_for]} ({p.count:,})" for p in mistakes[:3])
+            others = ", ".join(f"{names[p.taken_for]} ({p.count:,})" for p in mistakes[:3])
             more = sum(pair.count for pair in mistakes[3:])
-            bar = Bar(
-                names[number],
-                float(evaluation.class_accuracy[number]),
-                int(evaluation.class_counts[number]),
-            )
-            found.append((bar, taken_for + (f", others ({more:,})" if more else "")))
+            found.append((bar, others + (f", others ({more:,})" if more else "")))
     return found

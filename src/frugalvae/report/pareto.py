@@ -1,110 +1,85 @@
-"""Accuracy against memory: every recipe that was measured, once, and which of them pay."""
+"""Accuracy against memory: every method that was measured, and which ones none other beats."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from frugalvae.experiments.cell import digest
-from frugalvae.experiments.spec import Row
-from frugalvae.report.table import Entry, Table
+from frugalvae.bench.cell import digest
+from frugalvae.bench.spec import Row
+from frugalvae.report.results_table import Entry, Table
 
 METRIC, TASKS = "final_average_accuracy", 10
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One recipe on one data set."""
+    """One method on one data set; ``best`` if none is as accurate with as few parameters."""
 
     name: str
     entry: Entry
     best: bool = False
 
     @property
+    def stored(self) -> float:
+        """Parameters stored, mean over seeds."""
+        return self.entry.parameters("stored") or 0.0
+
+    @property
+    def accuracy(self) -> float:
+        """Percent, mean over seeds."""
+        return self.entry.mean or 0.0
+
+    @property
     def seconds(self) -> float:
-        """What learning all tasks took, on average over seeds."""
-        learned = [
-            sum(task["learn"] for task in run.record["seconds"])
-            for run in self.entry.runs
-            if run.record is not None
-        ]
+        """Time to learn all tasks, mean over seeds."""
+        records = self.entry.records
+        learned = [sum(task["learn"] for task in record["seconds"]) for record in records]
         return sum(learned) / len(learned) if learned else 0.0
 
 
 @dataclass
-class _Recipe:
-    """An entry, and all rows that show it, those of tables about memory first."""
+class _Method:
+    """An entry and all rows that show it; rows of tables about memory come first."""
 
     entry: Entry
     rows: list[Row] = field(default_factory=list)
 
+    def label(self, key: str) -> str | None:
+        return next((row.labels[key] for row in self.rows if key in row.labels), None)
 
-def data_sets(tables: Sequence[Table]) -> dict[str, str]:
-    """Names and titles of all data sets with something to plot."""
-    return {
+
+def by_data_set(tables: Sequence[Table]) -> list[tuple[str, list[Point]]]:
+    """Title and points of each data set with something to plot."""
+    titles = {
         column.data: f"{column.title}, {column.backbone}"
         for table in tables
         for column in table.columns
-        if not column.quoted and points(tables, column.data)
+        if not column.quoted
     }
+    found = [(title, points(tables, data)) for data, title in titles.items()]
+    return [(title, points) for title, points in found if points]
 
 
 def points(tables: Sequence[Table], data: str) -> list[Point]:
-    """All recipes measured on a data set in ten tasks, from few numbers stored to many."""
-    recipes: dict[str, _Recipe] = {}
+    """All methods measured on a data set in ten tasks, ordered by parameters stored."""
+    methods: dict[str, _Method] = {}
     for table in sorted(tables, key=lambda table: not table.experiment.show_memory):
         for row, entry in _entries(table, data):
             settings = entry.runs[0].cell.settings() | {"seed": None, "observe": None}
-            found = recipes.setdefault(digest(settings), _Recipe(entry))
+            found = methods.setdefault(digest(settings), _Method(entry))
             if len(entry.values) > len(found.entry.values):
                 found.entry = entry
             found.rows.append(row)
-    named = names([recipe.rows for recipe in recipes.values()])
     unsorted = [
-        Point(name, recipe.entry) for name, recipe in zip(named, recipes.values(), strict=True)
+        Point(name, method.entry)
+        for name, method in zip(_names(list(methods.values())), methods.values(), strict=True)
     ]
-    ordered = sorted(unsorted, key=lambda point: (_stored(point), -_accuracy(point)))
-    front, highest = [], float("-inf")
-    for point in ordered:
-        front.append(_accuracy(point) > highest)
-        highest = max(highest, _accuracy(point))
-    return [
-        Point(point.name, point.entry, best) for point, best in zip(ordered, front, strict=True)
-    ]
-
-
-def names(recipes: Sequence[Sequence[Row]]) -> list[str]:
-    """A name for each recipe, of the rows that show it: row names, and labels that differ.
-
-    A row called otherwise than others with the same memory says whose variant it is.
-    What is ticked is added to the name; what is crossed out is not.
-    """
-    firsts = [rows[0] for rows in recipes]
-    called: dict[str, str] = {}  # what the plain row of a memory is called
-    for row in firsts:
-        memory = row.memory.name if row.memory else ""
-        if row.name.lower() == memory:
-            called[memory] = row.name
-    found = []
-    for position, rows in enumerate(recipes):
-        row = rows[0]
-        labels = {key: text for shown in reversed(rows) for key, text in shown.labels.items()}
-        others = [other for n, other in enumerate(recipes) if n != position]
-        rivals = [other for other in others if other[0].name == row.name]
-        differ = [
-            (key, text)
-            for key, text in labels.items()
-            if any(_label(other, key) not in (None, text) for other in rivals)
-        ]
-        plain = called.get(row.memory.name if row.memory else "", row.name)
-        name = row.name if plain == row.name else f"{plain}, {row.name}"
-        added = [key if text == "✓" else f"{key} {text}" for key, text in differ if text != "✗"]
-        found.append(" + ".join([name, *added]) + " alone" * bool(differ and not added))
-    return found
-
-
-def _label(rows: Sequence[Row], key: str) -> str | None:
-    return next((row.labels[key] for row in rows if key in row.labels), None)
+    ordered, highest = [], float("-inf")
+    for point in sorted(unsorted, key=lambda point: (point.stored, -point.accuracy)):
+        ordered.append(replace(point, best=point.accuracy > highest))
+        highest = max(highest, point.accuracy)
+    return ordered
 
 
 def _entries(table: Table, data: str) -> list[tuple[Row, Entry]]:
@@ -113,15 +88,38 @@ def _entries(table: Table, data: str) -> list[tuple[Row, Entry]]:
         return []
     return [
         (line.row, entry)
-        for line in table.lines
-        for column, entry in zip(table.columns, line.entries, strict=True)
+        for line, column, entry in table.entries
         if column.data == data and entry.values and experiment.protocols[column.protocol] == TASKS
     ]
 
 
-def _stored(point: Point) -> float:
-    return point.entry.numbers("stored") or 0.0
+def _names(methods: Sequence[_Method]) -> list[str]:
+    """A name for each method: its row's name, and the labels that tell it from others.
 
-
-def _accuracy(point: Point) -> float:
-    return point.entry.mean or 0.0
+    A row whose name does not begin with that of its memory's plain row gets both names.
+    Labels with a check mark are added to the name; those with a cross are not.
+    """
+    plain = {  # how the plain row of each memory is called
+        method.rows[0].memory.name: method.rows[0].name
+        for method in methods
+        if method.rows[0].memory and method.rows[0].name.lower() == method.rows[0].memory.name
+    }
+    found = []
+    for method in methods:
+        row = method.rows[0]
+        labels = {
+            key: text for shown in reversed(method.rows) for key, text in shown.labels.items()
+        }
+        rivals = [m for m in methods if m is not method and m.rows[0].name == row.name]
+        differ = {
+            key: text
+            for key, text in labels.items()
+            if any(rival.label(key) not in (None, text) for rival in rivals)
+        }
+        usual = plain.get(row.memory.name if row.memory else "", row.name)
+        name = row.name if row.name.startswith(usual) else f"{usual}, {row.name}"
+        added = [
+            key if text == "✓" else f"{key} {text}" for key, text in differ.items() if text != "✗"
+        ]
+        found.append(" + ".join([name, *added]) + " alone" * bool(differ and not added))
+    return found

@@ -1,180 +1,258 @@
-"""Figures as text or bytes that a page can hold: the same input gives the same output."""
+"""Each plot of our pages: accuracy by task, placement, layouts, frontier, reliability."""
 
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image
 
-#: Okabe and Ito's colours: all kinds of colour vision tell them apart.
-COLOURS = ("#0072b2", "#d55e00", "#56b4e9", "#e69f00", "#009e73", "#8a8a8a", "#cc79a7", "#b5a800")
-MARKERS = "oXsDv^P*"
-INK = "#1d2329"
+from frugalvae.report.pareto import Point
+from frugalvae.report.plot_parts import (
+    COLOURS,
+    GREY,
+    INK,
+    MARKERS,
+    draw_lines,
+    mosaic,
+    new_figure,
+    percent_ticks,
+    style,
+    svg,
+)
+from frugalvae.report.reliability import Bin
 
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "frugalvae",
-    "font.family": "sans-serif",
-    "font.size": 11,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
-
-
-def curves(series: Mapping[str, Sequence[float]], *, x_label: str, y_label: str) -> str:
-    """Shares over time as an SVG, one line a name, which stands at the line's end.
-
-    Axes and names take the colour of the text around the figure. Lines take
-    :data:`COLOURS` in order.
-    """
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 3.9), layout="constrained")
-        draw_curves(figure.add_subplot(), series, x_label, y_label)
-        title = f"Line plot: {y_label} by {x_label} for {', '.join(series)}"
-        return svg(figure, title)
+SO_FAR = "mean accuracy on tasks so far"
+PLOT = np.array([7.2, 3.8])  # inches of the frontier's axes, nearly
 
 
-def draw_curves(
-    axes: Any, series: Mapping[str, Sequence[float]], x_label: str, y_label: str
-) -> None:
-    """The lines of :func:`curves`, on axes of any figure."""
-    steps = max(len(values) for values in series.values())
-    heights = spread([values[-1] for values in series.values()], gap=0.065)
-    for position, (name, values) in enumerate(series.items()):
-        colour = COLOURS[position % len(COLOURS)]
-        marker = MARKERS[position % len(MARKERS)]
-        x = range(1, len(values) + 1)
-        axes.plot(x, values, color=colour, marker=marker, linewidth=2, markersize=6, clip_on=False)
-        name_x, name_y = steps + 0.28, heights[position]
-        axes.plot([steps + 0.08, name_x - 0.05], [values[-1], name_y], color=colour, linewidth=1)
-        axes.text(name_x, name_y, name, va="center", color=INK, parse_math=False)
-    axes.set_xlim(0.9, steps + 0.28)
-    axes.set_ylim(0, 1.02)
-    axes.set_xticks(range(1, steps + 1))
-    axes.set_yticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
-    axes.grid(axis="y", color=INK, alpha=0.15)
-    axes.set_xlabel(x_label, color=INK)
-    axes.set_ylabel(y_label, color=INK)
-    axes.spines["left"].set_visible(False)
-    axes.spines["bottom"].set(color=INK, bounds=(1, steps))
-    axes.tick_params(color=INK, labelcolor=INK, left=False)
-
-
-def overview(
-    pictures: Mapping[str, Sequence[ArrayLike]],
-    columns: Sequence[str],
-    series: Mapping[str, Sequence[float]],
-    *,
-    titles: tuple[str, str],
-    x_label: str,
-    y_label: str,
-) -> bytes:
-    """One PNG, 1200 pixels wide: rows of pictures to the left, curves to the right.
+@style()
+def accuracy_by_task(
+    series: Mapping[str, ArrayLike], title: str = "", *, bottom: float | None = None
+) -> str:
+    """Mean accuracy on all tasks so far, after each task.
 
     Parameters
     ----------
-    pictures
-        For each row, one picture of grey values for each column, all of one size.
-    columns
-        What stands above them.
     series
-        As for :func:`curves`.
+        For each name, shares of shape (tasks,) or (seeds, tasks).
+    title
+        The title above the plot.
+    bottom
+        Where the y axis begins; by default, a round share below the smallest one.
+    """
+    figure = new_figure(6.4, 3.9)
+    axes = figure.add_subplot()
+    if bottom is None:
+        lowest = min(float(np.min(shares)) for shares in series.values())
+        bottom = float(np.floor(5 * lowest) / 5)
+    draw_lines(axes, series, SO_FAR, bottom=bottom)
+    axes.set_title(title)
+    place = f" on {title}" if title else ""
+    return svg(figure, f"Accuracy after each task{place}: {', '.join(series)}")
+
+
+@style()
+def overview(
+    images: Mapping[str, Sequence[ArrayLike]],
+    columns: Sequence[str],
+    series: Mapping[str, ArrayLike],
+    titles: tuple[str, str],
+) -> bytes:
+    """One PNG, 1200 pixels wide: rows of images to the left, accuracy by task to the right.
+
+    Parameters
+    ----------
+    images
+        For each row, one image of grey values per column, all of one size.
+    columns
+        The headings of the columns.
+    series
+        As for :func:`accuracy_by_task`.
     titles
         Of the left and of the right half.
     """
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(12, 3.75), dpi=100, layout="constrained", facecolor="white")
-        halves: Any = figure.subfigures(1, 2, width_ratios=[1.45, 1])
-        for half, title in zip(halves, titles, strict=True):
-            half.suptitle(title, x=0.02, ha="left", color=INK, fontweight="bold")
-        _draw_rows(halves[0].add_subplot(anchor="N"), pictures, columns)
-        draw_curves(halves[1].add_subplot(), series, x_label, y_label)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
+    figure = new_figure(12, 3.75)
+    figure.set(dpi=100, facecolor="white")
+    halves: Any = figure.subfigures(1, 2, width_ratios=[1.45, 1])
+    for half, title in zip(halves, titles, strict=True):
+        half.suptitle(title, x=0.02, ha="left", fontweight="bold")
+    _draw_rows(halves[0].add_subplot(anchor="NE"), images, columns)
+    draw_lines(halves[1].add_subplot(), series, SO_FAR)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
 
 def _draw_rows(
-    axes: Any, pictures: Mapping[str, Sequence[ArrayLike]], columns: Sequence[str]
+    axes: Any, images: Mapping[str, Sequence[ArrayLike]], columns: Sequence[str]
 ) -> None:
-    whole = mosaic([mosaic(row, len(columns), gap=4) for row in pictures.values()], 1, gap=4)
+    whole = mosaic([mosaic(row, len(columns), gap=4) for row in images.values()], 1, gap=4)
     fine = np.kron(1 - whole, np.ones((8, 8)))  # so that scaling keeps pixels square
-    axes.imshow(fine, cmap="gray", vmin=0, vmax=1, extent=(0, len(columns), len(pictures), 0))
-    axes.set_aspect(whole.shape[0] / len(pictures) / (whole.shape[1] / len(columns)))
-    axes.set_yticks(np.arange(len(pictures)) + 0.5, list(pictures))
+    axes.imshow(fine, cmap="gray", vmin=0, vmax=1, extent=(0, len(columns), len(images), 0))
+    axes.set_aspect(whole.shape[0] / len(images) / (whole.shape[1] / len(columns)))
+    axes.set_yticks(np.arange(len(images)) + 0.5, list(images))
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns)
-    axes.tick_params(length=0, labelcolor=INK, top=False, labeltop=True, labelbottom=False)
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)
+    axes.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)
 
 
-def mosaic(images: Sequence[ArrayLike], columns: int, gap: int = 1) -> NDArray[np.float64]:
-    """Pictures of one size side by side, ``columns`` in a row, zeros between them.
+@style()
+def placement(tasks: Sequence[Mapping[str, Any]]) -> str:
+    """Class Gaussians of the first two tasks before and after the iteration, as unit circles."""
+    panels = [(n, when) for n in range(len(tasks[:2])) for when in ("start", "end")]
+    figure = new_figure(7.6, 3.9 * len(panels) / 2)
+    for position, (number, when) in enumerate(panels, start=1):
+        axes = figure.add_subplot(len(panels) // 2, 2, position)
+        old = np.asarray(tasks[number]["old"], float).reshape(-1, 2)
+        new = np.asarray(tasks[number][when], float)[:, :2]
+        _circles(axes, old, [GREY] * len(old))
+        _circles(axes, new, [COLOURS[n % len(COLOURS)] for n in range(len(new))])
+        axes.set_aspect("equal", adjustable="datalim")
+        axes.autoscale_view()
+        words = "where the encoder puts them" if when == "start" else "after the iteration"
+        axes.set_title(f"task {number + 1}: {words}", fontsize=11)
+    return svg(figure, "Class Gaussians before and after the fixed-point iteration")
 
-    >>> mosaic([[[1.0]], [[0.5]], [[0.25]]], columns=2)
-    array([[1.  , 0.  , 0.5 ],
-           [0.  , 0.  , 0.  ],
-           [0.25, 0.  , 0.  ]])
+
+def _circles(axes: Any, centres: NDArray[np.float64], colours: Sequence[str]) -> None:
+    for position, ((x, y), colour) in enumerate(zip(centres, colours, strict=True)):
+        axes.add_patch(Circle((x, y), 1, facecolor=colour, edgecolor=colour, alpha=0.25))
+        marker = MARKERS[(position + position // len(COLOURS)) % len(MARKERS)]
+        axes.plot(x, y, marker, color=colour, markersize=4)
+
+
+@style()
+def layouts(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    """Samples of the Gaussians of all classes so far: one panel per task, coloured by task."""
+    rows = -(-len(tasks) // 3)
+    figure = new_figure(8.4, 2.8 * rows)
+    for number, classes in enumerate(tasks, start=1):
+        axes = figure.add_subplot(rows, 3, number)
+        first = min(entry["task"] for entry in classes)
+        for task in sorted({entry["task"] for entry in classes}):
+            points = np.concatenate([e["points"] for e in classes if e["task"] == task])
+            colour = COLOURS[(task - first) % len(COLOURS)]
+            axes.plot(*points.T, ".", color=colour, markersize=4, markeredgewidth=0)
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set(visible=True, alpha=0.3)
+        axes.set_title(f"after task {number}", fontsize=11)
+    return svg(figure, "Samples of the class Gaussians after each task, laid out by t-SNE")
+
+
+@style()
+def frontier(points: Sequence[Point], title: str) -> str:
+    """Accuracy over parameters stored; larger points took longer to learn.
+
+    Parameters
+    ----------
+    points
+        Methods, ordered by parameters stored.
+    title
+        The title above the plot.
     """
-    stack = np.clip(np.asarray(images, float), 0, 1)  # (n, height, width)
-    height, width = stack.shape[1] + gap, stack.shape[2] + gap
-    rows = -(-len(stack) // columns)
-    whole = np.zeros((rows * height, columns * width))
-    for position, image in enumerate(stack):
-        row, column = divmod(position, columns)
-        top, left = row * height, column * width
-        whole[top : top + height - gap, left : left + width - gap] = image
-    return whole[:-gap, :-gap] if gap else whole
+    figure = new_figure(8.0, 4.6)
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    for point in points:
+        axes.errorbar(
+            point.stored, point.accuracy, yerr=point.entry.std, fmt="o",
+            color=COLOURS[0] if point.best else GREY, markersize=_size(point.seconds),
+            elinewidth=1, zorder=3 if point.best else 2,
+        )  # fmt: skip
+    for seconds, text in ((1, "1 s to learn"), (10, "10 s"), (100, "100 s"), (1000, "1,000 s")):
+        axes.plot([], [], "o", color=GREY, markersize=_size(seconds), label=text)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=8)
+    line = np.array([(point.stored, point.accuracy) for point in points if point.best])
+    axes.step(*line.T, where="post", color=COLOURS[0], linewidth=1.5, alpha=0.6)
+    _name_points(axes, points)
+    wide = points[-1].stored > 100 * points[0].stored
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if wide else (1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(EngFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set(
+        xlabel="parameters stored, head included (logarithmic)",
+        ylabel="final average accuracy, %",
+        title=title,
+    )
+    axes.grid()
+    return svg(figure, f"Accuracy against parameters stored on {title}")
 
 
-def png(grey: ArrayLike) -> bytes:
-    """A picture of values from 0 (white paper) to 1 (black ink)."""
-    levels = np.rint(255 * (1 - np.clip(np.asarray(grey, float), 0, 1))).astype(np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(levels).save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
+def _size(seconds: float) -> float:
+    """The diameter of a point: twice as large for sixteen times as long."""
+    return float(3.0 * max(seconds, 1.0) ** 0.25)
 
 
-def svg(figure: Figure, title: str) -> str:
-    """The figure as an SVG element that fits its surroundings in width and colour."""
-    buffer = io.StringIO()
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    used = set(re.findall(r"#([\w-]+)", text))
-    text = re.sub(r' id="([\w-]+)"', lambda found: found[0] * (found[1] in used), text)
-    text = re.sub(r'<svg width="[^"]*" height="[^"]*"', "<svg", text, count=1)
-    label = f'<svg role="img" aria-label={quoteattr(title)}'
-    return text.replace("<svg", label, 1).replace(INK, "currentColor")
+def _name_points(axes: Any, points: Sequence[Point]) -> None:
+    """Names beside points as far as there is room, those on the frontier first."""
+    spots = np.array([(np.log10(point.stored), point.accuracy) for point in points])
+    span = np.maximum(np.ptp(spots, axis=0), [0.5, 5])
+    (left, low), (right, high) = spots.min(0) - 0.08 * span, spots.max(0) + [0.12, 0.08] * span
+    axes.set(xlim=(10**left, 10**right), ylim=(low, high))
+    spots = (spots - [left, low]) / [right - left, high - low] * PLOT  # in inches
+    radii = np.array([_size(point.seconds) / 144 for point in points])
+    marks = np.concatenate([spots - radii[:, None], spots + radii[:, None]], axis=1)
+    boxes = list(marks)  # what is taken: left, bottom, right, top
+    best = [position for position, point in enumerate(points) if point.best]
+    others = [position for position in np.argsort(-spots[:, 1]) if not points[position].best]
+    for position in [*best, *others]:
+        (x, y), radius = spots[position], radii[position]
+        width, height = 0.072 * len(points[position].name), 0.16
+        beside, above, below = -height / 2, radius + 0.01, -radius - 0.01 - height
+        places = [
+            ("left", radius + 0.04, beside),
+            ("right", -radius - 0.04, beside),
+            ("left", 0.03, above),
+            ("left", 0.06, below),
+            ("right", -0.03, above),
+            ("right", -0.03, below),
+        ]
+        if position in best[:-1]:  # the line leaves to the right
+            places[0] = places[3]
+        for side, shift, rise in places:
+            start = x + shift - (width if side == "right" else 0)
+            box = np.array([start, y + rise, start + width, y + rise + height])
+            taken = np.array(boxes[:position] + boxes[position + 1 :])
+            overlap = (box[:2] < taken[:, 2:]).all(1) & (taken[:, :2] < box[2:]).all(1)
+            if (box[:2] > 0).all() and (box[2:] < PLOT).all() and not overlap.any():
+                boxes.append(box)
+                at = np.array([x + shift, y + rise + height / 2]) / PLOT
+                look = {"ha": side, "va": "center", "fontsize": 9, "transform": axes.transAxes}
+                axes.text(*at, points[position].name, **look)
+                break
 
 
-def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """The same heights, moved apart as little as makes neighbours differ by ``gap``.
+@style()
+def reliability(bins: Sequence[Bin], accuracy: float) -> str:
+    """Accuracy by probability, and below it how many predictions have that probability.
 
-    >>> spread([0.5, 0.5, 0.9], gap=0.1)
-    [0.45, 0.55, 0.9]
+    Parameters
+    ----------
+    bins
+        Predictions by their probability.
+    accuracy
+        Of all predictions.
     """
-    order = np.argsort(heights, kind="stable")
-    blocks: list[tuple[float, int]] = []  # centre and number of labels, from below
-    for height in np.asarray(heights, float)[order]:
-        centre, size = float(height), 1
-        while blocks and centre - blocks[-1][0] < gap * (size + blocks[-1][1]) / 2:
-            below, number = blocks.pop()
-            centre = (centre * size + below * number) / (size + number)
-            size += number
-        blocks.append((centre, size))
-    moved = [c + gap * (i - (n - 1) / 2) for c, n in blocks for i in range(n)]
-    result = np.empty(len(moved))
-    result[order] = moved
-    return [round(float(height), 9) for height in result]
+    figure = new_figure(5.6, 5.4)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1])
+    middle = [(part.high + part.low) / 2 for part in bins]
+    bars = {"width": [part.high - part.low for part in bins], "linewidth": 1}
+    right = [part.accuracy for part in bins]
+    above.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (4, 4)), alpha=0.6)
+    above.text(0.03, 0.1, "perfectly calibrated", rotation=43, fontsize=9, alpha=0.8)
+    above.bar(middle, right, color=COLOURS[2], alpha=0.55, edgecolor=COLOURS[0], **bars)
+    confidence = [part.confidence for part in bins]
+    above.plot(confidence, right, "o", color=COLOURS[0], markersize=5, clip_on=False, zorder=3)
+    below.bar(middle, [part.count for part in bins], color=GREY, alpha=0.6, edgecolor=GREY, **bars)
+    above.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
+    percent_ticks(above.yaxis)
+    percent_ticks(below.xaxis)
+    below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    below.set(xlabel="predicted probability", ylabel="predictions")
+    above.grid(axis="y")
+    return svg(figure, f"Reliability diagram: accuracy by probability; {accuracy:.1%} overall")

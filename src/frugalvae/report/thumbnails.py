@@ -1,4 +1,4 @@
-"""Small pictures of image files, as addresses that a page can hold in itself."""
+"""Thumbnails of image files, as addresses that hold the image itself."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Callable, Iterable
 
 from PIL import Image, ImageOps
 
-from frugalvae.data.pixels import decode
+from frugalvae.images.decode import decode
 from frugalvae.progress import track
-from frugalvae.report.page import data_uri
+from frugalvae.report.render import data_uri
 
-SIDE = 128  # pixels, a few more than are shown: screens are finer than their pixels
+SIDE = 128  # pixels; more than are shown, for screens with high resolution
 QUALITY = 72
 
 
 def thumbnails(rows: Iterable[int], read: Callable[[int], bytes]) -> dict[int, str]:
-    """A picture for each row; those that cannot be read any more are left out.
+    """A thumbnail for each row; images that can no longer be read are left out.
 
     Parameters
     ----------
     rows
-        Which images, in any order and as often as one likes.
+        Which images, in any order; repeated rows count once.
     read
-        The content of an image's file.
+        Returns the content of an image file.
     """
     found = {}
     for row in track(sorted(set(rows)), "making thumbnails"):
@@ -35,7 +35,7 @@ def thumbnails(rows: Iterable[int], read: Callable[[int], bytes]) -> dict[int, s
 
 
 def thumbnail(content: bytes, side: int = SIDE) -> str:
-    """The middle of an image, upright: about what encoders see of it.
+    """The middle of an image, upright: roughly what encoders see.
 
     >>> buffer = io.BytesIO()
     >>> Image.new("RGB", (300, 200), "red").save(buffer, "png")

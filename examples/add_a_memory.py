@@ -1,0 +1,77 @@
+"""Add a memory: keep a few real features of each class, and replay them with some noise.
+
+Nothing of FrugalVAE has to be changed. In the folder of this file:
+
+    python add_a_memory.py                       # check it, and try it on digits
+    frugalvae run FEATURES.npz --memory add_a_memory:ExemplarMemory --set memory.size=3
+    frugalvae bench run add_a_memory.toml        # compare it with three others
+    frugalvae report results -o report.md
+
+``MemoryDefaults`` gives ``update`` (by replay), ``forget``, and what it costs, from the
+attributes whose names end in ``_``. Settings are the arguments of the constructor, which
+stores each under its own name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frugalvae import FrugalClassifier
+from frugalvae.cost import Component, component
+from frugalvae.images.digits import load_digits
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
+from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.testing import check_memory
+
+
+class ExemplarMemory(MemoryDefaults):
+    """``size`` features per class, chosen at random, and the spread of the class."""
+
+    def __init__(self, size: int = 10, noise: float = 0.5) -> None:
+        self.size = size
+        self.noise = noise
+        self.exemplars_: dict[int, Array] = {}  # (size, d) per class
+        self.spread_: dict[int, Array] = {}  # (d,) per class
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far, in the order in which they were learned."""
+        return list(self.exemplars_)
+
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
+        """Choose exemplars of each new class."""
+        for label in task.classes:
+            features = task.of(label)  # (n, d)
+            chosen = rng.permutation(len(features))[: self.size]
+            self.exemplars_[label] = features[chosen]
+            self.spread_[label] = features.std(axis=0)
+
+    def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
+        """Exemplars at random, each with noise: (count, d), float32."""
+        exemplars = self.exemplars_[label]
+        drawn = exemplars[rng.integers(len(exemplars), size=count)]
+        noise = rng.standard_normal(drawn.shape, np.float32)
+        return drawn + np.float32(self.noise) * self.spread_[label] * noise
+
+    def cost(
+        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+    ) -> list[Component]:
+        """What it will cost; you may leave this out. ``frugalvae memory`` asks for it."""
+        return [
+            component("exemplars", classes * self.size * dim),
+            component("spread", classes * dim),
+        ]
+
+
+if __name__ == "__main__":
+    check_memory(ExemplarMemory)
+    digits = load_digits()
+    for memory in (ExemplarMemory(size=3), ExemplarMemory(size=10), "factors", "store-all"):
+        classifier = FrugalClassifier(memory, "ridge")
+        for first in range(0, 10, 2):  # five tasks of two digits
+            rows = np.isin(digits.y_train, [first, first + 1])
+            classifier.partial_fit(digits.x_train[rows], digits.y_train[rows])
+        report = classifier.memory_report()
+        right = classifier.score(digits.x_test, digits.y_test)
+        print(f"{report.memory}: {right:.1%} of test digits, {report.bytes:,} bytes")

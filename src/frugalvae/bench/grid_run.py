@@ -1,0 +1,225 @@
+"""``frugalvae bench run``: run what is missing of experiments, and write each run as it ends."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.clock import Clock
+from frugalvae.bench.data_sources import Source, find_data, parse_data
+from frugalvae.bench.display import GridDisplay
+from frugalvae.bench.execute import Encoding
+from frugalvae.bench.grid import grid, takes
+from frugalvae.bench.pool import Job, Outcome, Pool
+from frugalvae.bench.results import Results
+from frugalvae.bench.spec import Experiment
+from frugalvae.bench.toml import foreign_parts, read_experiments
+from frugalvae.errors import InputError
+from frugalvae.formatting import plural
+from frugalvae.images.feature_file import load_features, write_features
+
+
+def run_grid(
+    paths: Sequence[Path],
+    make_pool: Callable[[], Pool],
+    *,
+    data: Sequence[str] = (),
+    seeds: Sequence[int] | None = None,
+    changes: Sequence[tuple[str, str, Any]] = (),
+    results: Path = Path("results"),
+    plan: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Run what is missing, and return the number of runs that failed.
+
+    Parameters
+    ----------
+    paths
+        Experiments, as TOML files.
+    make_pool
+        Makes the pool; called if there is something to run.
+    data
+        ``NAME=FILE``, or names of known data sets; by default those that each experiment
+        names, if they are found.
+    seeds, changes
+        Replace those in the files.
+    plan
+        List what is missing, and run nothing.
+    """
+    experiments = read_experiments(paths, changes)
+    if seeds is not None:
+        experiments = [replace(entry, seeds=tuple(seeds)) for entry in experiments]
+    given = parse_data(data)
+    if given:
+        experiments = [replace(entry, data=tuple(given)) for entry in experiments]
+    names = list(dict.fromkeys(name for entry in experiments for name in entry.data))
+    sources, absent = find_data(names, {name: path for name, path in given.items() if path})
+    if given and absent:
+        raise InputError("; ".join(absent.values()))
+    store, display = Results(results), GridDisplay(quiet)
+    for name, reason in absent.items():
+        display.say(f"skipped {name}: {reason}")
+    about = {name: source.to_json() for name, source in sources.items()}
+    wanted = grid(experiments, about)
+    if not wanted:
+        raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
+    missing = [cell for cell in wanted if store.load(cell) is None]
+    if plan:
+        for cell in missing:
+            display.say(cell.name)
+    display.say(
+        f"{plural(len(wanted), 'run')}: {len(wanted) - len(missing)} done before, "
+        f"{len(missing)} to do"
+    )
+    if plan:
+        return 0
+    pool = make_pool() if missing else None  # may fail, so nothing is written before
+    store.prepare()
+    for experiment in experiments:
+        remember(store, experiment, about, command(paths, data, seeds, changes))
+    return work(missing, wanted, sources, pool, store, display) if pool else 0
+
+
+def remember(
+    store: Results,
+    experiment: Experiment,
+    about: Mapping[str, Mapping[str, Any]],
+    made_by: str,
+) -> None:
+    """Record what was asked for; other data or seeds, asked for later, are added to it."""
+    before = store.table(experiment.name) or {"experiment": None, "data": {}}
+    grown = dict(before["data"]) if before["experiment"] == experiment.source else {}
+    for name in experiment.data:
+        if name not in about or not takes(experiment, about[name]):
+            continue
+        known = grown.get(name, {})
+        same = known.get("fingerprint") == about[name]["fingerprint"]
+        seeds = {*experiment.seeds, *(known["seeds"] if same else ())}
+        grown[name] = {**about[name], "seeds": sorted(seeds), "command": made_by}
+    foreign = foreign_parts(experiment)  # a report is made without importing them
+    content = {"experiment": experiment.source, "data": grown}
+    store.write_table(experiment.name, content | ({"parts": foreign} if foreign else {}))
+
+
+def command(
+    paths: Sequence[Path],
+    data: Sequence[str],
+    seeds: Sequence[int] | None,
+    changes: Sequence[tuple[str, str, Any]],
+) -> str:
+    """The command that makes these results, without the folders of this machine."""
+    words = ["frugalvae", "bench", "run"]
+    words += [path.name if path.is_absolute() else path.as_posix() for path in paths]
+    for entry in data:
+        name, equals, path = entry.partition("=")
+        short = ",".join(Path(part).name for part in path.split(","))
+        words += ["--data", f"{name}{equals}{short}"]
+    if seeds is not None:
+        words += ["--seeds", *map(str, seeds)]
+    for part, key, value in changes:
+        words += ["--set", f"{part}.{key}={value}"]
+    return shlex.join(words)
+
+
+def work(
+    missing: Sequence[Cell],
+    wanted: Sequence[Cell],
+    sources: Mapping[str, Source],
+    pool: Pool,
+    store: Results,
+    display: GridDisplay,
+) -> int:
+    """Run the missing cells, write each as it ends, and return the number that failed."""
+    started = time.perf_counter()
+    known = {cell.key: record for cell in wanted if (record := store.load(cell)) is not None}
+    display.start(len(missing), Clock(missing, list(known.values()), pool.slots))
+    spent, failed = 0.0, 0
+    try:
+        with display.progress:
+            encoded, broken = encode_missing(missing, sources, pool, store, display)
+            runnable = [cell for cell in missing if cell.key in encoded]
+            for outcome in chain(broken, run_all(runnable, encoded, pool, display)):
+                cell = outcome.job
+                assert isinstance(cell, Cell)
+                if outcome.traceback is None:
+                    store.finish(cell, outcome.result)
+                    spent += outcome.seconds
+                    display.finished(cell, outcome.result, outcome.seconds)
+                else:
+                    store.fail(cell, outcome.traceback)
+                    failed += 1
+                    display.failed(cell, outcome.traceback)
+        slots = pool.slots  # before the pool is closed
+    finally:
+        pool.close()
+    display.summary(len(missing) - failed, failed, spent, time.perf_counter() - started, slots)
+    return failed
+
+
+def encode_missing(
+    missing: Sequence[Cell],
+    sources: Mapping[str, Source],
+    pool: Pool,
+    store: Results,
+    display: GridDisplay,
+) -> tuple[dict[str, str], list[Outcome]]:
+    """Share all data; train the encoders that some cells need.
+
+    The features of trained encoders are kept with the results, since they take long to make.
+
+    Returns
+    -------
+    names
+        The name of the shared data of each cell.
+    broken
+        The cells whose encoder failed.
+    """
+    for name in dict.fromkeys(cell.data for cell in missing):
+        pool.share(name, sources[name].data)
+    encodings = {cell.key: Encoding(cell) for cell in missing if cell.encoder is not None}
+    distinct = {encoding.key: encoding for encoding in encodings.values()}
+    places = {key: store.folder / "encoded" / f"{key}.npz" for key in distinct}
+    absent = [encoding for key, encoding in distinct.items() if not places[key].exists()]
+    tracebacks = {}
+    for outcome in run_all(absent, {e.key: e.cell.data for e in absent}, pool, display):
+        display.encoded(outcome.job.name, outcome.seconds)
+        if outcome.traceback is None:
+            write_features(places[outcome.job.key], outcome.result)
+        else:
+            tracebacks[outcome.job.key] = outcome.traceback
+    for key in distinct.keys() - tracebacks.keys():
+        pool.share(key, load_features(places[key]))
+    names = {cell.key: cell.data for cell in missing} | {
+        key: encoding.key for key, encoding in encodings.items()
+    }
+    broken = [
+        Outcome(cell, traceback=tracebacks[names[cell.key]])
+        for cell in missing
+        if names[cell.key] in tracebacks
+    ]
+    for outcome in broken:
+        del names[outcome.job.key]
+    return names, broken
+
+
+def run_all(
+    jobs: Sequence[Job], data: Mapping[str, str], pool: Pool, display: GridDisplay
+) -> Iterator[Outcome]:
+    """Outcomes as they come; as many jobs run at a time as the pool has slots."""
+    waiting, running = deque(jobs), 0
+    while waiting or running:
+        while waiting and running < pool.slots:
+            job = waiting.popleft()
+            pool.start(job, data[job.key])
+            running += 1
+        display.running(running)
+        for outcome in pool.wait(0.5):
+            running -= 1
+            yield outcome

@@ -1,0 +1,193 @@
+"""Run jobs in processes of this machine: one thread each, all data in memory once.
+
+Why not joblib or loky: there, a worker that dies fails all jobs under way, which may have run
+for hours, and workers outlive a parent that is killed. Here one job is lost and tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any, Protocol
+
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.execute import Encoding, encode_first_task, make_run
+from frugalvae.bench.shared_data import load_shared, save_shared
+from frugalvae.cluster import TRIES
+from frugalvae.images.dataset import Images
+from frugalvae.images.feature_file import Features
+
+Job = Cell | Encoding
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of a job, a record or features; or the traceback of its failure."""
+
+    job: Job
+    result: Any = None
+    traceback: str | None = None
+    seconds: float = 0.0
+
+
+class Pool(Protocol):
+    """What runs jobs, several at a time."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs it can run at once."""
+        ...
+
+    def share(self, name: str, data: Features | Images) -> None:
+        """Give all jobs access to data by a name."""
+        ...
+
+    def start(self, job: Job, data: str) -> None:
+        """Start a job on shared data; there must be a free slot."""
+        ...
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """The jobs that have ended, after at most that time."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything."""
+        ...
+
+
+def perform(job: Job, data: Any) -> tuple[Any, str | None, float]:
+    """The job's result, or the traceback of what it raised; and how long it took."""
+    started = time.perf_counter()
+    try:
+        result: Any = (
+            encode_first_task(job, data) if isinstance(job, Encoding) else make_run(job, data)
+        )
+        return result, None, time.perf_counter() - started
+    except Exception:
+        return None, traceback.format_exc(), time.perf_counter() - started
+
+
+class ProcessPool:
+    """Processes that each run one job after the other.
+
+    If a process dies, its job is tried again in a new one. After three deaths the job has
+    failed.
+    """
+
+    def __init__(self, processes: int, threads: int = 1) -> None:
+        self.slots = processes
+        self.threads = threads
+        self.folder = Path(tempfile.mkdtemp(prefix="frugalvae-"))
+        self.workers: list[_Worker] = []
+
+    def share(self, name: str, data: Features | Images) -> None:
+        """Write the arrays to files that every process maps into its memory."""
+        save_shared(self.folder / name, data)
+
+    def start(self, job: Job, data: str) -> None:
+        """Give the job to an idle process, or to a new one."""
+        idle = next((worker for worker in self.workers if worker.job is None), None)
+        if idle is None:
+            idle = _Worker(self.folder, self.threads)
+            self.workers.append(idle)
+        self._give(idle, job, data, tries=1)
+
+    def _give(self, worker: _Worker, job: Job, data: str, tries: int) -> None:
+        worker.job, worker.data, worker.tries = job, data, tries
+        with contextlib.suppress(OSError):  # it died while idle; wait() will notice
+            worker.pipe.send((job, data))
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """Collect jobs that have ended; start again those whose process died."""
+        busy = {worker.pipe: worker for worker in self.workers if worker.job is not None}
+        ended = []
+        for pipe in connection.wait(list(busy), seconds):
+            worker = busy[pipe]  # type: ignore[index]
+            assert worker.job is not None
+            try:
+                ended.append(Outcome(worker.job, *worker.pipe.recv()))
+                worker.job = None
+            except (EOFError, OSError):
+                ended += self._replace(worker)
+        return ended
+
+    def _replace(self, worker: _Worker) -> list[Outcome]:
+        """Try a lost job again in a new process, or give it up."""
+        worker.process.join()
+        self.workers.remove(worker)
+        assert worker.job is not None
+        if worker.tries == TRIES:
+            code = worker.process.exitcode
+            reason = f"the process died {TRIES} times (exit code {code}): out of memory?"
+            return [Outcome(worker.job, traceback=reason)]
+        fresh = _Worker(self.folder, self.threads)
+        self.workers.append(fresh)
+        self._give(fresh, worker.job, worker.data, worker.tries + 1)
+        return []
+
+    def close(self) -> None:
+        """Stop all processes, whatever they are doing."""
+        for worker in self.workers:
+            worker.process.kill()
+            worker.process.join()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class _Worker:
+    """A process, the pipe to it, and its job."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        context = get_context("spawn")  # a forked PyTorch may hang
+        self.pipe, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(
+            target=_serve, args=(theirs, folder), daemon=True
+        )
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # read when the process loads its libraries
+        try:
+            self.process.start()
+        finally:
+            os.environ.pop("OMP_NUM_THREADS")
+            os.environ |= {"OMP_NUM_THREADS": before} if before is not None else {}
+        theirs.close()
+        self.job: Job | None = None
+        self.data, self.tries = "", 0
+
+
+def _serve(pipe: Connection, folder: Path) -> None:
+    """Perform jobs until the parent ends, even if the parent is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    threading.Thread(target=_die_with_parent, args=(folder,), daemon=True).start()
+    loaded: dict[str, Any] = {}
+    try:
+        while True:
+            job, name = pipe.recv()
+            if name not in loaded:
+                loaded = {name: load_shared(folder / name)}  # the data before is released
+            pipe.send(perform(job, loaded[name]))
+    except (EOFError, BrokenPipeError):
+        _end(folder)
+
+
+def _die_with_parent(folder: Path) -> None:
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    _end(folder)
+
+
+def _end(folder: Path) -> None:
+    """Remove the files that a killed parent has left; several workers may do so at once."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)

@@ -1,0 +1,164 @@
+"""What an experiment is: rows, columns, and how both are measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from frugalvae.encoders import ENCODERS
+from frugalvae.errors import FrugalError, InputError
+from frugalvae.heads import HEADS
+from frugalvae.memories import MEMORIES
+from frugalvae.plugins import Registry, parameters_of, settings_of
+
+#: What a run is made of, and where its names are looked up.
+PARTS: dict[str, Registry] = {"memory": MEMORIES, "head": HEADS, "encoder": ENCODERS}
+
+#: What a table can show, and how it is printed.
+METRICS = {
+    "final_average_accuracy": "final average accuracy",
+    "average_incremental_accuracy": "average incremental accuracy",
+    "forgetting": "forgetting",
+    "proportion": "mean R of all layers and tasks",
+    "first_layer_proportion": "mean R of the first layer over all tasks",
+}
+#: Figures that look at more than accuracy.
+FIGURES = ("tsne", "placement")
+KINDS = ("table", "courses", *FIGURES)
+MEASURES = ("every task", "last task")
+#: What else an experiment can look at.
+OBSERVED = ("samples",)
+#: What is measured of samples, how it is printed, and how it is to be read.
+SAMPLE_MEASURES = {
+    "relative_frechet": ("relative Fréchet distance", "less is better"),
+    "precision": ("precision, %", "more is better"),
+    "recall": ("recall, %", "more is better"),
+    "sample_accuracy": ("samples recognised, %", "to compare with the next"),
+    "real_accuracy": ("test features recognised, %", "for comparison"),
+    "drift": ("drift", "to compare with the next"),
+    "drift_floor": ("drift if nothing moved", "for comparison"),
+}
+
+Tasks = int | list[int] | dict[str, int | float]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A memory, head or encoder by name.
+
+    Attributes
+    ----------
+    kind
+        Which of the three.
+    given
+        The settings to make it with.
+    settings
+        All that it has then.
+    defaults
+        All that it has if none are given; ``None`` to look that up.
+    """
+
+    kind: str
+    name: str
+    given: dict[str, Any]
+    settings: dict[str, Any]
+    defaults: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, kind: str, name: str, given: Mapping[str, Any]) -> Part:
+        """A part with these settings, which is made once to see the others."""
+        return cls(kind, name, dict(given), plain_settings(PARTS[kind].make(name, given)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and settings in one table."""
+        return {"name": self.name, **self.settings}
+
+    def changed(self) -> dict[str, Any]:
+        """Name, and the settings that are not the defaults."""
+        usual = defaults(self.kind, self.name) if self.defaults is None else self.defaults
+        return {"name": self.name} | {
+            key: value
+            for key, value in self.settings.items()
+            if key not in usual or usual[key] != value
+        }
+
+
+@cache
+def defaults(kind: str, name: str) -> dict[str, Any]:
+    """The settings of a part that is made with none; without those that have to be given."""
+    try:
+        return plain_settings(PARTS[kind].make(name, {}))
+    except FrugalError:  # something has to be given
+        known = parameters_of(PARTS[kind].part(name)).values()
+        return {one.name: one.default for one in known if one.default is not one.empty}
+
+
+def plain_settings(part: Any) -> dict[str, Any]:
+    """All settings of a part as they come back from a file."""
+    settings = settings_of(part)
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(settings))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the settings of {type(part).__name__} cannot be written as JSON ({error}): "
+            f"{settings}; settings are numbers, text, and lists of them"
+        ) from error
+    return plain
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: what is run, and what the paper has in its place.
+
+    Attributes
+    ----------
+    name, labels
+        What the line is called, and its entries in columns of ticks and crosses.
+    memory, head
+        What is run; ``None`` for a line that is only quoted.
+    paper
+        The paper's figure for each column, with its standard deviation if it has one.
+    backbone, replay, numbers
+        What the paper says of a method that it quotes: its encoder, what it replays, and
+        millions of parameters stored.
+    """
+
+    name: str
+    memory: Part | None
+    head: Part | None
+    labels: dict[str, str] = field(default_factory=dict)
+    paper: dict[str, list[float]] = field(default_factory=dict)
+    backbone: str = ""
+    replay: str = ""
+    numbers: float | None = None
+
+    @property
+    def quoted(self) -> bool:
+        """Whether this line is the paper's alone."""
+        return self.memory is None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure: rows, columns, how both are measured, and what else is looked at."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    about: str = ""
+    reference: str = ""
+    paper_backbone: str = ""
+    kind: str = "table"
+    metric: str = "final_average_accuracy"
+    measure: str = "every task"
+    observe: str | None = None
+    show_memory: bool = False
+    data: tuple[str, ...] = ("digits",)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    protocols: dict[str, Tasks] = field(default_factory=lambda: {"": 10})
+    held_out: float | None = None
+    encoder: Part | None = None
+    source: dict[str, Any] = field(default_factory=dict, compare=False)

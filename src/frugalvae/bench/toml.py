@@ -1,0 +1,209 @@
+"""From a TOML file to an experiment, or to a list of all its mistakes."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from frugalvae.bench.schema import mistakes_in_experiment, mistakes_in_row
+from frugalvae.bench.spec import PARTS, Experiment, Part, Row, defaults
+from frugalvae.errors import FrugalError, InputError, suggestion
+from frugalvae.memories import usual_head
+from frugalvae.plugins import parameters_of
+
+#: What is told of parts from outside; ``None`` if they may be imported.
+Told = Sequence[Mapping[str, Any]] | None
+
+
+def read_experiments(
+    paths: Sequence[Path], changes: Sequence[tuple[str, str, Any]] = ()
+) -> list[Experiment]:
+    """All experiments of some files, or one error that tells every mistake in all of them.
+
+    Parameters
+    ----------
+    changes
+        Settings of the command line, such as ``("memory", "max_steps", 20)``, which take
+        the place of those that the files give to all rows.
+    """
+    found, wrong = [], []
+    unused = {change[:2] for change in changes}
+    for path in paths:
+        try:
+            source = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            wrong.append(f"{path}: {error}")
+            continue
+        for part, key, value in changes:
+            if _takes(source, part, key):
+                source[part] = {**source.get(part, {}), key: value}
+                unused.discard((part, key))
+        experiment, mistakes = parse(path.stem, source)
+        wrong += [f"{path}: {mistake}" for mistake in mistakes]
+        if experiment is not None:
+            found.append(experiment)
+    wrong += [f"--set {part}.{key}: no row has this setting" for part, key in sorted(unused)]
+    if wrong:
+        raise InputError(
+            f"{len(wrong)} mistake{'s' * (len(wrong) > 1)}; nothing was started:\n  "
+            + "\n  ".join(wrong)
+        )
+    return found
+
+
+def _takes(source: Mapping[str, Any], part: str, key: str) -> bool:
+    """Whether some row of a table has a part with this setting."""
+    if part == "encoder":
+        return "encoder" in source
+    for row in map(_table, source.get("rows", ())):
+        if "memory" in row and key in _settings(part, _name(row.get(part) or _usual_head(row))):
+            return True
+    return False
+
+
+def _name(entry: object) -> object:
+    """Of a part that is given by its name alone, or by name and settings."""
+    return entry.get("name") if isinstance(entry, dict) else entry
+
+
+def _usual_head(row: Mapping[str, Any], told: Told = None) -> str | None:
+    """The head of a row that names none; ``None`` if its memory is wrong, which is told."""
+    if told is not None and not PARTS["memory"].is_ours(_name(row["memory"])):
+        found = (part for part in told if part["name"] == _name(row["memory"]))
+        return next((part.get("usual_head") for part in found), None)
+    try:
+        return usual_head(str(_name(row["memory"])))
+    except FrugalError:
+        return None
+
+
+def _settings(kind: str, name: object) -> list[str]:
+    """The settings of a part that can be changed; none if there is no such part."""
+    registry, known = PARTS[kind], str(name)
+    try:
+        preset = registry[known]
+        return [key for key in parameters_of(registry.part(known)) if key not in preset]
+    except FrugalError:
+        return []
+
+
+def parse(
+    name: str, source: Mapping[str, Any], told: Told = None
+) -> tuple[Experiment | None, list[str]]:
+    """The experiment that a table describes; or ``None``, and every mistake in it.
+
+    Parameters
+    ----------
+    told
+        Parts from outside as :func:`foreign_parts` tells them. Then no other is known, and
+        nothing that is not ours is imported.
+    """
+    wrong, common = mistakes_in_experiment(source), _Common(source, told)
+    given = source.get("rows")
+    rows = [_row(entry, common) for entry in (given if isinstance(given, list) else ())]
+    for number, (_, mistakes) in enumerate(rows, start=1):
+        wrong += [f"row {number}: {mistake}" for mistake in mistakes]
+    wrong += common.unused()
+    encoder, mistakes = _part("encoder", source.get("encoder"), common)
+    wrong += mistakes
+    if wrong:
+        return None, wrong
+    made: dict[str, Any] = {
+        "rows": tuple(row for row, _ in rows if row is not None),
+        "protocols": source.get("protocols", {"": source.get("tasks", 10)}),
+        "encoder": encoder,
+        "source": dict(source),
+    }
+    plain: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in source.items()
+        if key not in ("tasks", "memory", "head")
+    }
+    return Experiment(name, **(plain | made)), []
+
+
+def foreign_parts(experiment: Experiment) -> list[dict[str, Any]]:
+    """All that has to be known of parts from outside to read the experiment without them."""
+    rows = [part for row in experiment.rows for part in (row.memory, row.head)]
+    return [
+        asdict(part)
+        | {"defaults": defaults(part.kind, part.name)}
+        | ({"usual_head": usual_head(part.name)} if part.kind == "memory" else {})
+        for part in (*rows, experiment.encoder)
+        if part is not None and not PARTS[part.kind].is_ours(part.name)
+    ]
+
+
+class _Common:
+    """Settings for all rows: each goes to every memory or head that has one of that name."""
+
+    def __init__(self, source: Mapping[str, Any], told: Told) -> None:
+        self.settings = {kind: _table(source.get(kind)) for kind in ("memory", "head")}
+        self.known: dict[str, set[str]] = {kind: set() for kind in PARTS}
+        self.told = told
+
+    def fitting(self, kind: str, known: Collection[str]) -> dict[str, Any]:
+        """Those that a part with these settings takes."""
+        self.known[kind] |= set(known)
+        given = self.settings.get(kind, {})
+        return {key: value for key, value in given.items() if key in known}
+
+    def recorded(
+        self, kind: str, name: str, given: dict[str, Any]
+    ) -> tuple[Part | None, list[str]]:
+        """A part from outside as it was told."""
+        named = [part for part in self.told or () if (part["kind"], part["name"]) == (kind, name)]
+        for part in named:
+            if self.fitting(kind, part["settings"]) | given == part["given"]:
+                return Part(kind, name, part["given"], part["settings"], part["defaults"]), []
+        return None, [f"{kind} {name!r} is not ours, and nothing is told of its settings"]
+
+    def unused(self) -> list[str]:
+        """Settings that no row has."""
+        return [
+            f"[{kind}] {key}: no row's {kind} has this setting.{suggestion(key, self.known[kind])}"
+            for kind, settings in self.settings.items()
+            for key in settings
+            if self.known[kind] and key not in self.known[kind]
+        ]
+
+
+def _row(entry: object, common: _Common) -> tuple[Row | None, list[str]]:
+    wrong, row = mistakes_in_row(entry), dict(_table(entry))
+    row.pop("quoted", None)
+    parts: dict[str, Part | None] = {"memory": None, "head": None}
+    for kind in parts if "memory" in row else ():
+        parts[kind], mistakes = _part(kind, row.get(kind, _usual_head(row, common.told)), common)
+        wrong += mistakes
+    return (None, wrong) if wrong else (Row(**(row | parts)), [])
+
+
+def _table(value: object) -> dict[str, Any]:
+    """The value if it is a table; what else it may be is told elsewhere."""
+    return value if isinstance(value, dict) else {}
+
+
+def _part(kind: str, entry: Any, common: _Common) -> tuple[Part | None, list[str]]:
+    """A part with all its settings, or what is wrong with them, one by one."""
+    if not isinstance(entry, str | dict) or (kind == "encoder" and isinstance(entry, str)):
+        return None, []  # its type was told already
+    given = {"name": entry} if isinstance(entry, str) else dict(entry)
+    name = given.pop("name", None)
+    if common.told is not None and not PARTS[kind].is_ours(name):
+        return common.recorded(kind, name, given)
+    try:
+        PARTS[kind].part(name)
+    except FrugalError as error:
+        return None, [str(error)]
+    given = common.fitting(kind, _settings(kind, name)) | given
+    needed = {key: given[key] for key in PARTS[kind].needed(name) if key in given}
+    wrong = []
+    for settings in (*(needed | {key: value} for key, value in given.items()), given):
+        try:  # each by itself, so that all are told, and then all together
+            part = Part.of(kind, name, settings)
+        except FrugalError as error:
+            wrong.append(str(error))
+    return (None, list(dict.fromkeys(wrong))) if wrong else (part, [])

@@ -1,0 +1,564 @@
+"""The incremental classifier behind scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from frugalvae.calibration import Calibration
+from frugalvae.checks import EXPECTED, check_finite, position_of
+from frugalvae.cost import MemoryReport
+from frugalvae.errors import InputError, check_number
+from frugalvae.model import Model, Recipe
+from frugalvae.novelty import TaughtNovelty
+from frugalvae.storage.model_file import load, save
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from frugalvae.images.photographs import Photograph
+    from frugalvae.interfaces import Encoder, Head, Memory
+
+logger = logging.getLogger(__name__)
+
+_TEACHING: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()  # a lock a classifier
+_GUARD = threading.Lock()
+
+
+class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns classes as they come, keeps no data, and classifies among all of them.
+
+    Parameters
+    ----------
+    memory
+        What remembers the classes: a name (see ``frugalvae.memories.MEMORIES``), one of your
+        own as ``"module:Class"``, or a memory made with settings of your own, which serves as a
+        template and is never changed.
+    head
+        What classifies: a name (see ``frugalvae.heads.HEADS``), ``"module:Class"``, or a head.
+        By default what suits the memory: ``"bayes"`` for ``"factors"``, ``"cosine"`` for others.
+    calibrate
+        Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
+        it without a fifth of its samples, on which the temperature is fitted, and then all
+        of it. Learning takes twice as long. Predictions stay the same. Where the head is
+        deferred, and in :meth:`update` and :meth:`forget`, the temperature stays what it was;
+        without ``calibrate`` it is 1.
+    random_state
+        Seed of everything random. The same seed on the same machine gives the
+        same classifier.
+    device
+        Where parts that train networks compute; ``None`` takes a GPU if there is one. Closed
+        forms are NumPy's, and need none.
+
+    Attributes
+    ----------
+    model_
+        What was learned, as a :class:`frugalvae.model.Model`. It is replaced as a whole by
+        whatever changes the classifier: threads that ask while another teaches get answers of
+        the old model or of the new one.
+    classes_
+        Labels in the order in which they were learned, ascending within a call.
+    numbers_
+        For each of them, the number by which memory and head know it: from 0 in the order
+        of teaching, and never given to another class.
+    task_of_class_
+        For each of them, the number of the call that taught it, from 0.
+    n_samples_of_class_
+        For each of them, how many samples it was taught with; 0 where that is not known,
+        in files of older versions.
+    n_tasks_, n_taught_
+        How many calls of :meth:`partial_fit` there were, and how many classes they taught,
+        those that are forgotten included.
+    memory_, head_
+        What was learned.
+    calibration_, taught_novelty_
+        The temperature of :meth:`predict_proba`, and what :meth:`familiarity` compares with.
+    history_
+        See :meth:`history`.
+
+    Examples
+    --------
+    >>> from frugalvae import FrugalClassifier
+    >>> clf = FrugalClassifier(memory="gaussian-diagonal")
+    >>> clf = clf.partial_fit([[0.0, 1.0], [0.1, 1.0]], ["cat", "cat"])
+    >>> clf = clf.partial_fit([[1.0, 0.0], [1.0, 0.1]], ["emu", "emu"])
+    >>> clf.predict([[0.9, 0.0]]).tolist()
+    ['emu']
+    >>> clf.sample("cat", 5).shape
+    (5, 2)
+    """
+
+    model_: Model
+    n_features_in_: int
+    memory_: Memory
+    head_: Head
+    classes_: NDArray[Any]
+    numbers_: NDArray[np.int64]
+    task_of_class_: NDArray[np.int64]
+    n_samples_of_class_: NDArray[np.int64]
+    n_tasks_: int
+    n_taught_: int
+    head_stale_: bool
+    calibration_: Calibration
+    taught_novelty_: TaughtNovelty
+    history_: tuple[dict[str, Any], ...]
+
+    def __init__(
+        self,
+        memory: str | Memory = "factors",
+        head: str | Head | None = None,
+        *,
+        calibrate: bool = False,
+        random_state: int = 0,
+        device: str | None = None,
+    ) -> None:
+        self.memory = memory
+        self.head = head
+        self.calibrate = calibrate
+        self.random_state = random_state
+        self.device = device
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        text: Mapping[Any, ArrayLike] | None = None,
+        names: Mapping[Any, str] | None = None,
+    ) -> FrugalClassifier:
+        """Forget everything, then learn the given classes as one task."""
+        with self._teaching():
+            fresh = copy.copy(self)
+            for name in [name for name in vars(self) if name.endswith("_")]:
+                delattr(fresh, name)
+            fresh.partial_fit(X, y, text=text, names=names)
+            self.__dict__ = fresh.__dict__
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        text: Mapping[Any, ArrayLike] | None = None,
+        names: Mapping[Any, str] | None = None,
+        *,
+        defer_head: bool = False,
+    ) -> FrugalClassifier:
+        """Learn new classes. If anything goes wrong, the classifier stays as it was.
+
+        Parameters
+        ----------
+        X, y
+            Features (n, d) and their labels. No label may be known already.
+        classes
+            Ignored: scikit-learn passes all classes here, we need not know them.
+        text
+            Text feature of each new class, for heads that start from them.
+        names
+            Name of each new class, for heads that make prompts of them; labels that are
+            names need none.
+        defer_head
+            Leave a head that is fitted on replay as it is, which saves most of the time
+            where nothing is predicted between tasks. :meth:`fit_head` makes up for it, and
+            so does the next call that does not defer: the outcome is the same.
+        """
+        with self._teaching():
+            noted = copy.copy(self)  # scikit-learn notes width and names of features at once
+            features, labels = noted._check_samples(X, y, first=not self._is_fitted())
+            model = self._model().learn(
+                features, labels, text=text, names=names, defer_head=defer_head
+            )
+            given = getattr(noted, "feature_names_in_", None)
+            if given is not None:
+                self.feature_names_in_ = given
+                model = replace(model, feature_names=tuple(given.tolist()))
+            self.n_features_in_ = noted.n_features_in_
+            self.model_ = model
+        return self
+
+    def fit_head(self) -> FrugalClassifier:
+        """Fit the head that :meth:`partial_fit` deferred; nothing happens if none is due."""
+        with self._teaching():
+            self.model_ = self._fitted().fit_head()
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of each row."""
+        return self._fitted().predict(self._check_features(X))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each class, columns in the order of ``classes_``."""
+        return self._fitted().predict_proba(self._check_features(X))
+
+    def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
+        """For each row, the share of taught samples that looked less familiar, from 0 to 1.
+
+        A row is as familiar as it is near to the mean of a class, compared with that class's
+        own samples; see :class:`frugalvae.novelty.NoveltyReference`. How familiar taught samples
+        looked was measured while they were there, each as if its class had been taught
+        without it. Only their quantiles are kept. Where these are missing, because every
+        class had one sample or the file is of an older version, replayed samples stand for
+        them, which are more typical than real ones.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(100, 8)), np.arange(100) % 2
+        >>> x[:, 0] += 9 * y
+        >>> x[:, 1] += 9 * (1 - y)
+        >>> clf = FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(x, y)
+        >>> known, other = x[0], np.array([0, 0, 9, 9, 9, 9, 9, 9])
+        >>> clf.knows([known, other]).tolist()
+        [True, False]
+        """
+        return self._fitted().familiarity(self._check_features(X))
+
+    def knows(self, X: ArrayLike, threshold: float = 0.05) -> NDArray[np.bool_]:
+        """Whether each row is of a class that was taught, by its :meth:`familiarity`.
+
+        About a share of ``threshold`` of rows of known classes are taken for unknown.
+        """
+        check_number("threshold", threshold, 0, 1)
+        return self.familiarity(X) >= threshold
+
+    def sample(
+        self, label: Any, n_samples: int = 1, random_state: int | None = None
+    ) -> NDArray[np.float32]:
+        """Features of a class as the memory recalls them, shape (n_samples, d).
+
+        The same ``random_state`` gives the same samples; by default it is the
+        classifier's own.
+        """
+        return self._fitted().sample(label, n_samples, random_state)
+
+    def update(self, label: Any, X: ArrayLike) -> FrugalClassifier:
+        """Learn more examples of a known class. If anything goes wrong, nothing changes.
+
+        Most memories learn the class anew from the new examples and from as many replayed
+        ones as it had before. Gaussians, stored features, and the sums that nearest-mean, LDA
+        and RanPAC keep, come out exactly as if old and new examples had come together; so do
+        means and the shared covariance of ``factors``, whose directions come from the old ones
+        and the new examples. Heads that are fitted on replay are fitted anew.
+
+        What is kept of other classes does not change, with two exceptions: a covariance that
+        all classes share takes in the new examples; and the incremental VAE learns the class
+        as one more task, which takes room in the decoder's null space and moves others as far
+        as that leaks.
+
+        Parameters
+        ----------
+        label
+            A class that :meth:`partial_fit` has taught.
+        X
+            Features of it, (n, d).
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        >>> clf = clf.update("a", [[-1.0, 1.0], [-1.1, 0.9], [-0.9, 1.1]])
+        >>> clf.n_samples_of_class_.tolist()
+        [4, 1]
+        """
+        with self._teaching():
+            position_of(label, self._fitted().classes, "; teach new classes with partial_fit()")
+            self.model_ = self._model().update(label, self._check_features(X))
+        return self
+
+    def forget(self, label: Any, *, scrub: bool = False) -> list[str]:
+        """Remove a class, and say what of it remains.
+
+        Everything that is kept of the class alone goes: mean, statistics, embeddings, class
+        vector, prompt, text feature. The others' scores stay what they were. The class can be
+        taught again later, as a new one. The history keeps its label.
+
+        Parameters
+        ----------
+        label
+            A class that was taught, but not the only one.
+        scrub
+            Replace memory or head, where something of the class remains in them, by fresh ones
+            that learn the other classes from replay, all as one task: then nothing is left that
+            was trained on the class. The others may lose something, for they are learned from
+            samples of samples: on digits 1.8 points of accuracy with a VAE, 0.2 with Gaussians
+            of shared covariance; see ``docs/verbs.md``.
+
+        Returns
+        -------
+        remains
+            Sentences, such as "the head's shared covariance still contains its samples' scatter".
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier("gaussian-shared", "nearest-mean")
+        >>> clf = clf.fit([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], ["a", "b", "c"])
+        >>> clf.forget("b")
+        ["the covariance that all classes share still contains its samples' scatter"]
+        >>> clf.classes_.tolist()
+        ['a', 'c']
+        >>> clf.forget("a", scrub=True)
+        []
+        """
+        with self._teaching():
+            self._fitted()
+            self.model_, remains = self._model().forget(label, scrub=scrub)
+        return remains
+
+    def rename(self, old: Any, new: Any) -> FrugalClassifier:
+        """Give a class another label, of the same kind.
+
+        A prompt whose name was the label speaks of the new one when the head is next fitted;
+        until then its learned token and its class vector stay as they are.
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        >>> clf.rename("a", "aardvark").predict([[0.0, 1.0]]).tolist()
+        ['aardvark']
+        """
+        with self._teaching():
+            self.model_ = self._fitted().rename(old, new)
+        return self
+
+    def history(self) -> list[dict[str, Any]]:
+        """Every change so far, the first one first: plain values that JSON can hold.
+
+        Each has an ``action`` (``"learn"``, ``"update"``, ``"forget"`` or ``"rename"``), the
+        time ``when`` it was done, in UTC, and ``classes``: how many samples of each label it
+        was about. A task has its number, ``task``; forgetting says ``scrub`` and what
+        ``remains``; renaming says ``from`` and ``to`` what.
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        >>> [(event["action"], event["classes"]) for event in clf.history()]
+        [('learn', {'a': 1, 'b': 1})]
+        """
+        return copy.deepcopy(list(self._fitted().history))
+
+    def learn_images(
+        self,
+        folder: str | Path,
+        *,
+        encoder: str | None = None,
+        model: str | None = None,
+        depth: int | None = None,
+        **settings: Any,
+    ) -> FrugalClassifier:
+        """Learn the classes of a folder of photographs: each folder in it is a class.
+
+        Classes that are known already are left alone, as in ``frugalvae learn``. What is
+        assumed of folders and what is left out is logged.
+
+        Parameters
+        ----------
+        folder
+            With a folder of photographs for each class, or a zip archive of it.
+        depth
+            How many levels deep the folders of classes are; see ``frugalvae.images.classes``.
+        encoder, model, settings
+            What makes features of them, chosen with the first photographs and remembered from
+            then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0),
+            which model of that kind, and any of its settings.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from PIL import Image
+        >>> with tempfile.TemporaryDirectory() as name:
+        ...     for colour in ("red", "blue"):
+        ...         Path(name, colour).mkdir()
+        ...         Image.new("RGB", (80, 60), colour).save(Path(name, colour, "one.png"))
+        ...     clf = FrugalClassifier().learn_images(name, size=64)
+        >>> clf.predict_images(Image.new("RGB", (60, 80), "blue")).tolist()
+        ['blue']
+        """
+        from frugalvae.images.left_out import counted
+        from frugalvae.images.listing import open_images
+        from frugalvae.images.photographs import encode_all
+
+        known = set(map(str, self.model_.classes.tolist())) if self._is_fitted() else set()
+        opened = open_images(folder, "learning", depth=depth, known=known)
+        with self._teaching(), opened as found:
+            for line in [*found.notes, *counted(found.skipped)]:
+                logger.warning("%s: %s", found.name, line)
+            images = found.of(set(found.classes) - known)
+            if not images.files:
+                return self
+            new = images.classes
+            made, remembered = self._encoder(encoder, model, settings)
+            features = encode_all(made, images)
+            names = made.text_features(new)
+            text = None if names is None else dict(zip(new, names, strict=True))
+            self.partial_fit(features, images.labels, text=text)
+            self.encoder_ = remembered
+        return self
+
+    def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:
+        """The most probable class of each photograph.
+
+        Parameters
+        ----------
+        images
+            One or many: paths, images of Pillow, or arrays (height, width, 3) of uint8. The
+            encoder is loaded once, with the first of them.
+        """
+        return self.predict(self.encode_images(images))
+
+    def encode_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[np.float32]:
+        """Features (n, d) of photographs, for any method that takes features."""
+        from frugalvae.images.photographs import encode_photographs
+
+        self._fitted()
+        return encode_photographs(self._encoder(None, None, {})[0], images)
+
+    def _encoder(
+        self, name: str | None, model: str | None, settings: dict[str, Any]
+    ) -> tuple[Encoder, dict[str, Any]]:
+        """What makes features of photographs, and what is to be remembered of it."""
+        from frugalvae.encoders.remembered import Choice, load_encoder
+
+        remembered = self.model_.encoder if self._is_fitted() else {}
+        asked, loaded = Choice(name, model, settings), vars(self).get("_loaded")
+        if loaded is None or asked != Choice() or remembered != loaded[1]:
+            loaded = load_encoder(remembered, asked, "this classifier", logger.warning)
+            self._loaded = loaded
+        return loaded
+
+    def memory_report(self) -> MemoryReport:
+        """What is kept, by component: as the paper counts, as stored, and in bytes."""
+        return self._fitted().memory_report()
+
+    def save(self, path: str | Path, *, dtype: Literal["float32", "float16"] = "float32") -> None:
+        """Write everything that was learned to one file; see ``docs/format.md``.
+
+        A kill at any moment leaves the old file or the new one.
+
+        Parameters
+        ----------
+        path
+            Where to write, customarily a name that ends in ``.frugal``.
+        dtype
+            ``"float16"`` takes about half the space and rounds to three digits: predictions
+            near a boundary may change. Sums and covariances are never rounded.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     clf.save(f"{folder}/two.frugal")
+        ...     FrugalClassifier.load(f"{folder}/two.frugal").predict([[0.9, 0.2]]).tolist()
+        ['b']
+        """
+        save(self._fitted(), path, dtype)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, device: str | None = None, trust: Collection[str] = ()
+    ) -> FrugalClassifier:
+        """The classifier that :meth:`save` wrote, which answers and learns on as if never saved.
+
+        Parameters
+        ----------
+        path
+            Where it was written. No code in a file is ever run, whoever made it.
+        device
+            Where to compute from now on, wherever it learned; ``None`` takes a GPU if there is one.
+        trust
+            Names of modules that may be imported for parts which are not ours, such as
+            ``["my_module"]`` for a memory ``my_module:MyMemory``. No other is ever imported.
+        """
+        model = load(path, device, trust=trust)
+        recipe, names = model.recipe, model.feature_names
+        classifier = cls(
+            recipe.memory,
+            recipe.head,
+            calibrate=recipe.calibrate,
+            random_state=recipe.random_state,
+            device=device,
+        )
+        classifier.model_, classifier.n_features_in_ = model, model.n_features
+        if names is not None:
+            classifier.feature_names_in_ = np.array(names, dtype=object)
+        return classifier
+
+    def __getattr__(self, name: str) -> Any:
+        """What was learned, by the names that scikit-learn's users expect."""
+        model = vars(self).get("model_")
+        if model is not None and name in FrugalClassifier.__annotations__:
+            return model if name == "model_" else getattr(model, name.removesuffix("_"))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def encoder_(self) -> dict[str, Any] | None:
+        """What makes features of images, if that is known; plain values that JSON can hold."""
+        return self._fitted().encoder
+
+    @encoder_.setter
+    def encoder_(self, encoder: dict[str, Any] | None) -> None:
+        with self._teaching():
+            self.model_ = replace(self._fitted(), encoder=encoder)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether anything was learned: what scikit-learn asks for."""
+        return self._is_fitted()
+
+    def _is_fitted(self) -> bool:
+        return "model_" in vars(self)
+
+    def _teaching(self) -> threading.RLock:
+        """What only one thread holds at a time: whoever teaches builds on what is there."""
+        with _GUARD:
+            return _TEACHING.setdefault(self, threading.RLock())
+
+    def _recipe(self) -> Recipe:
+        return Recipe(self.memory, self.head, self.calibrate, self.random_state, self.device)
+
+    def _model(self) -> Model:
+        """What was learned so far, with the settings as they are now."""
+        return replace(vars(self).get("model_") or Model(), recipe=self._recipe())
+
+    def _fitted(self) -> Model:
+        check_is_fitted(self)
+        return self.model_
+
+    def _check_samples(
+        self, X: ArrayLike, y: ArrayLike, first: bool
+    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Features and labels as scikit-learn takes them; the first ones decide the width."""
+        try:
+            features, labels = validate_data(
+                self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
+            )
+        except ValueError as error:
+            raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
+        try:
+            labels = column_or_1d(labels, warn=True)
+            check_classification_targets(labels)
+        except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
+            raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
+        return check_finite(features), labels
+
+    def _check_features(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Features as wide as those that were learned."""
+        self._fitted()
+        try:
+            features = validate_data(
+                self, X, dtype=np.float32, reset=False, ensure_all_finite=False
+            )
+        except ValueError as error:
+            told, width = str(error).rstrip("."), self.n_features_in_
+            raise InputError(f"{told}. Give X of shape (n, {width}), n at least 1") from error
+        return check_finite(features)

@@ -1,0 +1,182 @@
+"""``frugalvae encode``: turn images into a feature file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.cli.options import (
+    add_encoder,
+    add_folders,
+    add_json,
+    add_output,
+    add_quiet,
+    add_ray,
+    add_settings,
+    positive,
+)
+from frugalvae.cli.output import print_json
+from frugalvae.encoders import MANY, check_frozen, make_frozen
+from frugalvae.errors import InputError
+from frugalvae.files import check_place
+from frugalvae.formatting import duration, plural
+
+if TYPE_CHECKING:
+    from frugalvae.images.encode import Report, Runner
+    from frugalvae.images.listing import Listing
+    from frugalvae.images.shards import Encoded, Shard
+    from frugalvae.interfaces import Encoder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Encode a folder of images into a feature file. Each folder of images is a class. "
+        "Folders train/ and test/ with such folders in them are the two sets; without them a "
+        "random quarter of each class, always the same, is the test set. After a kill, the same "
+        "command goes on."
+    )
+    parser.add_argument(
+        "images", type=Path, metavar="IMAGES", help="a folder, a zip archive of it, or CIFAR-100"
+    )
+    add_output(parser, "the file to write", required=True, metavar="FILE.npz")
+    add_encoder(parser)
+    add_settings(parser, "change a setting of the encoder, such as encoder.size=128")
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="threads that decode images, or tasks on Ray (default: one per core)",
+    )
+    add_folders(parser)
+    add_ray(parser, "task")
+    add_json(parser)
+    add_quiet(parser)
+    parser.set_defaults(if_interrupted="what is encoded is kept, and the same command goes on")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Encode, show how it goes, and say what came of it."""
+    from frugalvae.console import Display
+    from frugalvae.encoders.remembered import DEFAULT
+    from frugalvae.images.encode import check_testable, encode_images
+    from frugalvae.images.left_out import counted
+    from frugalvae.images.listing import open_images
+
+    encoder = options.encoder or DEFAULT
+    check_place(options.output)
+    check_choice(encoder, options.model)
+    settings = encoder_settings(options.model, options.set)
+    display = Display(options.quiet or options.json)
+    with open_images(options.images, "both", depth=options.depth) as images:
+        check_testable(images)
+        display.say_lines([*images.notes, *counted(images.skipped), describe(images)])
+        frozen = make_frozen(encoder, **settings)
+        with display.watching(), on_ray(frozen, options) as runner:
+            report = encode_images(
+                images,
+                options.output,
+                frozen,
+                batch_size=options.batch_size,
+                threads=options.jobs,
+                strict=options.strict,
+                runner=runner,
+                say=display.say,
+            )
+    display.say_lines([*summary(report), f"written: {options.output}"])
+    if options.json:
+        print_json(outcome(options.output, images, report))
+
+
+def outcome(output: Path, images: Listing, report: Report) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    return {
+        "file": str(output),
+        "classes": len(report.features.classes),
+        "train": len(report.features.x_train),
+        "test": len(report.features.x_test),
+        "unreadable": report.skipped,
+        "left_out": report.missing,
+        "skipped": images.skipped,
+        "assumed": images.notes,
+    }
+
+
+def check_choice(encoder: str, model: str | None) -> None:
+    """Refuse what no encoder is made of, before images are looked for and models loaded."""
+    check_frozen(encoder)
+    if model is None and encoder in MANY:
+        raise InputError(f"--encoder {encoder} needs a model: give --model with {MANY[encoder]}")
+
+
+def encoder_settings(model: str | None, changes: Sequence[tuple[str, str, Any]]) -> dict[str, Any]:
+    """What the encoder is made with.
+
+    >>> encoder_settings("lite2", [("encoder", "size", 128)])
+    {'model': 'lite2', 'size': 128}
+    """
+    for part, name, _ in changes:
+        if part != "encoder":
+            raise InputError(f"--set {part}.{name}: there is no {part} here, only an encoder")
+    named = {} if model is None else {"model": model}
+    return {**named, **{name: value for _, name, value in changes}}
+
+
+@contextmanager
+def on_ray(encoder: Encoder, options: argparse.Namespace) -> Iterator[Runner | None]:
+    """What encodes on Ray, if that is wanted; it is stopped afterwards."""
+    if not (options.ray or options.ray_address):
+        yield None
+        return
+    from frugalvae.cluster import Cluster
+    from frugalvae.images.on_ray import encode_on_ray
+
+    cluster = Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)
+
+    def run(shards: Sequence[Shard]) -> Iterator[tuple[Shard, Encoded]]:
+        return encode_on_ray(shards, encoder, options.batch_size, cluster)
+
+    try:
+        yield run
+    finally:
+        cluster.close()
+
+
+def describe(images: Listing) -> str:
+    """One line before the work."""
+    test = int(images.test.sum())
+    return (
+        f"{images.name}: {plural(len(images.paths), 'image')} of "
+        f"{plural(len(images.classes), 'class')}, "
+        f"{len(images.paths) - test:,} for training and {test:,} for the test"
+    )
+
+
+def summary(report: Report) -> list[str]:
+    """Some lines after it."""
+    from frugalvae.images.left_out import named
+
+    lines = []
+    if report.encoded:
+        rate = report.encoded / max(report.seconds, 1e-9)
+        spent = duration(report.seconds) if report.seconds >= 10 else f"{report.seconds:.1f} s"
+        lines.append(f"{plural(report.encoded, 'image')} in {spent}, {rate:,.1f} a second")
+    if report.skipped:
+        number = plural(len(report.skipped), "image")
+        lines += [f"left out as unreadable, {number}:", *named(report.skipped)]
+    lines += [
+        f"class {name!r} is left out: no training image of it can be read"
+        for name in report.missing
+    ]
+    features = report.features
+    return [
+        *lines,
+        f"{len(features.classes)} classes, {len(features.x_train):,} training and "
+        f"{len(features.x_test):,} test features of {features.x_train.shape[1]} numbers"
+        + (", and a text feature a class" if features.text else ""),
+    ]

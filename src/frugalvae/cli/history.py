@@ -1,0 +1,48 @@
+"""``frugalvae history``: list what was done to a classifier, and when."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from frugalvae.cli.options import add_file, add_json
+from frugalvae.cli.output import print_json
+from frugalvae.formatting import local_time, printable
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = "List every change of a classifier: what was learned, when, and from what."
+    add_file(parser)
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print a line for each change."""
+    from frugalvae.storage.store import Store
+
+    history = Store(options.file).read().document["history"]
+    if options.json:
+        print_json(history)
+        return
+    for event in history:
+        print(printable(describe_event(event)))
+    if not history:
+        print(f"{options.file} has no history: it was written without one")
+
+
+def describe_event(event: dict[str, Any]) -> str:
+    """An event in a line.
+
+    >>> describe_event({"action": "learn", "when": "2026-11-16 5:00", "classes": {"emu": 30}})
+    '2026-11-16 5:00  learn   emu (30)'
+    """
+    from frugalvae.cli.status import MOST, named
+
+    classes = event.get("classes")
+    shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
+    if "from" in event and "to" in event:
+        shown = f"{event['from']} to {event['to']}"
+    when = local_time(str(event.get("when", "")))
+    source = f", from {event['source']}" if "source" in event else ""
+    return f"{when}  {event.get('action', '?')!s:6}  {shown}{source}"

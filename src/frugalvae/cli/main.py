@@ -1,0 +1,100 @@
+"""The command line: find the verb that was typed, and run it."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from frugalvae import __version__, plugins
+from frugalvae.cli.output import complain
+from frugalvae.errors import FrugalError
+from frugalvae.extras import needing
+
+#: Every verb, and what ``frugalvae --help`` says of it. A verb is a module of this package with
+#: ``add_arguments(parser)`` and ``run(options)``; it is imported when it is asked for.
+VERBS = {
+    "learn": "teach new classes from a folder of images",
+    "predict": "classify images",
+    "evaluate": "test a classifier on labelled images, and write a page about it",
+    "status": "show what a classifier knows, its size, and warnings",
+    "update": "give more examples of a known class",
+    "rename": "give a class another name",
+    "forget": "remove a class",
+    "undo": "take back the last change",
+    "history": "list what was done to a classifier, and when",
+    "sample": "draw features of a class from the memory",
+    "encode": "turn images into a feature file",
+    "run": "teach a feature file task by task, and measure",
+    "bench": "run the experiments of tables and figures",
+    "report": "write tables and figures of measured experiments",
+    "memory": "tell what a memory costs before it is trained",
+    "demo": "teach handwritten digits, and write a page about it",
+    "completion": "print a script that completes commands in a shell",
+}
+
+EPILOG = """'frugalvae COMMAND --help' lists the options of a command.
+
+exit codes:
+  0    done
+  1    done in part: an input of predict cannot be read, a run of bench failed
+  2    not done: the reason is on standard error, and nothing was changed
+  130  interrupted
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the return value is the process's exit code."""
+    if arguments is None:
+        arguments = sys.argv[1:]
+        if isinstance(sys.stdout, io.TextIOWrapper):  # letters that it lacks become escapes
+            sys.stdout.reconfigure(errors="backslashreplace")
+    plugins.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    options = parser(verb).parse_args(arguments)
+    try:
+        with needing(f"frugalvae {options.verb}"):
+            code = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has left, as ``| head`` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (FrugalError, OSError) as error:  # such as a full disk
+        complain(str(error))
+        return 2
+    except KeyboardInterrupt:
+        complain(f"interrupted; {options.if_interrupted}")
+        return 130
+    return int(code or 0)
+
+
+class Help(argparse.HelpFormatter):
+    """Help that does not break names such as ``vae-fo`` at their hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
+def parser(*verbs: str) -> argparse.ArgumentParser:
+    """The command line; only the verbs that are named, or else all, have their options yet."""
+    top = argparse.ArgumentParser(
+        prog="frugalvae",
+        description="Teach a frozen encoder new classes, task by task, without keeping the data.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"frugalvae {__version__}")
+    top.set_defaults(if_interrupted="nothing was written")
+    commands = top.add_subparsers(required=True, dest="verb", metavar="COMMAND", title="commands")
+    for verb, about in VERBS.items():
+        made = commands.add_parser(verb, help=about, formatter_class=Help)
+        if verb in (verbs or VERBS):
+            module = import_module(f"frugalvae.cli.{verb}")
+            made.set_defaults(run=module.run)
+            module.add_arguments(made)
+    return top

@@ -1,0 +1,298 @@
+"""``frugalvae predict``: classify images."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frugalvae.cli.answers import FIELDS, FORMS, NONE, UNSURE, Batch, Unreadable, rank
+from frugalvae.cli.options import (
+    add_file,
+    add_output,
+    add_quiet,
+    add_same_encoder,
+    add_strict,
+    choice,
+    positive,
+    refuse_encoder,
+    share,
+)
+from frugalvae.cli.output import complain
+from frugalvae.errors import InputError
+from frugalvae.files import check_place, write_bytes
+from frugalvae.formatting import printable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from frugalvae.images.shards import Encoded
+    from frugalvae.interfaces import Encoder
+    from frugalvae.model import Model
+    from frugalvae.storage.store import Store
+
+THRESHOLD = 0.05
+STANDARD_INPUT = Path("-")
+FEATURES = ".npz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Classify images, all images of folders, or the rows of feature files (.npz: the array x, "
+        "or else x_test). Answers are printed as they come. Inputs that cannot be read are named "
+        "on standard error, and the exit code is then 1."
+    )
+    parser.epilog = (
+        "JSON has predictions, each with input, label (null for none of these, or if no class is "
+        "probable enough), known and familiarity (null without --unknown), and top, a list of "
+        "label and probability; and unreadable and skipped, each with input and reason. JSON "
+        "lines are the same objects, one per input. CSV has a row per input and rank: "
+        f"{', '.join(FIELDS)}."
+    )
+    add_file(parser)
+    parser.add_argument(
+        "inputs",
+        type=Path,
+        nargs="+",
+        metavar="INPUT",
+        help="an image, a folder, a zip archive, FEATURES.npz, or - for paths from standard input",
+    )
+    parser.add_argument(
+        "-0", "--null", action="store_true", help="paths on standard input end with NUL, as "
+        "'find -print0' writes them, instead of a newline"
+    )  # fmt: skip
+    parser.add_argument(
+        "--top",
+        type=positive,
+        default=1,
+        metavar="K",
+        help="how many classes to name (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--min-probability",
+        type=share,
+        default=0.0,
+        metavar="P",
+        help=f"name only classes at least this probable; if there is none, answer '{UNSURE}'",
+    )
+    parser.add_argument(
+        "--unknown",
+        action="store_true",
+        help=f"answer '{NONE}' if an input belongs to no taught class",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=share,
+        metavar="SHARE",
+        help="how familiar an input has to look, from 0 to 1, to be taken for known (default: "
+        f"{THRESHOLD}); about this share of what is known is rejected. Implies --unknown",
+    )
+    form = parser.add_mutually_exclusive_group()
+    for name, about in (
+        ("json", "print one JSON document at the end"),
+        ("jsonl", "print JSON lines, an object per input"),
+        ("csv", "print CSV"),
+    ):
+        form.add_argument(f"--{name}", action="store_const", const=name, dest="form", help=about)
+    add_output(
+        parser,
+        "write the answers to a file, when all are there; .json, .jsonl and .csv choose the form",
+    )
+    add_strict(parser)
+    add_same_encoder(parser)
+    add_quiet(parser, "print nothing but answers and errors: no progress bar")
+    parser.set_defaults(if_interrupted="nothing was changed")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print an answer for each input; 1 if an input cannot be read."""
+    from frugalvae.storage.store import Store
+
+    store, ending = Store(options.file), options.output and options.output.suffix[1:]
+    form = options.form or (ending if ending in FORMS else "lines")
+    check_paths(options, store)
+    unreadable, skipped = 0, dict[str, str]()
+
+    def told(batches: Iterable[Batch]) -> Iterator[Batch]:
+        nonlocal unreadable
+        for batch in batches:
+            for entry in batch:
+                if isinstance(entry, Unreadable) and entry.skipped:
+                    skipped[entry.input] = entry.reason
+                elif isinstance(entry, Unreadable):
+                    unreadable += 1
+                    complain(f"{printable(entry.input)} cannot be read: {entry.reason}")
+            yield batch
+
+    answers = Predictor(store.load(), options).answers()
+    with writer(options, form) as write:
+        for text in FORMS[form](options.file, told(answers)):
+            write(text)
+    complain_of({} if form in ("json", "jsonl") else skipped)  # which name them
+    return 1 if unreadable else 0
+
+
+def complain_of(skipped: dict[str, str]) -> None:
+    """Count the files of folders that were not taken for images."""
+    if skipped:
+        from frugalvae.images.left_out import counted
+
+        for line in counted(skipped):
+            complain(line)
+
+
+def check_paths(options: argparse.Namespace, store: Store) -> None:
+    """Refuse wrong paths, before anything heavy is imported."""
+    store.check_there()
+    if options.output is not None:
+        check_place(options.output)
+    given = [path for path in options.inputs if path != STANDARD_INPUT]
+    if len(given) < len(options.inputs):
+        return
+    if not any(path.exists() for path in given):
+        names = ", ".join(map(str, given[:3])) + (", ..." if len(given) > 3 else "")
+        raise InputError(f"{names}: there is no such file or folder; check the path")
+    if all(path.suffix == FEATURES for path in given):
+        refuse_encoder(options, given[0])
+
+
+@contextmanager
+def writer(options: argparse.Namespace, form: str) -> Iterator[Callable[[str], object]]:
+    """What writes answers: to standard output at once, or to a file when all are there.
+
+    A progress bar is shown where somebody looks at one. Elsewhere, an answer need not wait
+    until the library that draws it is imported.
+    """
+    done: list[str] = []
+    to_file = options.output is not None
+    if sys.stdout.isatty() and not options.quiet and (to_file or form == "lines"):
+        from frugalvae.console import Display
+
+        display = Display()
+        with display.watching():
+            yield done.append if to_file else lambda text: display.say_lines(text.splitlines())
+    else:
+        yield done.append if to_file else print_now
+    if to_file:
+        write_bytes(options.output, "".join(done).encode("utf-8", "surrogateescape"))
+
+
+def print_now(text: str) -> None:
+    """Text on standard output; for scripts, names that are not UTF-8 stay as they are."""
+    if sys.stdout.isatty():
+        text = "\n".join(map(printable, text.split("\n")))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+class Predictor:
+    """A model and its encoder, which is made when the first image comes."""
+
+    def __init__(self, model: Model, options: argparse.Namespace) -> None:
+        self.model, self.options = model, options
+        self.encoder: Encoder | None = None
+        self.unknown = options.unknown or options.threshold is not None
+
+    def answers(self) -> Iterator[Batch]:
+        """The results of all inputs, as they come and in their order."""
+        given = [path for path in self.options.inputs if path.suffix == FEATURES]
+        tables = {path: self.read(path) for path in given}  # or refuse them before any answer
+        for paths in groups(self.options):
+            for is_table, group in groupby(paths, lambda path: path.suffix == FEATURES):
+                if not is_table:
+                    yield from self.of_images(list(group))
+                    continue
+                for path in group:
+                    x = tables[path] if path in tables else self.read(path)
+                    yield self.rank([f"{path}[{row}]" for row in range(len(x))], x)
+
+    def read(self, path: Path) -> NDArray[np.float32]:
+        """The features (n, d) of a file."""
+        from frugalvae.encoders.remembered import check_same
+        from frugalvae.images.feature_file import read_rows
+
+        x, encoder = read_rows(path, ("x", "x_test"))
+        check_same(self.model.encoder, encoder, self.options.file, path)
+        return x
+
+    def of_images(self, paths: list[Path]) -> Iterator[Batch]:
+        """The results of images and folders, a batch at a time."""
+        from frugalvae.cli.inputs import find_images
+        from frugalvae.encoders.remembered import load_encoder
+        from frugalvae.images.decode import reading_images
+        from frugalvae.images.photographs import encode_batches
+
+        with ExitStack() as opened, reading_images():
+            found, skipped = find_images(paths, opened)
+            self.refuse(skipped)
+            yield [Unreadable(name, why, skipped=True) for name, why in skipped.items()]
+            if self.encoder is None:
+                self.encoder, _ = load_encoder(
+                    self.model.encoder, choice(self.options), self.options.file, complain
+                )
+            names, files = [name for name, _ in found], [file for _, file in found]
+            for places, encoded in encode_batches(self.encoder, files, self.options.batch_size):
+                yield self.in_order(names[places.start : places.stop], encoded)
+
+    def refuse(self, skipped: dict[str, str]) -> None:
+        """Refuse files of folders that are no images, if that was asked for."""
+        from frugalvae.images.left_out import refuse
+
+        if self.options.strict:
+            refuse(skipped)
+
+    def in_order(self, names: list[str], encoded: Encoded) -> Batch:
+        """The results of a batch, in the order of its inputs."""
+        results: dict[int, Batch] = {
+            place: [Unreadable(names[place], why)] for place, why in encoded.reasons.items()
+        }
+        places = encoded.places.tolist()
+        answers = self.rank([names[place] for place in places], encoded.features)
+        results |= {place: [answer] for place, answer in zip(places, answers, strict=True)}
+        return [entry for place in range(len(names)) for entry in results[place]]
+
+    def rank(self, names: list[str], x: NDArray[np.float32]) -> Batch:
+        """The answers for some features."""
+        if not names:
+            return []
+        threshold = self.options.threshold
+        return rank(
+            names,
+            self.model.classes.tolist(),
+            self.model.predict_proba(x),
+            self.model.familiarity(x) if self.unknown else None,
+            top=self.options.top,
+            least=self.options.min_probability,
+            threshold=THRESHOLD if threshold is None else threshold,
+        )
+
+
+def groups(options: argparse.Namespace) -> Iterator[Sequence[Path]]:
+    """The paths of the command line; those of standard input as they arrive."""
+    for is_stream, paths in groupby(options.inputs, lambda path: path == STANDARD_INPUT):
+        if is_stream:
+            yield from arriving(b"\0" if options.null else b"\n")
+        else:
+            yield list(paths)
+
+
+def arriving(end: bytes) -> Iterator[list[Path]]:
+    """Paths on standard input, each time all that have been written so far."""
+    from os import fsdecode
+
+    rest, source = b"", sys.stdin.buffer
+    assert isinstance(source, io.BufferedIOBase)
+    while content := source.read1():
+        *names, rest = (rest + content).split(end)
+        yield [Path(fsdecode(name)) for name in names if name]
+    if rest:
+        yield [Path(fsdecode(rest))]

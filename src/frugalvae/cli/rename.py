@@ -1,0 +1,36 @@
+"""``frugalvae rename``: give a class another name."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from frugalvae.cli.options import add_case, add_file, add_label, add_quiet, add_wait
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = "Give a class another name. What was learned about it stays."
+    add_file(parser)
+    add_label(parser)
+    parser.add_argument("name", metavar="NEW_NAME", help="its new name")
+    add_case(parser)
+    add_wait(parser)
+    add_quiet(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Rename the class, unless the new name is taken."""
+    from frugalvae.cli.change import change_class
+    from frugalvae.console import Display
+    from frugalvae.names import as_label, check_case
+
+    with change_class(options) as (store, model, label):
+        name: Any = as_label(options.name)
+        if not isinstance(label, str) and name.lstrip("-").isdecimal():
+            name = int(name)
+        others = [str(known) for known in model.classes.tolist() if known != label]
+        if not options.case_matters:
+            check_case([str(name)], others)
+        store.save(model.rename(label, name))
+    Display(options.quiet).say(f"{options.file}: {label!r} is called {name!r} now")

@@ -1,0 +1,53 @@
+"""``frugalvae undo``: take back the last change."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from frugalvae.cli.options import add_file, add_quiet, add_wait
+from frugalvae.formatting import shortened
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Put the file back as it was before the last change. One step is kept: undo cannot be "
+        "undone."
+    )
+    add_file(parser)
+    add_wait(parser)
+    add_quiet(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Go back one step, and say what that changes."""
+    from frugalvae.console import Display
+    from frugalvae.errors import MemoryFileError
+    from frugalvae.storage.store import Store
+
+    store = Store(options.file)
+    with store.changing(f"frugalvae undo {options.file}", options.wait):
+        before = store.read_undo().document
+        try:
+            lines = difference(store.read().document, before)
+        except MemoryFileError as error:
+            lines = [f"undone, as it could not be read: {error}"]
+        store.go_back()
+    Display(options.quiet).say_lines([*lines, f"{options.file} is as it was before that"])
+
+
+def difference(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    """What going back takes away, and what it brings back."""
+    from frugalvae.cli.history import describe_event
+
+    lines = []
+    if len(now["history"]) > len(before["history"]):
+        lines.append(f"undone: {describe_event(now['history'][-1])}")
+    labels = [[str(label) for label in file["classes"]["values"]] for file in (now, before)]
+    gone = [label for label in labels[0] if label not in labels[1]]
+    back = [label for label in labels[1] if label not in labels[0]]
+    for what, names in (("no longer known", gone), ("known again", back)):
+        if names:
+            lines.append(f"{what}: {shortened(names)}")
+    return lines

@@ -1,0 +1,217 @@
+"""Cost: parameters and bytes by component, as the paper counts them and as stored.
+
+The paper counts parameters, not bytes, and counts some twice: four statistics per
+class and dimension where two suffice, and both halves of symmetric matrices. Each memory
+says in ``cost()`` what it will cost; a test compares that with the arrays that it keeps
+after training.
+
+Plain arithmetic: nothing in this module imports PyTorch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of a memory.
+
+    Attributes
+    ----------
+    name
+        What it is for.
+    paper
+        Parameters, as the paper counts them.
+    stored
+        Parameters that are stored.
+    bytes
+        The bytes that those take.
+    """
+
+    name: str
+    paper: int
+    stored: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """What a memory holds and what it costs.
+
+    >>> parts = [component("means", 6), component("covariances", 9, 6, width=8)]
+    >>> report = MemoryReport("shared", classes=2, tasks=1, components=parts)
+    >>> report.paper, report.stored, report.bytes
+    (15, 12, 72)
+    """
+
+    memory: str
+    classes: int
+    tasks: int
+    components: Sequence[Component]
+
+    @property
+    def paper(self) -> int:
+        """All parameters, as the paper counts them."""
+        return sum(part.paper for part in self.components)
+
+    @property
+    def stored(self) -> int:
+        """All parameters that are stored."""
+        return sum(part.stored for part in self.components)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that those take."""
+        return sum(part.bytes for part in self.components)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, totals included."""
+        totals = {"paper": self.paper, "stored": self.stored, "bytes": self.bytes}
+        return {**asdict(self), "components": [asdict(p) for p in self.components], **totals}
+
+    def __str__(self) -> str:
+        rows = [(part.name, part.paper, part.stored, part.bytes) for part in self.components]
+        rows.append(("total", self.paper, self.stored, self.bytes))
+        width = max(len(row[0]) for row in rows)
+        lines = [
+            f"{self.memory}: {self.classes} classes in {self.tasks} tasks",
+            f"{'':{width}}  {'as the paper counts':>19}  {'really stored':>13}  {'bytes':>13}",
+        ]
+        lines += [f"{n:{width}}  {p:>19,}  {s:>13,}  {b:>13,}" for n, p, s, b in rows]
+        return "\n".join(lines)
+
+
+def component(name: str, paper: int, stored: int | None = None, width: int = 4) -> Component:
+    """A component whose parameters take ``width`` bytes each."""
+    stored = paper if stored is None else stored
+    return Component(name, paper, stored, stored * width)
+
+
+def vae(
+    dim: int,
+    classes: int,
+    tasks: int,
+    *,
+    hidden: int,
+    latent: int,
+    own_prior: bool,
+    classwise: bool,
+    whitened: bool,
+    factors: int,
+    encoded: bool,
+    null_space: bool,
+    dynamic: bool,
+    embedding: int,
+    decoders: int,
+) -> list[Component]:
+    """One incremental VAE and all of its variants.
+
+    ``own_prior``: every class has a latent mean of its own. ``decoders``: how many there are
+    after fresh starts, each with covariances of its own. ``encoded``: there is an encoder.
+    """
+    encoder = layer_sizes([dim, hidden, hidden, 2 * latent], embedding)
+    decoder = layer_sizes([latent, hidden, hidden, dim], embedding)
+    last, biases = decoder[-1], sum(n_out for _, n_out in decoder)
+    shared = decoder[:-1] if dynamic else decoder
+    in_null_space = [n_in for n_in, _ in shared] if null_space else []
+    parts = [
+        component("encoder", encoded * parameters(encoder)),
+        component("decoder", decoders * parameters(decoder)),
+        component(
+            "covariances",
+            decoders * sum(size**2 for size in in_null_space),
+            decoders * sum(triangle(size) for size in in_null_space),
+            width=8,
+        ),
+    ]
+    if dynamic:
+        own = last[0] * last[1] + biases
+        parts.append(component("task layers", (tasks - decoders) * own))
+    tables = (1 + encoded) * len(decoder)
+    if embedding:
+        parts.append(component("class embeddings", tables * embedding * classes))
+    if own_prior:
+        parts.append(component("latent means", classes * latent))
+    if whitened:
+        parts.append(component("normalisation", classes * dim))
+        parts.append(component("shared covariance", dim**2, triangle(dim) + 1, width=8))
+    else:
+        parts.append(normalisation(dim, classes, classwise))
+    parts.append(component("class factors", classes * factors * dim))
+    parts.append(component("sample noise", 0, classes))
+    return [part for part in parts if part.stored]
+
+
+def normalisation(dim: int, classes: int, classwise: bool) -> Component:
+    """Mean and deviation of each class, where the paper counts min and max too; or of all."""
+    if classwise:
+        return component("normalisation", classes * 4 * dim, classes * 2 * dim)
+    return component("normalisation", 0, 2 * dim)
+
+
+def factors(dim: int, classes: int, rank: int, directions: int) -> list[Component]:
+    """Means, a covariance of ``rank`` coordinates, and ``directions`` of all classes together."""
+    return [
+        component("means", classes * dim),
+        component(
+            "shared covariance", rank**2, triangle(rank) + 2, width=8
+        ),  # residual variance, count
+        component("class directions", directions * rank),
+        component("class variances", classes),
+    ]
+
+
+def usual_budget(dim: int, classes: int) -> int:
+    """The default budget of a factor memory.
+
+    Each class beyond 200 adds room for its mean and two directions.
+
+    >>> usual_budget(512, 200), usual_budget(1280, 100), usual_budget(1280, 300)
+    (699680, 999200, 1383200)
+    """
+    return 500_000 + 390 * dim + 3 * dim * max(0, classes - 200)
+
+
+def factor_rank(budget: int, dim: int, classes: int) -> int:
+    """How many coordinates the shared covariance of a factor memory may have within a budget.
+
+    It gets two fifths of what the means leave; the class directions get the rest.
+
+    >>> factor_rank(700_000, 512, classes=100), factor_rank(1_000_000, 1280, classes=100)
+    (512, 835)
+    """
+    left = max(0, budget - classes * (dim + 1) - 2)
+    return max(1, min(dim, int((0.8 * left) ** 0.5)))
+
+
+def factor_directions(budget: int, dim: int, classes: int, rank: int) -> int:
+    """How many directions all classes together may have.
+
+    >>> factor_directions(1_000_000, 1280, classes=100, rank=835)
+    626
+    """
+    fixed = sum(part.stored for part in factors(dim, classes, rank, 0))
+    return max(0, budget - fixed) // rank
+
+
+def layer_sizes(sizes: Sequence[int], embedding: int = 0) -> list[tuple[int, int]]:
+    """Inputs and outputs of each layer, inputs widened by the class embedding.
+
+    >>> layer_sizes([4, 8, 2], embedding=1)
+    [(5, 8), (9, 2)]
+    """
+    return [(n_in + embedding, n_out) for n_in, n_out in itertools.pairwise(sizes)]
+
+
+def parameters(layers: Sequence[tuple[int, int]]) -> int:
+    """Weights and biases of fully connected layers."""
+    return sum(n_in * n_out + n_out for n_in, n_out in layers)
+
+
+def triangle(size: int) -> int:
+    """Distinct entries of a symmetric matrix."""
+    return size * (size + 1) // 2

@@ -1,1 +1,0 @@
-"""Feature files and streams of tasks."""

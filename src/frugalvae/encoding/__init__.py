@@ -1,1 +1,0 @@
-"""From a folder of images to a feature file: ``frugalvae encode``."""

@@ -1,0 +1,224 @@
+"""Feature files: what a frozen encoder made of a data set, as one ``.npz``."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.checks import check_label
+from frugalvae.errors import FeatureFileError, InputError
+from frugalvae.files import write_bytes
+from frugalvae.images.npz import array_names, read_arrays
+from frugalvae.maths.split import Split
+
+REQUIRED = ("x_train", "y_train", "x_test", "y_test")
+OPTIONAL = ("class_names", "text", "encoder")
+#: What an encoder's identity is made of, where it has it.
+IDENTITY = {
+    "encoder": str,
+    "model": str,
+    "weights": str,
+    "preprocessing": {"crop": list | None},
+    "given": {"name": str, "settings": dict},
+}
+HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
+
+
+@dataclass(frozen=True)
+class Features(Split):
+    """Training and test features of one data set.
+
+    Attributes
+    ----------
+    x_train, x_test
+        One row an image, shape (n, d), float32.
+    y_train, y_test
+        The label of each row: integers, or names where the file has them.
+    text
+        Text feature of each class, where the file has them.
+    encoder
+        What made the features, where the file says it: name, model, preprocessing, and a
+        digest of the weights.
+    """
+
+    text: dict[Any, NDArray[np.float32]] | None = None
+    encoder: dict[str, Any] | None = None
+
+
+def load_features(path: str | Path) -> Features:
+    """Read a feature file and check it.
+
+    The file is an ``.npz`` with ``x_train`` and ``x_test`` (any float type, shape
+    (n, d)), ``y_train`` and ``y_test`` (integers, shape (n,)), and optionally
+    ``class_names`` (one string a class), ``text`` (one row a class) and ``encoder`` (what
+    made the features, as a JSON object in a string).
+    """
+    path = Path(path)
+    arrays = read_arrays(path, {*REQUIRED, *OPTIONAL})
+    _check(path, arrays)
+    labels, names = {}, arrays.get("class_names")
+    for split in ("train", "test"):
+        numbers = arrays[f"y_{split}"]
+        labels[split] = numbers if names is None else names[numbers]
+    text = arrays.get("text")
+    keys = (np.arange(len(text)) if names is None else names).tolist() if text is not None else []
+    return Features(
+        path.stem,
+        arrays["x_train"].astype(np.float32),
+        labels["train"],
+        arrays["x_test"].astype(np.float32),
+        labels["test"],
+        dict(zip(keys, text.astype(np.float32), strict=True)) if text is not None else None,
+        read_encoder(path, arrays),
+    )
+
+
+def read_rows(
+    path: Path, names: tuple[str, ...]
+) -> tuple[NDArray[np.float32], dict[str, Any] | None]:
+    """The first of some arrays that a file has, and the encoder that it names."""
+    arrays = read_arrays(path, {*names, "encoder"})
+    found = [arrays[name] for name in names if name in arrays]
+    if not found or found[0].ndim != 2 or found[0].dtype.kind != "f" or not found[0].size:
+        raise FeatureFileError(
+            f"{path}: expected floats of shape (n, d) in {' or '.join(names)}, and it has "
+            f"{', '.join(array_names(path)) or 'nothing'}; make one with 'frugalvae encode', or "
+            f"numpy.savez(path, {names[0]}=...)"
+        )
+    return found[0].astype(np.float32), read_encoder(path, arrays)
+
+
+def read_encoder(path: Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] | None:
+    """What made the features, if the file says it."""
+    if "encoder" not in arrays:
+        return None
+    told = _json_object(arrays["encoder"])
+    if told is None:
+        shape = _describe(arrays["encoder"])
+        raise FeatureFileError(f"{path}: encoder is {shape}, expected a JSON object as string")
+    wrong = _malformed(told, IDENTITY)
+    if wrong:
+        raise FeatureFileError(
+            f"{path}: encoder is malformed: {', '.join(wrong)} is not what 'frugalvae encode' "
+            "writes; make the file again, or leave encoder out"
+        )
+    return told
+
+
+def _malformed(told: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    """Which entries are not what is expected, where they are there."""
+    wrong = []
+    for key, kind in expected.items():
+        if key not in told:
+            continue
+        if not isinstance(told[key], dict if isinstance(kind, dict) else kind):
+            wrong.append(key)
+        elif isinstance(kind, dict):
+            wrong += [f"{key}.{inner}" for inner in _malformed(told[key], kind)]
+    return wrong
+
+
+def write_features(path: str | Path, features: Features) -> None:
+    """Write a feature file: complete, or not at all."""
+    labels = np.concatenate([features.y_train, features.y_test])
+    names, numbers = np.unique(labels, return_inverse=True)
+    named: dict[str, Any] = {"class_names": names} if names.dtype.kind == "U" else {}
+    y_train, y_test = np.split(numbers if named else labels, [len(features.y_train)])
+    if features.text is not None:
+        named["text"] = np.stack([features.text[name] for name in names.tolist()])
+    if features.encoder is not None:
+        named["encoder"] = np.array(json.dumps(features.encoder))
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        x_train=features.x_train,
+        y_train=y_train,
+        x_test=features.x_test,
+        y_test=y_test,
+        **named,
+    )
+    write_bytes(path, buffer.getvalue())
+
+
+def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse what cannot be used, and say all that is wrong with it at once."""
+    wrong = [f"{key} is missing" for key in REQUIRED if key not in arrays]
+    for split in ("train", "test"):
+        x, y = arrays.get(f"x_{split}"), arrays.get(f"y_{split}")
+        if x is not None and (x.ndim != 2 or x.dtype.kind != "f" or not x.size):
+            wrong.append(f"x_{split} is {_describe(x)}, expected floats of shape (n, d)")
+        elif x is not None and not (np.abs(x) <= np.finfo(np.float32).max).all():
+            wrong.append(f"x_{split} holds NaN or infinite values, or larger than float32 can hold")
+        if y is not None and (y.ndim != 1 or y.dtype.kind not in "iu"):
+            wrong.append(f"y_{split} is {_describe(y)}, expected integers of shape (n,)")
+        elif x is not None and x.ndim and y is not None and len(x) != len(y):
+            wrong.append(f"x_{split} has {len(x)} rows but y_{split} has {len(y)} labels")
+    if not wrong:
+        wrong += _check_together(arrays)
+    if wrong:
+        raise FeatureFileError(f"{path}: {'; '.join(wrong)}; {HOW}")
+
+
+def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
+    wrong = []
+    train, test = arrays["x_train"].shape[1], arrays["x_test"].shape[1]
+    if train != test:
+        wrong.append(f"x_train has {train} columns but x_test has {test}")
+    unknown = np.setdiff1d(arrays["y_test"], arrays["y_train"])
+    if len(unknown):
+        wrong.append(f"y_test has classes that y_train lacks: {unknown[:5].tolist()}")
+    numbers = np.concatenate([arrays["y_train"], arrays["y_test"]])
+    there = [arrays[key] for key in ("class_names", "text") if key in arrays]
+    lengths = [len(array) for array in there if array.ndim]
+    if len({*lengths}) > 1:
+        wrong.append(f"class_names has {lengths[0]} entries but text has {lengths[1]}")
+    for key, kind, ndim in (("class_names", "U", 1), ("text", "f", 2)):
+        if key not in arrays:
+            continue
+        if arrays[key].dtype.kind != kind or arrays[key].ndim != ndim:
+            shape = "strings of shape (k,)" if kind == "U" else "floats of shape (k, d)"
+            wrong.append(f"{key} is {_describe(arrays[key])}, expected {shape}")
+        elif key == "class_names" and len(np.unique(arrays[key])) < len(arrays[key]):
+            wrong.append("class_names holds a name twice, which would make one class of two")
+        elif key == "text" and arrays[key].shape[1] != train:
+            wrong.append(f"text has {arrays[key].shape[1]} columns but x_train has {train}")
+        elif numbers.min() < 0 or numbers.max() >= len(arrays[key]):
+            wrong.append(f"{key} has {len(arrays[key])} entries, labels go to {numbers.max()}")
+        elif key == "class_names":
+            wrong += _unfit(arrays[key].tolist())
+    return wrong
+
+
+def _unfit(names: list[str]) -> list[str]:
+    """What is wrong with the first name that cannot be a label."""
+    try:
+        for name in names:
+            check_label(name)
+    except InputError as error:
+        return [f"class_names: {error}"]
+    return []
+
+
+def _json_object(array: NDArray[Any]) -> dict[str, Any] | None:
+    """A JSON object that is written in an array of one string; None if it is none."""
+    if array.shape != () or array.dtype.kind != "U":
+        return None
+    try:
+        told = json.loads(array.item(), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _describe(array: NDArray[Any]) -> str:
+    return f"{array.dtype} of shape {array.shape}"

@@ -1,0 +1,157 @@
+"""The images of a data set: the class of each, and which are for training and for the test."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.errors import InputError
+from frugalvae.images.classes import LOOSE, check_name, find_classes
+from frugalvae.images.decode import reading_images
+from frugalvae.images.kinds import KINDS
+from frugalvae.images.splits import (
+    ASIDE,
+    TEST,
+    VALIDATION,
+    Folder,
+    Place,
+    Wanted,
+    choose,
+    divide,
+)
+from frugalvae.images.walk import HOW, File, Found, walk
+from frugalvae.maths.split import held_out_rows
+from frugalvae.names import as_label
+
+TEST_PART = 0.25  # of each class, where there is no folder for the test
+BESIDE = "beside the folders for training and test"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The images of a data set, in the order of their paths.
+
+    Attributes
+    ----------
+    labels
+        The class of each image.
+    test
+        Whether it belongs to the test set.
+    skipped
+        What is left out, by its path, with the reason.
+    notes
+        What was assumed, a line each.
+    """
+
+    name: str
+    paths: list[PurePosixPath]
+    files: list[File]
+    labels: NDArray[np.str_]
+    test: NDArray[np.bool_]
+    skipped: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def classes(self) -> list[str]:
+        """All labels, in ascending order."""
+        return sorted(set(self.labels.tolist()))
+
+    def of(self, classes: Iterable[str]) -> Listing:
+        """The images of some classes."""
+        rows = np.flatnonzero(np.isin(self.labels, list(classes)))
+        return replace(
+            self,
+            paths=[self.paths[row] for row in rows],
+            files=[self.files[row] for row in rows],
+            labels=self.labels[rows],
+            test=self.test[rows],
+        )
+
+
+@contextmanager
+def open_images(
+    path: str | Path, wanted: Wanted, *, depth: int | None = None, known: Collection[str] = ()
+) -> Iterator[Listing]:
+    """The images of a folder, a zip archive or CIFAR-100, which can be read inside the block.
+
+    Parameters
+    ----------
+    wanted
+        What for, where there are parts for training and test.
+    depth
+        How deep the folders of classes are; found out if it is not given.
+    known
+        Classes that are known.
+    """
+    with ExitStack() as opened, reading_images():
+        yield list_classes(walk(Path(path), opened), wanted, depth, known)
+
+
+def list_classes(
+    found: Found, wanted: Wanted, depth: int | None = None, known: Collection[str] = ()
+) -> Listing:
+    """Give each image its class, and choose the parts that are wanted."""
+    if not found.files:
+        raise InputError(f"{found.name}: no images in it ({KINDS}); {HOW}")
+    known = {as_label(name) for name in known}
+    written = {path: tuple(map(as_label, path.parts[:-1])) for path in found.files}
+    try:
+        places = divide(set(written.values()), depth, known)
+        chosen, notes = choose(Counter(places[folder] for folder in written.values()), wanted)
+    except InputError as error:
+        raise InputError(f"{found.name}: {error}") from error
+    taken = {path: places[folder] for path, folder in written.items() if places[folder] in chosen}
+    skipped = {
+        str(path): BESIDE for path, folder in written.items() if places[folder].role == ASIDE
+    }
+    counts = Counter(place.inside for place in taken.values())
+    classes, more = find_classes(found.name, counts, depth, known, {place.part for place in chosen})
+    loose = [path for path, place in taken.items() if place.inside not in classes]
+    skipped |= {str(path): LOOSE for path in loose}
+    paths = sorted(taken.keys() - set(loose))
+    labels = np.array(["/".join(classes[taken[path].inside]) for path in paths])
+    for label in set(labels.tolist()):
+        check_name(found.name, label)
+    notes += more + _differently(paths, labels, taken)
+    roles = [taken[path].role for path in paths]
+    files = [found.files[path] for path in paths]
+    test = _test_rows(found.name, labels, roles, wanted)
+    return Listing(found.name, paths, files, labels, test, found.skipped | skipped, notes)
+
+
+def _differently(
+    paths: Sequence[PurePosixPath], labels: NDArray[np.str_], taken: dict[PurePosixPath, Place]
+) -> list[str]:
+    """Classes of which several folders have the same name in different writings."""
+    writings: dict[str, set[Folder]] = {}
+    for path, label in zip(paths, labels.tolist(), strict=True):
+        start = taken[path].start
+        writings.setdefault(label, set()).add(path.parts[start : start + label.count("/") + 1])
+    return [
+        f"class {label!r}: several folders write it differently"
+        for label, folders in writings.items()
+        if len(folders) > 1
+    ]
+
+
+def _test_rows(
+    name: str, labels: NDArray[np.str_], roles: Sequence[str | None], wanted: Wanted
+) -> NDArray[np.bool_]:
+    """Which images are the test set."""
+    if wanted != "both":
+        return np.full(len(labels), wanted == "testing")
+    test = np.array([role in (TEST, VALIDATION) for role in roles])
+    if not test.any():
+        test = held_out_rows(labels, TEST_PART, seed=0)
+    unknown = np.setdiff1d(labels[test], labels[~test])
+    if len(unknown):
+        raise InputError(
+            f"{name}: the test has classes that training lacks: {unknown[:5].tolist()}"
+        )
+    return test

@@ -1,0 +1,237 @@
+"""What is in a folder, a zip archive or CIFAR-100: the images, and why other files are left out.
+
+All verbs look into folders with :func:`walk`, so that they find the same:
+
+- Folders in folders are looked into, through links too, but no folder twice.
+- What is hidden or a system's own (``@eaDir``, ``Thumbs.db``) is left out.
+- An image is known by its ending, else by its first bytes.
+- A zip archive is like the folder that it was made of. Nothing is unpacked to disk.
+- Every file that is left out is named, with the reason.
+
+Which class an image shows is said by :mod:`frugalvae.images.classes`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from frugalvae.errors import InputError
+from frugalvae.formatting import printable
+from frugalvae.images.cifar import as_ppm, is_cifar, read_cifar
+from frugalvae.images.decode import HEAD
+from frugalvae.images.kinds import HIDDEN, NO_FILE, is_hidden, why_left_out
+from frugalvae.images.limits import MOST_BYTES
+from frugalvae.images.splits import role_of
+
+REPEATED = "the same folder again, by a link"
+EMPTY = "a folder without images"
+OUTSIDE = "a path that leads out of the archive"
+TWICE = "there twice in the archive"
+PACKED = "packed in a way that is not read here"
+UNPACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other methods have no limit on memory
+HOW = "expected one folder per class with its images in it, or a zip archive of such folders"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file: what reads it, what changes when it is replaced, and its size in bytes."""
+
+    read: Callable[[], bytes]
+    stamp: tuple[int, ...] = ()
+    size: int = 0
+
+
+@dataclass
+class Found:
+    """What is in a folder or an archive.
+
+    Attributes
+    ----------
+    name
+        Of the folder, or of the archive without its ending.
+    files
+        The images, by their paths inside.
+    skipped
+        What is left out, by its path, with the reason.
+    """
+
+    name: str
+    files: dict[PurePosixPath, File] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def skip(self, path: PurePosixPath | str, why: str) -> None:
+        """Leave a file out, or a folder, whose path ends in a slash."""
+        self.skipped[str(path)] = why
+
+    def add(self, path: PurePosixPath, file: File, head: Callable[[], bytes]) -> None:
+        """Take a file if it is an image."""
+        why = why_left_out(path, file.size, head)
+        if why is None:
+            self.files[path] = file
+        else:
+            self.skip(path, why)
+
+
+def walk(root: Path, opened: ExitStack) -> Found:
+    """All images of a folder, a zip archive or CIFAR-100; archives stay open as ``opened``."""
+    check_there([root])
+    if is_cifar(root):
+        return _cifar(root)
+    return _folder(root) if root.is_dir() else _archive(root, opened)
+
+
+def check_there(roots: Sequence[Path]) -> None:
+    """Refuse paths that lead nowhere."""
+    for root in roots:
+        if not root.exists():
+            raise InputError(
+                f"{printable(str(root))}: there is no such file or folder; check the path"
+            )
+
+
+# --------------------------------------------------------------------------- folders
+
+
+def _folder(root: Path) -> Found:
+    found = Found(Path(os.path.abspath(root)).name)  # "." has no name
+    seen: set[tuple[int, int]] = set()
+    folders, links = [PurePosixPath()], list[PurePosixPath]()
+    while folders or links:
+        inside = folders.pop() if folders else links.pop()  # links last: own names go first
+        state = os.stat(root / inside)
+        if (state.st_dev, state.st_ino) in seen:
+            found.skip(f"{inside}/", REPEATED)
+            continue
+        seen.add((state.st_dev, state.st_ino))
+        deeper, before = len(folders) + len(links), len(found.files)
+        for entry in _entries(root / inside):
+            path = inside / entry.name
+            if is_hidden(entry.name):
+                found.skip(f"{path}/" if entry.is_dir() else path, HIDDEN)
+            elif entry.is_dir():
+                (links if entry.is_symlink() else folders).append(path)
+            else:
+                _add(found, path, entry)
+        nothing = len(found.files) == before and len(folders) + len(links) == deeper
+        if nothing and inside.parts:
+            found.skip(f"{inside}/", EMPTY)
+    found.files = dict(sorted(found.files.items()))
+    found.skipped = dict(sorted(found.skipped.items()))
+    return found
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        return sorted(os.scandir(folder), key=lambda entry: entry.name, reverse=True)
+    except OSError as error:
+        raise InputError(
+            f"{printable(str(folder))} cannot be looked into ({error.strerror}); change who may "
+            "read it"
+        ) from error
+
+
+def _add(found: Found, path: PurePosixPath, entry: os.DirEntry[str]) -> None:
+    """Take a file of a folder; a link that leads nowhere is told when it is read."""
+    place = Path(entry.path)
+    if entry.is_file():
+        found.add(path, on_disk(place), partial(read_file, place, HEAD))
+    elif entry.is_symlink() and not place.exists():
+        found.add(path, File(partial(read_file, place)), bytes)
+    else:
+        found.skip(path, NO_FILE)
+
+
+def on_disk(path: Path) -> File:
+    """A file as encoding takes it."""
+    try:
+        state = os.stat(path)
+    except OSError:  # reading it says why
+        return File(partial(read_file, path))
+    return File(partial(read_file, path), (state.st_size, state.st_mtime_ns), state.st_size)
+
+
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a file, or the first of them; an error that does not repeat its name.
+
+    Only regular files are opened: a pipe or a device could be waited for without end.
+    """
+    try:
+        state = os.stat(path)
+        if not stat.S_ISREG(state.st_mode):
+            raise InputError(f"it is {NO_FILE}")
+        if most is None and state.st_size > MOST_BYTES:
+            raise InputError(f"the file has more than {MOST_BYTES:,} bytes")
+        with open(path, "rb") as file:
+            return file.read(MOST_BYTES if most is None else most)
+    except OSError as error:
+        raise InputError(error.strerror or str(error)) from error
+
+
+# --------------------------------------------------------------------------- archives
+
+
+def _archive(root: Path, opened: ExitStack) -> Found:
+    try:
+        if not root.is_file():
+            raise OSError(f"it is {NO_FILE}")
+        archive = opened.enter_context(zipfile.ZipFile(root))
+    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+        raise InputError(
+            f"{printable(str(root))}: neither a folder nor a readable zip archive ({error}); {HOW}"
+        ) from error
+    found = Found(root.stem)
+    for entry in archive.infolist():
+        path = PurePosixPath(entry.filename.replace("\\", "/"))
+        why = _why_not_unpacked(path, entry)
+        if entry.is_dir():
+            continue
+        if why is not None or path in found.files:
+            found.skip(path, why or TWICE)
+        else:
+            file = File(partial(archive.read, entry), (entry.file_size, entry.CRC), entry.file_size)
+            found.add(path, file, partial(_head_zipped, archive, entry))
+    found.files = dict(sorted(_unwrapped(found.files).items()))
+    return found
+
+
+def _why_not_unpacked(path: PurePosixPath, entry: zipfile.ZipInfo) -> str | None:
+    if path.is_absolute() or ".." in path.parts:
+        return OUTSIDE
+    if any(map(is_hidden, path.parts)):
+        return HIDDEN
+    if stat.S_ISLNK(entry.external_attr >> 16):
+        return NO_FILE
+    return None if entry.compress_type in UNPACKED else PACKED
+
+
+def _head_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    with archive.open(entry) as file:
+        return file.read(HEAD)
+
+
+def _unwrapped(files: dict[PurePosixPath, File]) -> dict[PurePosixPath, File]:
+    """Without the one folder around everything that archives often have."""
+    wrapper = {path.parts[0] for path in files}
+    if len(wrapper) != 1 or any(len(path.parts) < 3 for path in files):
+        return files
+    if any(map(role_of, wrapper)):
+        return files
+    return {path.relative_to(*wrapper): file for path, file in files.items()}
+
+
+def _cifar(path: Path) -> Found:
+    found = Found(path.name.split(".")[0])
+    state = os.stat(path)
+    for split, (images, labels) in read_cifar(path).items():
+        for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+            where = PurePosixPath(split, str(label), f"{number:05}.ppm")
+            stamp = state.st_size, state.st_mtime_ns
+            found.files[where] = File(partial(as_ppm, image), stamp)
+    return found

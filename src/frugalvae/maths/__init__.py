@@ -1,0 +1,1 @@
+"""Mathematics: pure functions and running sums, named as in the paper."""

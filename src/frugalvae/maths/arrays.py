@@ -1,0 +1,92 @@
+"""Small array functions that several modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: An array of any numeric type; its shape is noted where it is used.
+Array: TypeAlias = NDArray[Any]
+
+
+def stack(rows: Mapping[int, Array]) -> Array:
+    """The values of a per-class dictionary as one array, one row per class.
+
+    >>> stack({7: np.zeros(2), 9: np.ones(2)}).tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
+    return np.stack(list(rows.values())) if rows else np.empty(0, np.float32)
+
+
+def unit(vectors: Array) -> Array:
+    """Rows scaled to length one; a row of zeros stays zero.
+
+    >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    scaled: Array = vectors / np.maximum(lengths, 1e-12)
+    return scaled
+
+
+def signed_root(features: Array) -> Array:
+    """The square root of each feature, with its sign.
+
+    >>> signed_root(np.array([4.0, -9.0])).tolist()
+    [2.0, -3.0]
+    """
+    rooted: Array = np.sign(features) * np.sqrt(np.abs(features))
+    return rooted
+
+
+def squared_distances(points: Array, others: Array) -> Array:
+    """Squared distance of each of ``points`` (n, d) from each of ``others`` (k, d): (n, k).
+
+    >>> squared_distances(np.array([[1.0, 0.0]]), np.array([[1.0, 3.0], [1.0, 0.0]])).tolist()
+    [[9.0, 0.0]]
+    """
+    centre = others.mean(axis=0)  # smaller values lose fewer digits
+    points, others = points - centre, others - centre
+    squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
+    distances: Array = np.maximum(squares - 2 * points @ others.T, 0)
+    return distances
+
+
+def softmax(logits: Array) -> Array:
+    """Probabilities (n, k) of logits (n, k).
+
+    >>> softmax(np.array([[0.0, 0.0, -1e9]])).tolist()
+    [[0.5, 0.5, 0.0]]
+    """
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probabilities: Array = powers / powers.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def logsumexp(logits: Array) -> Array:
+    """Logarithm (n,) of the summed exponentials of each row.
+
+    >>> round(float(logsumexp(np.array([[1000.0, 1000.0]]))[0]), 3)
+    1000.693
+    """
+    largest = logits.max(axis=1)
+    total: Array = largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))
+    return total
+
+
+def one_hot(positions: Array, count: int) -> Array:
+    """Rows (n, count) of zeros with a one at each position, float64.
+
+    >>> one_hot(np.array([1, 0]), 2).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    rows: Array = (np.asarray(positions)[:, None] == np.arange(count)).astype(np.float64)
+    return rows
+
+
+def in_blocks(features: Array, rows: int = 8192) -> Iterable[Array]:
+    """Features in blocks of rows, so that results of each block need less memory."""
+    return (features[start : start + rows] for start in range(0, len(features), rows))

@@ -1,0 +1,90 @@
+"""Symmetric matrices: packing, square roots, ridges, and triangular solves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frugalvae.maths.arrays import Array
+
+SMALL = 64  # size up to which a triangular system is solved by LAPACK's general solver
+
+
+def pack(symmetric: Array) -> Array:
+    """The upper triangle of a symmetric matrix as a vector.
+
+    >>> pack(np.array([[1.0, 2.0], [2.0, 3.0]])).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    rows = [row[start:] for start, row in enumerate(symmetric)]
+    return np.concatenate(rows) if rows else symmetric.ravel()
+
+
+def unpack(triangle: Array) -> Array:
+    """The symmetric matrix whose upper triangle was packed.
+
+    >>> unpack(np.array([1.0, 2.0, 3.0])).tolist()
+    [[1.0, 2.0], [2.0, 3.0]]
+    """
+    size, used = int((2 * len(triangle)) ** 0.5), 0
+    if triangle.shape != (size * (size + 1) // 2,):
+        raise ValueError(f"an array of shape {triangle.shape} is no packed triangle")
+    symmetric = np.empty((size, size), triangle.dtype)
+    for start in range(size):
+        row = triangle[used : used + size - start]
+        symmetric[start, start:] = symmetric[start:, start] = row
+        used += size - start
+    return symmetric
+
+
+def square_root(covariance: Array) -> Array:
+    """F (d, rank) with F F^T = covariance, float32.
+
+    >>> np.abs(square_root(np.array([[4.0, 0.0], [0.0, 0.0]]))).tolist()
+    [[2.0], [0.0]]
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    rounding = len(values) * np.finfo(values.dtype).eps * values[-1]
+    kept = values > rounding
+    factor: Array = (vectors[:, kept] * np.sqrt(values[kept])).astype(np.float32)
+    return factor
+
+
+def add_ridge(matrix: Array, amount: float) -> Array:
+    """The matrix with ``amount`` times its mean diagonal entry added to the diagonal.
+
+    The ridge is relative, so it does not depend on the scale of the matrix. A matrix of zeros
+    becomes ``amount`` times the identity.
+
+    >>> add_ridge(np.array([[3.0, 0.0], [0.0, 1.0]]), 0.5).tolist()
+    [[4.0, 0.0], [0.0, 2.0]]
+    """
+    level = float(matrix.diagonal().mean())
+    ridged: Array = matrix.copy()
+    ridged[np.diag_indices(len(matrix))] += amount * (level if level > 0 else 1.0)
+    return ridged
+
+
+def solve_lower(lower: Array, right: Array) -> Array:
+    """X with ``lower @ X = right``, for a lower triangular matrix (d, d).
+
+    Solved by halves, so that most of the work is matrix products.
+
+    >>> solve_lower(np.array([[2.0, 0.0], [4.0, 1.0]]), np.array([[2.0], [5.0]])).tolist()
+    [[1.0], [1.0]]
+    """
+    size = len(lower)
+    if size <= SMALL:
+        return np.linalg.solve(lower, right)
+    half = size // 2
+    first = solve_lower(lower[:half, :half], right[:half])
+    second = solve_lower(lower[half:, half:], right[half:] - lower[half:, :half] @ first)
+    return np.concatenate([first, second])
+
+
+def solve_upper(lower: Array, right: Array) -> Array:
+    """X with ``lower.T @ X = right``, for a lower triangular matrix (d, d).
+
+    >>> solve_upper(np.array([[2.0, 0.0], [4.0, 1.0]]), np.array([[6.0], [1.0]])).tolist()
+    [[1.0], [1.0]]
+    """
+    return solve_lower(lower.T[::-1, ::-1], right[::-1])[::-1]  # reversed, lower.T is lower

@@ -1,0 +1,1 @@
+"""The paper's memory, one conditional VAE, and its variants."""

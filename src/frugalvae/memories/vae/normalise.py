@@ -1,0 +1,200 @@
+"""Normalisation of features before they reach the VAE: per class, or for all classes alike.
+
+The paper normalises each class by min-max and then by z-score. A z-score undoes any affine
+map before it, so the z-score alone gives the same result from half the statistics.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from frugalvae.maths.arrays import Array
+from frugalvae.tensors import TensorTask, stack, to_array
+
+
+class CoordinateChange(NamedTuple):
+    """How normalised coordinates changed: ``new = old @ forward``, ``old = new @ backward``."""
+
+    forward: Tensor  # (d, d)
+    backward: Tensor  # (d, d)
+
+
+class Normaliser(Protocol):
+    """Maps features of a class to a common scale and back."""
+
+    def learn(self, task: TensorTask) -> CoordinateChange | None:
+        """Take the statistics of new classes; how coordinates of old ones changed, if they did."""
+        ...
+
+    def normalise(self, label: int, features: Tensor) -> Tensor:
+        """Features (n, d) of a class on the common scale."""
+        ...
+
+    def prepare(self, features: Tensor) -> Tensor:
+        """The part of :meth:`normalise` that is the same for all classes."""
+        ...
+
+    def finish(self, label: int, prepared: Tensor) -> Tensor:
+        """The part of :meth:`normalise` that depends on the class."""
+        ...
+
+    def restore(self, label: int, normalised: Tensor) -> Tensor:
+        """The inverse of :meth:`normalise`."""
+        ...
+
+    def spread(self) -> Tensor:
+        """Standard deviation within classes of each normalised coordinate, (d,) or ()."""
+        ...
+
+    def log_volume(self, label: int, features: Tensor) -> Tensor:
+        """Logarithm of the determinant of the derivative of :meth:`normalise`, (n,)."""
+        ...
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the statistics of a class. A sentence for each trace of it that remains."""
+        ...
+
+    def arrays(self) -> dict[str, Array]:
+        """What is stored."""
+        ...
+
+
+class GlobalNormaliser:
+    """Zero mean and unit variance over the first task, the same map for every class.
+
+    This is what "no class-wise normalisation" means: the likelihood still assumes unit
+    variance, whatever the scale of the features. The first task decides the map for good,
+    since old data is gone when new classes arrive.
+
+    >>> normaliser = GlobalNormaliser()
+    >>> normaliser.learn(TensorTask(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 1])))
+    >>> normaliser.learn(TensorTask(torch.tensor([[9.0]]), torch.tensor([2])))
+    >>> normaliser.normalise(2, torch.tensor([[9.0]]))
+    tensor([[7.]])
+    """
+
+    holds_tensors = True
+
+    def __init__(self) -> None:
+        self.mean_ = torch.empty(0)  # (d,)
+        self.std_ = torch.empty(0)  # (d,)
+
+    def learn(self, task: TensorTask) -> None:
+        """Take mean and standard deviation of the first task."""
+        if not len(self.mean_):
+            self.mean_, std = mean_and_std(task.features)
+            self.std_ = torch.where(std > 0, std, 1.0)
+
+    def normalise(self, label: int, features: Tensor) -> Tensor:
+        """Subtract the mean, divide by the standard deviation."""
+        return (features - self.mean_) / self.std_
+
+    def prepare(self, features: Tensor) -> Tensor:
+        """All of it."""
+        return self.normalise(0, features)
+
+    def finish(self, label: int, prepared: Tensor) -> Tensor:
+        """Nothing."""
+        return prepared
+
+    def restore(self, label: int, normalised: Tensor) -> Tensor:
+        """Multiply by the standard deviation, add the mean."""
+        return normalised * self.std_ + self.mean_
+
+    def spread(self) -> Tensor:
+        """One, by construction."""
+        return torch.ones(())
+
+    def log_volume(self, label: int, features: Tensor) -> Tensor:
+        """Minus the sum of log standard deviations."""
+        return -self.std_.log().sum().expand(len(features))
+
+    def forget(self, label: int) -> list[str]:
+        """Keep the map: later classes depend on it."""
+        return ["all classes are normalised by the first task's samples, which may include its own"]
+
+    def arrays(self) -> dict[str, Array]:
+        """Two vectors."""
+        return {"normaliser.mean": to_array(self.mean_), "normaliser.std": to_array(self.std_)}
+
+
+class ClasswiseNormaliser:
+    """Zero mean and unit variance for each class separately.
+
+    A dimension that is constant in a class becomes zero and is restored to exactly that
+    constant. In a class of one sample, every dimension is constant.
+
+    >>> normaliser = ClasswiseNormaliser()
+    >>> x = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
+    >>> normaliser.learn(TensorTask(x, torch.tensor([7, 7])))
+    >>> normaliser.normalise(7, x)
+    tensor([[-1.,  0.],
+            [ 1.,  0.]])
+    >>> normaliser.restore(7, torch.zeros(1, 2))
+    tensor([[2., 5.]])
+    """
+
+    holds_tensors = True
+
+    def __init__(self) -> None:
+        self.mean_: dict[int, Tensor] = {}
+        self.std_: dict[int, Tensor] = {}
+
+    def learn(self, task: TensorTask) -> None:
+        """Take mean and standard deviation of each class."""
+        for label in task.classes:
+            self.mean_[label], self.std_[label] = mean_and_std(task.of(label))
+
+    def normalise(self, label: int, features: Tensor) -> Tensor:
+        """Subtract the mean, divide by the standard deviation."""
+        std = self.std_[label]
+        return torch.where(std > 0, (features - self.mean_[label]) / std, 0.0)
+
+    def prepare(self, features: Tensor) -> Tensor:
+        """Nothing: classes share nothing."""
+        return features
+
+    def finish(self, label: int, prepared: Tensor) -> Tensor:
+        """All of it."""
+        return self.normalise(label, prepared)
+
+    def restore(self, label: int, normalised: Tensor) -> Tensor:
+        """Multiply by the standard deviation, add the mean."""
+        return normalised * self.std_[label] + self.mean_[label]
+
+    def spread(self) -> Tensor:
+        """One, by construction."""
+        return torch.ones(())
+
+    def log_volume(self, label: int, features: Tensor) -> Tensor:
+        """Minus the sum of log standard deviations, without constant dimensions."""
+        std = self.std_[label]
+        return -std[std > 0].log().sum().expand(len(features))
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the class's statistics; nothing remains."""
+        del self.mean_[label], self.std_[label]
+        return []
+
+    def arrays(self) -> dict[str, Array]:
+        """Two vectors per class."""
+        return {
+            "normaliser.mean": to_array(stack(self.mean_)),
+            "normaliser.std": to_array(stack(self.std_)),
+        }
+
+
+def make_normaliser(classwise: bool) -> Normaliser:
+    """The normaliser of the setting ``classwise``."""
+    return ClasswiseNormaliser() if classwise else GlobalNormaliser()
+
+
+def mean_and_std(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each column, (d,) each; exact for constant columns."""
+    std = features.std(dim=0, correction=0)
+    varies = std > 1e-6 * features.abs().amax(dim=0)  # anything less is rounding
+    mean = torch.where(varies, features.mean(dim=0), features[0])
+    return mean, torch.where(varies, std, 0.0)

@@ -1,0 +1,165 @@
+"""Novelty: how unlike all taught classes a sample looks; familiarity is its opposite.
+
+Replayed samples are more typical than real ones, so real samples look novel next to them. The
+novelty of taught samples is therefore measured while they are there, each as if its class had
+been taught without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frugalvae.errors import InputError, check_number
+from frugalvae.interfaces import MeanMemory, Task
+from frugalvae.maths.arrays import Array, in_blocks, unit
+
+if TYPE_CHECKING:
+    from frugalvae.interfaces import Memory
+
+REPLAYED = 128  # samples per class that represent it
+REPLAYED_IF_MEAN_KNOWN = 8  # if the class mean is known, these only show distances from it,
+CLASSES_REPLAYED = 100  # and about so many classes represent all
+LEVELS = np.linspace(0, 1, 101)
+MIN_SPREAD = 0.1  # share of the mean spread below which none is divided by
+ROUNDING = 1e-9  # smaller distances count as zero
+
+
+@dataclass(frozen=True)
+class TaughtNovelty:
+    """How novel taught samples looked, as quantiles.
+
+    Attributes
+    ----------
+    quantiles
+        In ascending order; 101 of them, or none.
+    count
+        The number of samples they represent.
+    """
+
+    quantiles: tuple[float, ...] = ()
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quantiles", tuple(self.quantiles))  # JSON has lists only
+        check_number("count", self.count, 0, whole=True)
+        for quantile in self.quantiles:
+            check_number("quantiles", quantile, 0, 1e30)
+        complete = len(self.quantiles) in (0, len(LEVELS))
+        if not complete or list(self.quantiles) != sorted(self.quantiles):
+            raise InputError(f"expected {len(LEVELS)} ascending quantiles, or none")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self) | {"quantiles": list(self.quantiles)}
+
+    def with_samples(self, novelty: Array) -> TaughtNovelty:
+        """The quantiles with the novelty (n,) of more samples.
+
+        >>> one = TaughtNovelty().with_samples(np.array([1.0, 3.0]))
+        >>> both = one.with_samples(np.array([2.0]))
+        >>> both.count, both.quantiles[50]
+        (3, 2.0)
+        """
+        if not len(novelty):
+            return self
+        weight = self.count / len(LEVELS) if self.quantiles else 0.0
+        values = np.concatenate([self.quantiles, novelty])
+        weights = np.concatenate([np.full(len(self.quantiles), weight), np.ones(len(novelty))])
+        order = np.argsort(values, kind="stable")
+        middles = weights[order].cumsum() - weights[order] / 2
+        places = (middles - middles[0]) / max(middles[-1] - middles[0], 1e-12)
+        merged = np.interp(LEVELS, places, values[order])
+        rounded = tuple(float(f"{value:.5g}") for value in merged)
+        return TaughtNovelty(rounded, self.count + len(novelty))
+
+    def familiarity(self, novelty: Array) -> Array:
+        """The share of taught samples that looked at least as novel, (n,)."""
+        ascending = -np.array(self.quantiles)[::-1]  # among equal quantiles, all count
+        share: Array = np.interp(-novelty, ascending, LEVELS)
+        return share
+
+
+class NoveltyReference:
+    """What the taught classes look like, drawn from a memory.
+
+    The novelty of a sample is its cosine distance from the nearest class mean, relative to the
+    mean distance of replayed samples of that class. Distances are measured around the mean of
+    all classes, in units of the standard deviation within classes.
+    """
+
+    def __init__(self, memory: Memory, rng: np.random.Generator) -> None:
+        self.classes = list(memory.classes)
+        self._memory, drawn_classes, each = memory, self.classes, REPLAYED
+        if isinstance(memory, MeanMemory):
+            drawn_classes = self.classes[:: 1 + len(self.classes) // CLASSES_REPLAYED]
+            each = REPLAYED_IF_MEAN_KNOWN
+        drawn = {label: self._mapped(memory.sample(label, each, rng)) for label in drawn_classes}
+        variances = np.mean([x.var(axis=0) for x in drawn.values()], axis=0)  # (d,)
+        self.spread = _bounded(np.sqrt(variances))  # (d,)
+        if isinstance(memory, MeanMemory):
+            self.means = memory.mapped_means().astype(np.float64)
+        else:
+            self.means = np.stack([x.mean(axis=0) for x in drawn.values()])  # (k, d)
+        single = len(self.means) == 1  # centred on itself, it would have no direction
+        self.centre = np.zeros(self.means.shape[1]) if single else self.means.mean(axis=0)
+        self.directions = self._direction(self.means)  # (k, d)
+        direction = dict(zip(self.classes, self.directions, strict=True))
+        scale = {y: float((1 - self._direction(x) @ direction[y]).mean()) for y, x in drawn.items()}
+        mean_scale = float(np.mean(list(scale.values())))
+        scales = np.array([scale.get(label, mean_scale) for label in self.classes])
+        self.scale = _bounded(scales)  # (k,)
+        self._drawn = list(drawn.values())
+
+    @property
+    def of_replay(self) -> Array:
+        """The novelty of the replayed samples themselves, (n,)."""
+        return np.concatenate([self._novelty(x) for x in self._drawn])
+
+    def novelty(self, features: Array) -> Array:
+        """The novelty (n,) of features (n, d)."""
+        blocks = in_blocks(features)
+        return np.concatenate([self._novelty(self._mapped(block)) for block in blocks])
+
+    def novelty_of_taught(self, task: Task, counts: dict[int, int]) -> Array:
+        """The novelty (n,) of taught samples, each as if its class had been taught without it.
+
+        ``counts`` is the number of taught samples per class. Classes of one are left out.
+        """
+        found = [np.empty(0)]
+        for label in task.classes:
+            if counts[label] > 1:
+                x, row = self._mapped(task.of(label)), self.classes.index(label)
+                distances = 1 - self._direction(x) @ self.directions.T  # (n, k)
+                without = self.means[row] + (self.means[row] - x) / (counts[label] - 1)  # (n, d)
+                similarity = (self._direction(x) * self._direction(without)).sum(axis=1)
+                distances[:, row] = 1 - similarity
+                found.append(self._relative(distances))
+        return np.concatenate(found)
+
+    def _mapped(self, features: Array) -> Array:
+        """Features as the memory sees them, if it maps them."""
+        features = features.astype(np.float64)
+        return self._memory.mapped(features) if isinstance(self._memory, MeanMemory) else features
+
+    def _novelty(self, mapped: Array) -> Array:
+        return self._relative(1 - self._direction(mapped) @ self.directions.T)
+
+    def _direction(self, mapped: Array) -> Array:
+        return unit((mapped - self.centre) / self.spread)
+
+    def _relative(self, distances: Array) -> Array:
+        """Distance (n,) from the nearest class, relative to that class's scale."""
+        column = distances.argmin(axis=1)
+        nearest = distances[np.arange(len(distances)), column]
+        nearest = np.where(nearest > ROUNDING, nearest, 0.0)
+        novelty: Array = np.clip(nearest / self.scale[column], 0, 1e30)
+        return novelty
+
+
+def _bounded(spread: Array) -> Array:
+    """Spreads, raised where they are much smaller than their mean."""
+    level = float(spread.mean())
+    return np.maximum(spread, MIN_SPREAD * level) if level > ROUNDING else np.ones_like(spread)

@@ -1,0 +1,138 @@
+"""Read the tables of a results folder: what was measured, what the paper has, what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from frugalvae.bench.catalogue import CATALOGUE
+from frugalvae.bench.cell import Cell
+from frugalvae.bench.grid import places
+from frugalvae.bench.results import Results
+from frugalvae.bench.spec import Experiment
+from frugalvae.bench.toml import parse
+from frugalvae.errors import InputError
+from frugalvae.report.results_table import Column, Entry, Line, Quoted, Run, Table
+from frugalvae.report.sample_tables import sample_tables
+
+#: Data sets of the paper that our catalogue does not have.
+TITLES = {"imagenet-r": "ImageNet-R"}
+
+
+def read_tables(folder: Path) -> list[Table]:
+    """All tables of a results folder: those of the paper first, in the paper's order.
+
+    Tables about samples follow the table whose runs observed them.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; give the one that 'bench run' wrote")
+    store = Results(folder)
+    tables = [read_table(store, name, content) for name, content in store.tables()]
+    if not tables:
+        raise InputError(
+            f"{folder} has no tables; run an experiment first: "
+            "frugalvae bench run FILE.toml --results FOLDER"
+        )
+    tables.sort(key=lambda table: place_in_paper(table.experiment.reference))
+    return [shown for table in tables for shown in (table, *sample_tables(table))]
+
+
+def read_table(store: Results, name: str, content: Mapping[str, Any]) -> Table:
+    """One table with all its runs."""
+    try:
+        experiment, mistakes = parse(name, content["experiment"], content.get("parts", []))
+        if experiment is None:
+            raise ValueError("; ".join(mistakes))
+        data = {name: _request(content, about) for name, about in content["data"].items()}
+        found = _runs(store, experiment, data)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        where = store.folder / "tables" / f"{name}.json"
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{where} is damaged ({reason}); run the experiment again") from error
+    columns = tuple(columns_of(experiment, data))
+    lines = []
+    for row in experiment.rows:
+        entries = []
+        for column in columns:
+            runs = () if column.quoted else found.get((id(row), column.data, column.protocol), ())
+            figure = row.paper.get(column.key)
+            quoted = Quoted(*figure) if figure else None
+            entries.append(Entry(experiment.metric, tuple(runs), quoted))
+        lines.append(Line(row, tuple(entries)))
+    return Table(name, experiment, columns, tuple(lines), data)
+
+
+def _request(content: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any]:
+    """A data set with its seeds and command; early tables had one of each for all data."""
+    own = {key: about[key] if key in about else content[key] for key in ("seeds", "command")}
+    return {**about, **own}
+
+
+def columns_of(experiment: Experiment, data: Mapping[str, Mapping[str, Any]]) -> Iterator[Column]:
+    """Measured columns in the experiment's order, then those that only the paper has."""
+    order = [name for name in experiment.data if name in data]
+    order += [name for name in data if name not in order]
+    encoder, metric = experiment.encoder, experiment.metric
+    trained = f"{encoder.name} trained on the first task" if encoder else ""
+    known = set()
+    for name in order:
+        for protocol in experiment.protocols:
+            backbone = trained or data[name]["backbone"] or "images"
+            column = Column(name, data[name]["title"], protocol, backbone, metric)
+            known.add(column.key)
+            yield column
+    for key in dict.fromkeys(key for row in experiment.rows for key in row.paper):
+        if key not in known:
+            name, _, protocol = key.partition(" ")
+            title = CATALOGUE[name].title if name in CATALOGUE else TITLES.get(name, name)
+            yield Column(name, title, protocol, experiment.paper_backbone, metric, quoted=True)
+
+
+def place_in_paper(reference: str) -> tuple[int, int]:
+    """Sort key of a reference: the paper's tables by number, its figures, all others.
+
+    >>> sorted(["", "Figure 1", "Table 9", "Table 3, and more", "Figures 4 to 7"],
+    ...        key=place_in_paper)
+    ['Table 3, and more', 'Table 9', 'Figure 1', 'Figures 4 to 7', '']
+    """
+    found = re.match(r"(Table|Figure)s? (\d+)", reference)
+    return (("Table", "Figure").index(found[1]), int(found[2])) if found else (2, 0)
+
+
+def measured(metric: str, record: Mapping[str, Any]) -> float:
+    """The value of a run that a table shows: shares in percent, R as it is."""
+    if metric in ("proportion", "first_layer_proportion"):
+        layers = [
+            layer["proportion"]
+            for layer in record["layers"]
+            if metric == "proportion" or layer["layer"] == 1
+        ]
+        return float(sum(layers) / len(layers))
+    return 100.0 * float(record["metrics"][metric])
+
+
+def _runs(
+    store: Results, experiment: Experiment, data: Mapping[str, Mapping[str, Any]]
+) -> dict[tuple[int, str, str], list[Run]]:
+    """All runs, by the identity of their row, data set and protocol."""
+    found: dict[tuple[int, str, str], list[Run]] = {}
+    for place, cell in places(experiment, data):
+        key = (id(place.row), place.data, place.protocol)
+        found.setdefault(key, []).append(_run(store, cell, experiment.metric))
+    return found
+
+
+def _run(store: Results, cell: Cell, metric: str) -> Run:
+    record = store.load(cell)
+    if record is None:
+        return Run(cell, None, None, store.failure(cell))
+    try:
+        return Run(cell, record, measured(metric, record), None)
+    except (KeyError, TypeError, ZeroDivisionError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(
+            f"the run {cell.name} has no {metric} ({reason}); delete its file in "
+            f"{store.folder / 'runs'} and run the experiment again"
+        ) from error

@@ -1,0 +1,179 @@
+"""The file of a classifier: changed one step at a time, and never lost.
+
+Beside ``birds.frugal`` there may be
+
+- ``birds.frugal.undo``: what it was before the last change;
+- ``.birds.frugal.before``: what it was before a change that is under way, or was killed;
+- ``.birds.frugal.lock``: held by the process that is changing it;
+- ``birds.frugal.parts``: features of images that a killed ``learn`` has encoded;
+- ``.frugalvae-unfinished-birds.frugal.*``: what a killed command was writing.
+
+A change has three steps: give the old file a second name, ``before``; replace the file; rename
+``before`` to ``undo``. Each step happens or does not. If a kill leaves ``before``, the next
+command sees whether the file was replaced, and finishes the change.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frugalvae.errors import FrugalError, InputError, MemoryFileError
+from frugalvae.files import check_place, sync_folder, unfinished, write_bytes
+from frugalvae.storage.lock import locked
+
+if TYPE_CHECKING:
+    from frugalvae.model import Model
+    from frugalvae.storage.model_file import Contents
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+STALE = 60  # seconds after which nobody is still writing a file
+
+
+class Store:
+    """A classifier's file, and what is kept beside it.
+
+    >>> store = Store("birds.frugal")
+    >>> store.undo.name
+    'birds.frugal.undo'
+    """
+
+    def __init__(self, path: str | Path, *, half: bool = False) -> None:
+        self.given = Path(path)  # what messages call it
+        self.path = Path(os.path.realpath(path))  # or a link would be replaced by a file
+        self.undo = self.path.with_name(f"{self.path.name}.undo")
+        self._before = self.path.with_name(f".{self.path.name}.before")
+        self._half = half  # of a file that is yet to be made
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a file already."""
+        return self.path.exists()
+
+    @contextmanager
+    def changing(self, what: str, wait: float) -> Iterator[None]:
+        """No other process changes the file inside the block."""
+        check_place(self.path)
+        try:
+            with locked(self.path, what, wait):
+                self._settle()
+                yield
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise FrugalError(
+                f"{self.given}: there is no room to write it ({error.strerror}), and it is as it "
+                "was; make room on the disk, and run the same command again"
+            ) from error
+
+    def load(self) -> Model:
+        """The model in the file."""
+        from frugalvae.storage.model_file import load
+
+        self.check_there()
+        return load(self.given)
+
+    def read(self) -> Contents:
+        """What the file says of itself, without making the model."""
+        from frugalvae.storage.model_file import read_file
+
+        self.check_there()
+        return read_file(self.path, self.given)
+
+    def check_there(self) -> None:
+        """Refuse a file that does not exist, and say how to make one."""
+        if not self.exists:
+            raise MemoryFileError(
+                f"{self.given}: there is no such file; check the path, or make one with "
+                f"'frugalvae learn {self.given} FOLDER'"
+            )
+
+    def save(self, model: Model, *, undoable: bool = True) -> None:
+        """Replace the file, and keep the old one for ``undo``.
+
+        If the old one must not be kept, older traces are removed first: a kill leaves the old
+        file, and the same command can be run again.
+        """
+        from frugalvae.storage.model_file import save
+
+        if not undoable:
+            self._remove_traces()
+        try:
+            if undoable and self.exists:
+                _second_name(self.path, self._before)
+            save(model, self.path, "float16" if self._stays_half() else "float32")
+        finally:
+            self._settle()
+
+    def _stays_half(self) -> bool:
+        """Whether parameters are stored in float16: a file stays as it was made."""
+        return self.read().half if self.exists else self._half
+
+    def check_undo(self) -> None:
+        """Refuse if there is nothing to go back to."""
+        self.check_there()
+        if not self.undo.exists():
+            raise InputError(
+                f"{self.given}: there is nothing to undo; {self.undo.name} is not there. One step "
+                "is kept, from the second change of a file on"
+            )
+
+    def read_undo(self) -> Contents:
+        """The file as it was before the last change, which must be one that loads."""
+        from frugalvae.storage.model_file import check_loads
+
+        self.check_undo()
+        return check_loads(self.undo, self.given.with_name(self.undo.name))
+
+    def go_back(self) -> None:
+        """Put back the file as it was before the last change."""
+        self.check_undo()
+        shutil.copymode(self.path, self.undo)
+        os.replace(self.undo, self.path)
+        sync_folder(self.path.parent)
+
+    def _settle(self) -> None:
+        """Finish a change, or take back one that had not replaced the file."""
+        self._sweep()
+        if not self._before.exists():
+            return
+        if self.exists and _same(self._before, self.path):
+            self._before.unlink()
+        else:
+            os.replace(self._before, self.undo)
+        sync_folder(self.path.parent)
+
+    def _remove_traces(self) -> None:
+        """Remove all files beside this one that may hold what was learned."""
+        from frugalvae.images.resume import Parts
+
+        self.undo.unlink(missing_ok=True)
+        self._sweep(any_age=True)
+        parts = Parts(self.path, {})
+        if parts.there():
+            parts.remove()
+        sync_folder(self.path.parent)
+
+    def _sweep(self, any_age: bool = False) -> None:
+        """Remove unfinished files of killed commands."""
+        for path in [*unfinished(self.path), *unfinished(self._before)]:
+            if any_age or time.time() - path.stat().st_mtime > STALE:
+                path.unlink(missing_ok=True)
+
+
+def _second_name(path: Path, name: Path) -> None:
+    """Another name of a file, or a copy where hard links do not work."""
+    try:
+        os.link(path, name)
+    except OSError:
+        write_bytes(name, path.read_bytes(), like=path)
+
+
+def _same(one: Path, other: Path) -> bool:
+    return os.path.samefile(one, other) or one.read_bytes() == other.read_bytes()

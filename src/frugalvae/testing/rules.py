@@ -1,0 +1,116 @@
+"""How rules are checked, and the ones that all parts share."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frugalvae.classifier import FrugalClassifier
+from frugalvae.interfaces import Task
+from frugalvae.plugins import parameters_of, settings_of
+
+if TYPE_CHECKING:
+    from frugalvae.interfaces import Head, Memory
+
+DIM = 8
+
+#: Checks one rule on what makes a part.
+Rule = Callable[[Callable[[], Any]], None]
+
+
+class ContractError(AssertionError):
+    """A part breaks a rule that all parts keep."""
+
+
+def check(make: Callable[[], Any], rules: Sequence[Rule]) -> None:
+    """Check a part against each rule; one error for all that are broken."""
+    broken, first = [], None
+    for rule in rules:
+        try:
+            rule(make)
+        except Exception as error:  # a part from outside may fail in any way
+            what = (
+                str(error)
+                if isinstance(error, ContractError)
+                else f"{type(error).__name__}: {error}"
+            )
+            broken.append(f"{rule.__name__.replace('_', ' ')}: {what}")
+            first = first or error
+    if broken:
+        name = make if isinstance(make, type) else type(make())
+        raise ContractError(
+            f"{name.__name__} breaks {len(broken)} of {len(rules)} rules:\n- " + "\n- ".join(broken)
+        ) from first
+
+
+def require(condition: object, message: str) -> None:
+    """Raise if a rule is broken."""
+    if not condition:
+        raise ContractError(message)
+
+
+def settings_can_be_recorded(make: Callable[[], Any]) -> None:
+    """The constructor stores each setting under its own name, and JSON can hold them."""
+    part = make()
+    settings = settings_of(part)
+    require(settings.keys() == parameters_of(type(part)).keys(), f"it tells {list(settings)}")
+    json.dumps(settings)
+
+
+def check_counts(part: Memory | Head) -> None:
+    """What is counted is what is there."""
+    arrays, counted = part.arrays(), part.components()
+    numbers, stored = sum(a.size for a in arrays.values()), sum(c.stored for c in counted)
+    size, told = sum(a.nbytes for a in arrays.values()), sum(c.bytes for c in counted)
+    require(numbers == stored, f"arrays() holds {numbers} parameters, components() tells {stored}")
+    require(size == told, f"arrays() takes {size} bytes, components() tells {told}")
+
+
+def check_file(classifier: FrugalClassifier) -> None:
+    """A classifier that is taught, saved and loaded is the same."""
+    kinds = [type(part) for part in (classifier.memory, classifier.head)]
+    if any(kind.__module__ == "__main__" or "<locals>" in kind.__qualname__ for kind in kinds):
+        return  # a file names a class by its module: one of a script or a function has no name
+    task = blobs([0, 1, 2])
+    with quiet():
+        classifier.fit(task.features, task.labels, names=task.names)
+    modules = {type(part).__module__ for part in (classifier.memory_, classifier.head_)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "saved.frugal")
+        classifier.save(path)
+        loaded = FrugalClassifier.load(path, trust=sorted(modules))
+    x = blobs([0, 1, 2], seed=9).features
+    require(
+        np.array_equal(classifier.predict_proba(x), loaded.predict_proba(x)),
+        "saved and loaded, it predicts otherwise",
+    )
+    if classifier.memory_.arrays():
+        one, other = classifier.sample(1, 5), loaded.sample(1, 5)
+        require(np.array_equal(one, other), "saved and loaded, it gives other samples")
+
+
+def quiet() -> warnings.catch_warnings[None]:
+    """Tasks as small as these may saturate a null space, or not converge."""
+    return warnings.catch_warnings(action="ignore")
+
+
+def blobs(
+    classes: list[int], per_class: int = 20, dim: int = DIM, seed: int = 0, spread: float = 0.3
+) -> Task:
+    """Well separated classes: class ``c`` has a centre of its own, whatever the task."""
+    rng = np.random.default_rng(seed + 1000)
+    x = []
+    for label in classes:
+        centre = np.random.default_rng(label).normal(size=dim) * 3
+        x.append(centre + spread * rng.normal(size=(per_class, dim)))
+    return Task(
+        np.concatenate(x).astype(np.float32),
+        np.repeat(classes, per_class),
+        names={label: f"class {label}" for label in classes},
+    )

@@ -1,7 +1,0 @@
-"""A classifier as a file that the command line teaches, asks and changes.
-
-A verb is a module: ``add_VERB`` says what may be typed, ``run_VERB`` does it. Beneath them,
-:mod:`~frugalvae.tool.store` changes the file without ever losing it,
-:mod:`~frugalvae.data.folders` finds the images of classes, and
-:mod:`~frugalvae.encoders.remembered` makes their features with the encoder that the file remembers.
-"""

@@ -1,0 +1,584 @@
+"""Mutates ``.frugal`` files, with checksums that fit, and shows them to every verb.
+
+Each case is a seed: the same number always makes the same file. A verb may refuse a file with
+one of our errors or answer; what it answers must be what the loaded classifier answers. Memory
+and time are bounded. ``make fuzz`` runs thousands of cases, ``make test`` some hundreds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import functools
+import hashlib
+import io
+import json
+import random
+import shutil
+import struct
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from PIL import Image
+
+from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae.cli import main as cli
+from frugalvae.errors import FrugalError
+from frugalvae.images.feature_file import Features, write_features
+from frugalvae.maths.arrays import Array
+from frugalvae.storage.container import from_bytes, to_bytes
+
+DIM = 6
+one_parser = functools.cache(cli.parser)  # making it takes longer than most verbs
+MEGABYTE = 2**20
+LEAST_ROOM, PER_BYTE, SECONDS = 200 * MEGABYTE, 20, 5.0
+
+Document = dict[str, Any]
+Arrays = dict[str, Array]
+
+
+# --------------------------------------------------------------------------- files to begin with
+
+
+def blobs(classes: int, dim: int = DIM) -> tuple[Array, Array]:
+    """Ten samples of each class, far apart."""
+    rng = np.random.default_rng(classes)
+    y = np.arange(classes).repeat(10)
+    centres = 4 * np.random.default_rng(0).normal(size=(20, dim))
+    return (centres[y] + rng.normal(size=(len(y), dim))).astype(np.float32), y
+
+
+TINY = {"hidden": 12, "latent": 4, "epochs": 2, "max_steps": 4}
+
+#: Memory and head of each file that is mutated, and the type that its numbers are stored in.
+LIGHT_KINDS: dict[str, tuple[Any, Any, str]] = {
+    "factors": ("factors", "bayes", "float32"),
+    "few coordinates": (("factors", {"budget": 60}), "bayes", "float32"),
+    "diagonal": ("gaussian-diagonal", "nearest-mean", "float32"),
+    "full": ("gaussian-full", "ridge", "float16"),
+    "shared": ("gaussian-shared", "lda", "float32"),
+    "mixture": (("mixture", {"parts": 2}), "bayes", "float32"),
+    "fetril": ("fetril", "nearest-mean", "float32"),
+    "samples": ("store-all", "ridge", "float32"),
+    "ranpac": ("none", ("ranpac", {"width": 20}), "float32"),
+}
+KINDS_WITH_NETWORKS: dict[str, tuple[Any, Any, str]] = {
+    "vae": (("vae-fo", TINY), ("cosine", {"epochs": 1, "samples": 8}), "float16"),
+    "dynamic vae": (("vae-fodce", TINY), "nearest-mean", "float32"),
+    "whitened vae": (("vae-factors", TINY), "bayes", "float32"),
+    "a vae per class": (("vae-cgil", TINY), "nearest-mean", "float32"),
+}
+
+
+def kinds() -> dict[str, tuple[Any, Any, str]]:
+    """All of them, or those that need no PyTorch where there is none."""
+    from importlib.util import find_spec
+
+    return LIGHT_KINDS | (KINDS_WITH_NETWORKS if find_spec("torch") else {})
+
+
+def made(part: Any, make: Callable[..., Any]) -> Any:
+    """A part by name, or one by name and settings."""
+    return part if isinstance(part, str) else make(part[0], **part[1])
+
+
+def beginning(path: Path, memory: Any, head: Any, dtype: Any) -> bytes:
+    """A classifier that has learned, forgotten and renamed, as a file."""
+    classifier = FrugalClassifier(made(memory, make_memory), made(head, make_head))
+    x, y = blobs(5)
+    names = np.array(["ant", "bee", "cat", "dog", "emu"])[y]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        classifier.partial_fit(x[:20], names[:20])
+        classifier.partial_fit(x[20:], names[20:])
+        classifier.forget("bee")
+        classifier.rename("dog", "dax")
+    given = {"name": "colours", "settings": {"size": 8}}
+    classifier.encoder_ = {"encoder": "colours", "model": None, "given": given}
+    classifier.save(path, dtype=dtype)
+    return path.read_bytes()
+
+
+# --------------------------------------------------------------------------- mutations
+
+
+ODD: list[Any] = [
+    None, True, False, -1, 0, 1, 2, 3, 7, 255, 2**31, 2 * 10**8, 2**63, 10**30, 0.5, -0.0, 1e308,
+    1e-300, "", "a\0", "\x1b[31m", "nan", "inf", "memory", "classes", [], [[]], {}, [0], [0, 0],
+    {"dict": []}, {"number": "nan"}, {"number": "inf"}, {"tuple": []}, {"same": "memory"},
+    {"tensor": "x"}, {"a": 1}, ["ant", "ant"], "x" * 1000, {"class": "MLP", "fields": {}},
+    "my_module:Memory", "os:system", {"factor": "memory.means_"}, {"symmetric": "memory.means_"},
+]  # fmt: skip
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths to everything in a document."""
+    items: Any = ()
+    if isinstance(node, dict):
+        items = node.items()
+    elif isinstance(node, list):
+        items = enumerate(node)
+    for key, value in items:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def at(document: Any, path: tuple[Any, ...]) -> Any:
+    """What a path leads to."""
+    for key in path:
+        document = document[key]
+    return document
+
+
+def some_place(document: Document, chance: random.Random) -> tuple[Any, ...]:
+    """A path; each field of the document as likely as another, however much is in it."""
+    field_ = chance.choice(sorted(document))
+    return chance.choice([path for path in places(document) if path[0] == field_])
+
+
+def replace_value(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    path = some_place(document, chance)
+    at(document, path[:-1])[path[-1]] = copy.deepcopy(chance.choice(ODD))
+
+
+def nudge(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """Another number that is near, or another text that is like it."""
+    path = some_place(document, chance)
+    value, holder = at(document, path), at(document, path[:-1])
+    if isinstance(value, bool):
+        holder[path[-1]] = not value
+    elif isinstance(value, int):
+        holder[path[-1]] = value + chance.choice([-1, 1, 10, 10**6])
+    elif isinstance(value, float):
+        holder[path[-1]] = value * chance.choice([-1, 0, 2, 1e10])
+    elif isinstance(value, str):
+        holder[path[-1]] = value + chance.choice(["x", "\0", " ", "\n", "\u202e"])
+    elif isinstance(value, list):
+        holder[path[-1]] = value + value[:1]
+    elif isinstance(value, dict):
+        value["more"] = 1
+
+
+def remove(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    path = some_place(document, chance)
+    del at(document, path[:-1])[path[-1]]
+
+
+def rename_key(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    found = [path for path in places(document) if isinstance(path[-1], str)]
+    path = chance.choice(found)
+    holder = at(document, path[:-1])
+    holder[path[-1] + "_"] = holder.pop(path[-1])
+
+
+def swap(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    one, other = some_place(document, chance), some_place(document, chance)
+    value = copy.deepcopy(at(document, one))
+    at(document, one[:-1])[one[-1]] = copy.deepcopy(at(document, other))
+    with contextlib.suppress(LookupError, TypeError):
+        at(document, other[:-1])[other[-1]] = value
+
+
+def one_class_less(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """From some of the lists that have an entry for each class."""
+    lists = ["numbers", "task_of_class", "n_samples_of_class"]
+    row = chance.randrange(4)
+    for name in ["classes", *chance.sample(lists, chance.randrange(4))]:
+        values = document[name]["values"] if name == "classes" else document[name]
+        del values[row]
+
+
+def permute(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    found = [path for path in places(document) if isinstance(at(document, path), list)]
+    chance.shuffle(at(document, chance.choice(found)))
+
+
+def other_class(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    found = [path for path in places(document) if path[-1] == "class"]
+    path = chance.choice(found)
+    names = ["FactorMemory", "GaussianMemory", "MLP", "Mixture", "RidgeHead", "NoMemory"]
+    names += ["StreamingLDAHead", "os:system", "json:JSONDecoder", "frugalvae.model:Model"]
+    at(document, path[:-1])["class"] = chance.choice(names)
+
+
+def huge(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """What would fill all memory if it were believed."""
+    name = chance.choice(["n_features", "n_tasks", "n_taught", "factor", "empty", "width", "rank"])
+    if name in ("n_features", "n_tasks", "n_taught"):
+        document[name] = chance.choice([10**5, 10**7, 2 * 10**8, 10**12])
+        if name == "n_tasks":
+            document["n_taught"] = document["n_tasks"] + 2
+    elif name == "width":
+        document["head"].setdefault("settings", {})["width"] = 10**6
+    elif name == "rank":
+        document["memory"].setdefault("learned", {})["rank_"] = 10**6
+    elif arrays:
+        tensor = chance.choice(sorted(arrays))
+        side = chance.choice([16384, 10**5, 10**7])
+        shape = chance.choice([(side, 0), (0, side), (side, 0, side)])
+        arrays[tensor] = np.zeros(shape, arrays[tensor].dtype)
+        if name == "factor":
+            text = json.dumps(document).replace(
+                f'{{"symmetric": "{tensor}"}}', f'{{"factor": "{tensor}"}}'
+            )
+            document.update(json.loads(text))
+
+
+def change_array(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    if not arrays:
+        return
+    name = chance.choice(sorted(arrays))
+    array = arrays[name]
+    changes: list[Callable[[], Array]] = [
+        lambda: array.reshape(-1),
+        lambda: array.reshape(*array.shape, 1),
+        lambda: array.T.copy(),
+        lambda: array[:-1].copy() if array.ndim else array,
+        lambda: np.concatenate([array, array]) if array.ndim else array,
+        lambda: array * np.nan,
+        lambda: array - 1e30,
+        lambda: -array,
+        lambda: array * 0,
+        lambda: array.astype(np.int64),
+        lambda: array.astype(np.float64),
+        lambda: array.astype(np.float16),
+        lambda: array.astype(bool),
+        lambda: array.astype(np.complex64),
+        lambda: array[..., :0].copy() if array.ndim else array,
+        lambda: array[::-1].copy() if array.ndim else array,
+    ]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arrays[name] = chance.choice(changes)()
+
+
+def exchange_arrays(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    if len(arrays) > 1:
+        one, other = chance.sample(sorted(arrays), 2)
+        arrays[one], arrays[other] = arrays[other], arrays[one]
+
+
+MUTATIONS = [
+    replace_value, replace_value, nudge, nudge, remove, rename_key, swap, one_class_less, permute,
+    other_class, huge, change_array, change_array, exchange_arrays,
+]  # fmt: skip
+
+
+def change_header(content: bytes, chance: random.Random) -> bytes:
+    """Another shape, type or place of a tensor than there is."""
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8 : 8 + size])
+    names = [name for name in header if name != "__metadata__"]
+    if names:
+        about = header[chance.choice(names)]
+        key = chance.choice(["dtype", "shape", "data_offsets"])
+        if key == "dtype":
+            about[key] = chance.choice(["F64", "I8", "BOOL", "F8_E4M3", "BF16", "X", 3])
+        else:
+            about[key] = chance.choice([[-1], [10**15], [0, 8], [2**62, 2**62], [], "x", [0.5]])
+    encoded = json.dumps(header).encode()
+    return struct.pack("<Q", len(encoded)) + encoded + content[8 + size :]
+
+
+def sign(content: bytes) -> bytes:
+    """With a checksum that fits, wherever it stands."""
+    mark = rb"\"sha256\": \""
+    place = content.find(mark)
+    if place < 0:
+        return content
+    place += len(mark)
+    blank = content[:place] + b"0" * 64 + content[place + 64 :]
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    return content[:place] + digest + content[place + 64 :]
+
+
+def mutated(content: bytes, chance: random.Random) -> bytes:
+    """The file after one to three changes."""
+    document, arrays = copy.deepcopy(from_bytes(content))
+    for name in ("sha256", "format"):
+        document.pop(name, None)
+    for _ in range(chance.choice([1, 1, 2, 3])):
+        with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):
+            chance.choice(MUTATIONS)(document, arrays, chance)
+    document = {key: value for key, value in document.items() if isinstance(key, str)}
+    try:
+        changed = to_bytes(document, arrays)
+    except Exception:  # no file can hold this
+        return content
+    if chance.random() < 0.1:
+        changed = sign(change_header(changed, chance))
+    return changed
+
+
+# --------------------------------------------------------------------------- verbs
+
+
+@dataclass
+class Trial:
+    """What became of one file."""
+
+    case: int
+    kind: str
+    size: int
+    loaded: bool = False
+    faults: list[str] = field(default_factory=list)
+    peak: int = 0
+    seconds: float = 0.0
+    slowest: str = ""
+
+    def __str__(self) -> str:
+        told = "accepted" if self.loaded else "refused"
+        return f"case {self.case} ({self.kind}, {told}): {'; '.join(self.faults)}"
+
+
+class Fuzzer:
+    """Files to mutate, in a folder of its own, and rows to classify."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file = folder, folder / "it.frugal"
+        self.undo = folder / "it.frugal.undo"
+        parts = kinds().items()
+        self.contents = {kind: beginning(folder / "first", *made_of) for kind, made_of in parts}
+        x, y = blobs(5)
+        self.rows = x[::10]
+        names = np.array(["ant", "bee", "cat", "dog", "emu"])[y]
+        self.photograph = folder / "photograph.png"
+        Image.new("RGB", (9, 9)).save(self.photograph)
+        self.features = folder / "rows.npz"
+        np.savez(self.features, x=self.rows)
+        self.labelled = folder / "labelled.npz"
+        self.truth = Features("labelled", x, names, x[::5], names[::5])
+        write_features(self.labelled, self.truth)
+        self.try_content(self.contents["diagonal"], "diagonal")  # what is imported counts for none
+
+    def try_case(self, case: int) -> Trial:
+        """Make the file of a number, and give it to every verb."""
+        chance = random.Random(case)
+        kind = chance.choice(sorted(self.contents))
+        return self.try_content(mutated(self.contents[kind], chance), kind, case)
+
+    def try_content(self, content: bytes, kind: str, case: int = 0) -> Trial:
+        """Give a file to every verb."""
+        trial = Trial(case, kind, len(content))
+        self.file.write_bytes(content)
+        classifier = self._loaded(trial)
+        verbs = [self._predict, self._status, self._history, self._undo]
+        verbs += [self._evaluate] if case % 10 == 0 else []
+        verbs += [self._photograph] if case % 2 == 0 else []
+        verbs += [self._unknown, self._change] if trial.loaded else []
+        for verb in verbs:
+            self._watch(trial, verb.__name__, lambda verb=verb: verb(trial, classifier))
+        return trial
+
+    def _watch(self, trial: Trial, name: str, act: Callable[[], None]) -> None:
+        """Note an exception that is none of ours, memory and time."""
+        before, started = reset_peak(), time.process_time()
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                act()
+        except FrugalError as error:
+            if out_of_memory(error):
+                trial.faults.append(f"{name} runs out of memory")
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(last.filename).name}:{last.lineno}"
+            trial.faults.append(f"{name} ends in {type(error).__name__}: {error} ({place})")
+        seconds, taken = time.process_time() - started, peak() - before
+        trial.peak = max(trial.peak, taken)
+        if seconds > trial.seconds:
+            trial.seconds, trial.slowest = seconds, name
+        if taken > LEAST_ROOM + PER_BYTE * trial.size:
+            trial.faults.append(f"{name} takes {taken / MEGABYTE:,.0f} MB for {trial.size:,} bytes")
+        if seconds > SECONDS:
+            trial.faults.append(f"{name} takes {seconds:.1f} s")
+
+    def _loaded(self, trial: Trial) -> FrugalClassifier | None:
+        found: list[FrugalClassifier] = []
+        self._watch(trial, "load", lambda: found.append(FrugalClassifier.load(self.file)))
+        if not found:
+            return None
+        trial.loaded = True
+        classifier = found[0]
+        if not classifier.head_stale_ and classifier.n_features_in_ == DIM:
+            chances = classifier.predict_proba(self.rows)
+            if not np.isfinite(chances).all():
+                trial.faults.append("load gives a classifier whose probabilities are not finite")
+        return classifier
+
+    def _run(self, trial: Trial, *words: object) -> Any:
+        """The JSON that a verb prints; None if it refuses the file."""
+        out, err = io.StringIO(), io.StringIO()
+        printing = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+        with printing[0], printing[1], mock.patch.object(cli, "parser", one_parser):
+            code = cli.main([str(word) for word in words])
+        told = err.getvalue()
+        if "MemoryError" in told or "ArrayMemoryError" in told:
+            trial.faults.append(f"{words[0]} runs out of memory")
+        if "Traceback" in told or code not in (0, 1, 2) or (code and not told.strip()):
+            trial.faults.append(f"{words[0]} ends with code {code}: {told[-200:]!r}")
+        if code:
+            return None
+        return json.loads(out.getvalue()) if "--json" in words else out.getvalue()
+
+    def _predict(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        answer = self._run(trial, "predict", self.file, self.features, "--json")
+        if answer is None:
+            able = classifier is not None and not classifier.head_stale_
+            if able and classifier.n_features_in_ == DIM:
+                trial.faults.append("predict refuses what load accepts")
+        elif classifier is None:
+            trial.faults.append("predict answers from a file that load refuses")
+        else:
+            known, chances = classifier.classes_.tolist(), classifier.predict_proba(self.rows)
+            named = [known.index(row["label"]) for row in answer["predictions"]]
+            if not np.array_equal(chances[np.arange(len(named)), named], chances.max(axis=1)):
+                trial.faults.append("predict answers otherwise than the loaded classifier")
+
+    def _photograph(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        """There is no such encoder, which is to be said."""
+        if self._run(trial, "predict", self.file, self.photograph) is not None:
+            trial.faults.append("predict names a photograph without an encoder")
+
+    def _unknown(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        self._run(trial, "predict", self.file, self.features, "--json", "--unknown")
+
+    def _change(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        """Rename and forget a class of a copy."""
+        assert classifier is not None
+        labels, copied = classifier.classes_.tolist(), self.folder / "copy.frugal"
+        shutil.copy(self.file, copied)
+        name = "gnu" if isinstance(labels[0], str) else 77
+        if self._run(trial, "rename", copied, labels[0], name, "--quiet") is None:
+            trial.faults.append("rename refuses what load accepts")
+        done = self._run(trial, "forget", copied, name, "--quiet") is not None
+        left = FrugalClassifier.load(copied).classes_.tolist()
+        if left != (labels[1:] if done else [name, *labels[1:]]) or done != (len(labels) > 1):
+            trial.faults.append(f"rename and forget leave {left} of {labels}")
+
+    def _status(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        answer = self._run(trial, "status", self.file, "--json")
+        self._run(trial, "status", self.file)
+        if classifier is None:
+            return
+        if answer is None:
+            trial.faults.append("status refuses what load accepts")
+            return
+        told = [name for task in answer["tasks"] for name in task]
+        if told != [str(label) for label in classifier.classes_.tolist()]:
+            trial.faults.append(f"status tells of other classes: {told}")
+
+    def _history(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        answer = self._run(trial, "history", self.file, "--json")
+        self._run(trial, "history", self.file)
+        if classifier is not None and answer != classifier.history():
+            trial.faults.append("history tells otherwise than the loaded classifier")
+
+    def _undo(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        """Back to the mutated file, from a good one; a bad one must not replace it."""
+        content = self.file.read_bytes()
+        good = self.contents["diagonal"]
+        self.file.write_bytes(good)
+        self.undo.write_bytes(content)
+        answer = self._run(trial, "undo", self.file)
+        now = self.file.read_bytes()
+        if answer is None and now != good:
+            trial.faults.append("undo refuses and changes the file all the same")
+        if answer is not None and (classifier is None or now != content):
+            trial.faults.append("undo puts a file back that cannot be loaded")
+        if answer is None and classifier is not None:
+            trial.faults.append("undo refuses what load accepts")
+        self.undo.unlink(missing_ok=True)
+        self.file.write_bytes(content)
+
+    def _evaluate(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        page = self.folder / "page.html"
+        words = ("evaluate", self.file, self.labelled, "-o", page, "--json")
+        answer = self._run(trial, *words)
+        if answer is None:
+            return
+        if classifier is None:
+            trial.faults.append("evaluate answers from a file that load refuses")
+            return
+        known = np.isin(self.truth.y_test, classifier.classes_)
+        right = classifier.predict(self.truth.x_test[known]) == self.truth.y_test[known]
+        if abs(answer["accuracy"] - right.mean()) > 1e-9:
+            trial.faults.append("evaluate finds another accuracy than the loaded classifier has")
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error came of that, by however many others it was wrapped."""
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__
+    return error is not None
+
+
+@contextlib.contextmanager
+def limited_memory(more: int = 2**31) -> Iterator[None]:
+    """What would take so much more than now fails inside the block, and the machine lives on."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (peak("VmSize") + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def reset_peak() -> int:
+    """Bytes that the process has in memory, from which its peak is counted now."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+    return peak("VmRSS")
+
+
+def peak(what: str = "VmHWM") -> int:
+    """Most bytes in memory since then; 0 where the system does not tell."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(what):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def run() -> int:
+    """Try many cases, and name those that went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=3000)
+    parser.add_argument("--first", type=int, default=0)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    wrong = accepted = 0
+    most, slowest = 0, 0.0
+    try:
+        fuzzer = Fuzzer(folder)
+        with limited_memory():
+            for case in range(options.first, options.first + options.cases):
+                trial = fuzzer.try_case(case)
+                accepted += trial.loaded
+                most, slowest = max(most, trial.peak), max(slowest, trial.seconds)
+                if trial.faults:
+                    wrong += 1
+                    print(trial, flush=True)
+    finally:
+        shutil.rmtree(folder)
+    print(
+        f"{options.cases:,} files, {accepted:,} accepted; {wrong:,} with faults; at most "
+        f"{most / MEGABYTE:,.0f} MB and {slowest:.2f} s for a verb"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run())

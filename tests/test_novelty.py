@@ -1,0 +1,153 @@
+"""Novelty and familiarity: what is measured, kept, and right on real data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier, make_memory
+from frugalvae.errors import InputError
+from frugalvae.images.digits import load_digits
+from frugalvae.memories import MEMORIES
+from frugalvae.novelty import TaughtNovelty
+from frugalvae.storage.container import from_bytes
+from tests.conftest import SMALL, made
+from tests.test_learner import named
+
+
+def digits(classes: range) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    data = load_digits()
+    train, test = np.isin(data.y_train, classes), np.isin(data.y_test, classes)
+    return data.x_train[train], data.y_train[train], data.x_test[test], data.y_test[test]
+
+
+# --------------------------------------------------------------------------- familiarity
+
+
+@pytest.mark.parametrize("name", [name for name in MEMORIES if name != "none"])
+def test_other_blobs_are_strange_to_every_memory(name: str, tmp_path: Path) -> None:
+    known = MEMORIES.part(name).__init__.__kwdefaults__ or {}
+    settings = SMALL if name.startswith("vae") else {k: v for k, v in SMALL.items() if k in known}
+    classifier = FrugalClassifier(make_memory(name, **settings), "nearest-mean")
+    for classes in ([0, 1, 2], [3, 4]):
+        classifier.partial_fit(*named(classes))
+    x, _ = named([0, 1, 2, 3, 4], seed=9)
+    strange, _ = named([5, 6, 7, 8], seed=9)
+    assert classifier.knows(x).mean() > 0.8
+    assert classifier.knows(strange).mean() < 0.2
+    classifier.save(tmp_path / "it.frugal")
+    loaded = FrugalClassifier.load(tmp_path / "it.frugal", device="cpu")
+    assert np.array_equal(loaded.familiarity(x), classifier.familiarity(x))
+
+
+def test_few_activations_that_are_never_negative_are_enough_to_notice_noise() -> None:
+    rng = np.random.default_rng(0)
+    shapes = rng.uniform(0.05, 0.6, (8, 400))  # of pooled activations: many small, few large
+    x, test = (rng.gamma(np.repeat(shapes, count, axis=0)) for count in (12, 6))
+    classifier = FrugalClassifier()
+    for start in (0, 4):
+        rows = slice(12 * start, 12 * (start + 4))
+        classifier.partial_fit(x[rows], np.repeat(np.arange(start, start + 4), 12))
+    noise = np.abs(rng.normal(size=(50, 400)))
+    assert classifier.knows(noise).mean() < 0.1
+    assert classifier.knows(test).mean() > 0.8
+
+
+@pytest.mark.parametrize("memory", ["gaussian-shared", ("vae-fo", SMALL)])
+def test_on_digits_about_as_many_known_ones_are_refused_as_asked(memory: Any) -> None:
+    x, y, known, _ = digits(range(7))
+    unknown = digits(range(7, 10))[2]
+    classifier = FrugalClassifier(made(memory), "nearest-mean")
+    for classes in (range(4), range(4, 7)):
+        rows = np.isin(y, classes)
+        classifier.partial_fit(x[rows], y[rows])
+    for threshold in (0.05, 0.2):
+        refused = 1 - classifier.knows(known, threshold).mean()
+        assert threshold / 3 < refused < 2 * threshold
+    assert classifier.knows(unknown, 0.05).mean() < 0.85
+    assert classifier.familiarity(unknown).mean() < 0.7 * classifier.familiarity(known).mean()
+
+
+def test_one_class_alone_and_classes_of_one_sample() -> None:
+    x, y = named([0])
+    classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean").partial_fit(x, y)
+    assert classifier.knows(x).mean() > 0.8
+    assert not classifier.knows(-x).any()
+    single = FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(np.eye(3, 8), [0, 1, 2])
+    assert not single.taught_novelty_.quantiles
+    assert single.knows(np.eye(3, 8)).all()
+
+
+def test_it_follows_every_change(tmp_path: Path) -> None:
+    classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean")
+    classifier.fit(*named([0, 1, 2], per_class=100))
+    x, _ = named([2], seed=9, per_class=100)
+    assert classifier.taught_novelty_.count == 300
+    assert classifier.knows(x).mean() > 0.8
+    classifier.forget("class 2")
+    assert classifier.knows(x).mean() < 0.2
+    classifier.partial_fit(*named([2], per_class=100)).update("class 2", x)
+    assert classifier.taught_novelty_.count == 500
+    assert classifier.knows(x).mean() > 0.8
+
+
+def test_a_memory_that_keeps_nothing_cannot_compare() -> None:
+    classifier = FrugalClassifier("none", "lda").fit(*named([0, 1]))
+    with pytest.raises(InputError, match="keeps nothing that could be sampled"):
+        classifier.familiarity(np.zeros((1, 8)))
+    with pytest.raises(InputError, match="threshold is 5; expected a number, from 0 to 1"):
+        classifier.knows(np.zeros((1, 8)), threshold=5)
+
+
+def test_a_file_without_it_compares_with_replay(tmp_path: Path) -> None:
+    fixture = Path(__file__).parent / "fixtures" / "format-1.frugal"
+    loaded = FrugalClassifier.load(fixture, device="cpu")
+    assert loaded.taught_novelty_ == TaughtNovelty()
+    assert from_bytes(fixture.read_bytes())[0]["confidence"] == {}
+    sample = loaded.sample(3, 50)
+    assert loaded.knows(sample).mean() > 0.7
+    loaded.update(3, sample[:5])
+    assert loaded.n_samples_of_class_[3] == 10
+
+
+# --------------------------------------------------------------------------- what is kept
+
+
+def test_quantiles_of_parts_are_about_those_of_all() -> None:
+    x = np.random.default_rng(0).gamma(3.0, size=2000)
+    parts = TaughtNovelty()
+    for part in np.array_split(x, 7):
+        parts = parts.with_samples(part)
+    assert parts.count == 2000
+    np.testing.assert_allclose(
+        parts.quantiles[5:96], np.quantile(x, np.linspace(0.05, 0.95, 91)), rtol=0.1
+    )
+    np.testing.assert_allclose(
+        parts.familiarity(np.quantile(x, [0.1, 0.95])), [0.9, 0.05], atol=0.03
+    )
+
+
+def test_it_is_small_and_comes_back_from_json() -> None:
+    kept = TaughtNovelty().with_samples(np.arange(1.0, 50.0))
+    text = json.dumps(kept.to_json())
+    assert len(text) < 1500
+    assert TaughtNovelty(**json.loads(text)) == kept
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"count": -1},
+        {"quantiles": [1.0, 2.0]},
+        {"quantiles": list(range(101, 0, -1))},
+        {"quantiles": ["a"] * 101},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        TaughtNovelty(**wrong)

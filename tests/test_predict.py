@@ -1,0 +1,308 @@
+"""``frugalvae predict``: answers, as they come and in every form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier
+from frugalvae.cli.main import main
+from tests.test_images import save
+from tests.tool import SHADES, Encoders, Tool, paint
+
+QUICK = ["--memory=gaussian-diagonal", "--head=nearest-mean", "--set=encoder.size=32", "--quiet"]
+
+
+def test_images_and_folders_are_named(taught: Tool) -> None:
+    one = taught.folder / "one" / "cat" / "3.png"
+    lines = taught("predict", one, taught.folder / "two", "--top", 2).splitlines()
+    assert len(lines) == 7
+    assert lines[0].split()[:2] == [str(one), "cat"]
+    assert lines[-1].startswith(f"{taught.folder}/two/emu/5.png  emu 1")
+    assert lines[-1].count("%") == 2
+
+
+def test_json_has_what_the_classifier_says(taught: Tool) -> None:
+    paths = sorted((taught.folder / "one").rglob("*.png"))
+    answers = taught.json("predict", taught.folder / "one", "--top", 9)
+    assert list(answers) == ["file", "predictions", "unreadable", "skipped"]
+    assert [answer["input"] for answer in answers["predictions"]] == [str(path) for path in paths]
+    x = [[r + n, g, b] for r, g, b in ((200, 30, 30), (30, 200, 30)) for n in range(6)]
+    classifier = FrugalClassifier.load(taught.file)
+    for answer, row in zip(
+        answers["predictions"], classifier.predict_proba(np.array(x, np.float32)), strict=True
+    ):
+        chances = {top["label"]: top["probability"] for top in answer["top"]}
+        assert chances == dict(zip(classifier.classes_.tolist(), row.tolist(), strict=True))
+        assert answer["label"] == max(chances, key=lambda label: chances[label])
+        assert answer["known"] is None
+
+
+def test_csv_has_a_row_for_each_rank(taught: Tool) -> None:
+    rows = list(csv.DictReader(io.StringIO(taught("predict", taught.folder, "--csv", "--top=3"))))
+    assert list(rows[0]) == ["input", "rank", "label", "probability", "known", "familiarity"]
+    assert len(rows) == 18 * 3
+    assert [row["rank"] for row in rows[:3]] == ["1", "2", "3"]
+    assert sum(float(row["probability"]) for row in rows[:3]) == pytest.approx(1, abs=1e-5)
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_answered(taught: Tool) -> None:
+    (taught.folder / "empty.png").touch()
+    inputs = [taught.folder / name for name in ("empty.png", "absent.png", "one/cat/1.png")]
+    answers = taught.json("predict", *inputs, code=1)
+    assert [answer["label"] for answer in answers["predictions"]] == ["cat"]
+    assert [entry["reason"] for entry in answers["unreadable"]] == [
+        "the file is empty",
+        "No such file or directory",
+    ]
+    assert f"frugalvae: {inputs[0]} cannot be read: the file is empty" in taught.err
+    assert taught("predict", inputs[0], code=1).count("\n") == 1
+
+
+def test_rows_of_feature_files_are_named(taught: Tool) -> None:
+    path = taught.folder / "rows.npz"
+    x = np.array([[203, 30, 30], [30, 30, 203]], np.float32)
+    np.savez(path, x=x)
+    answers = taught.json("predict", path)["predictions"]
+    assert [(answer["input"], answer["label"]) for answer in answers] == [
+        (f"{path}[0]", "cat"),
+        (f"{path}[1]", "emu"),
+    ]
+    np.savez(path, x=x[:, :2])
+    error = taught("predict", path, code=2)
+    assert "have shape (2, 2); expected (n, 3), n at least 1, from the encoder that made" in error
+    np.savez(path, y=x)
+    assert "expected floats of shape (n, d) in x or x_test" in taught("predict", path, code=2)
+    np.savez(path, x=x, encoder=np.array(json.dumps({"encoder": "colours", "weights": "9"})))
+    assert "is not the encoder of" in taught("predict", path, code=2)
+    path.write_text("no archive")
+    assert "not a readable .npz" in taught("predict", path, code=2)
+
+
+def test_wrong_questions_are_refused(taught: Tool) -> None:
+    (taught.folder / "nothing").mkdir()
+    assert "no images in" in taught("predict", taught.folder / "nothing", code=2)
+    taught.file.write_bytes(b"damaged")
+    for verb in ("predict", "status"):
+        words = [taught.folder / "one"] if verb == "predict" else []
+        error = taught(verb, *words, code=2)
+        assert f"{taught.file}: it is no file that FrugalClassifier.save() wrote" in error
+    taught.file.unlink()
+    assert f"make one with 'frugalvae learn {taught.file} FOLDER'" in taught("status", code=2)
+
+
+def answered(tool: Tool, *words: object) -> dict[str, Any]:
+    """The one answer of ``predict``."""
+    [answer] = tool.json("predict", *words)["predictions"]
+    return dict(answer)
+
+
+def test_what_is_none_of_the_classes_is_told(taught: Tool) -> None:
+    save(taught.folder / "other.png", (255, 0, 255))
+    answer = answered(taught, "--unknown", taught.folder / "other.png")
+    assert (answer["known"], answer["label"]) == (False, None)
+    assert 0 <= answer["familiarity"] < 0.05
+    said = taught("predict", "--unknown", taught.folder / "other.png")
+    assert "none of these, nearest is" in said
+
+
+def test_the_familiarity_is_what_the_classifier_says(taught: Tool) -> None:
+    images = taught.folder / "one" / "cat"
+    x = np.array([[200 + n, 30, 30] for n in range(6)], np.float32)
+    scores = FrugalClassifier.load(taught.file).familiarity(x)
+    threshold = float(np.median(scores))
+    words = ["predict", images, "--threshold", threshold]
+    answers = taught.json(*words)["predictions"]
+    assert [answer["familiarity"] for answer in answers] == scores.tolist()
+    assert [answer["known"] for answer in answers] == (scores >= threshold).tolist()
+    rows = list(csv.DictReader(io.StringIO(taught(*words, "--csv"))))
+    assert [float(row["familiarity"]) for row in rows] == pytest.approx(scores.tolist(), abs=1e-6)
+
+
+def test_classes_that_are_not_probable_enough_are_not_named(taught: Tool) -> None:
+    path = taught.folder / "x.npz"
+    between = np.linspace(SHADES["cat"], SHADES["dax"], 9999, dtype=np.float32)
+    certain = FrugalClassifier.load(taught.file).predict_proba(between).max(axis=1)
+    np.savez(path, x=between[[certain.argmin()]])
+    chances = [entry["probability"] for entry in answered(taught, path, "--top", 3)["top"]]
+    assert 0.99 > chances[0] > chances[1]
+    words = [path, "--top", 3, "--min-probability"]
+    least = (chances[0] + chances[1]) / 2
+    assert len(answered(taught, *words, least)["top"]) == 1
+    least = (chances[0] + 1) / 2
+    unsure = answered(taught, *words, least)
+    assert (unsure["label"], unsure["top"]) == (None, [])
+    assert taught("predict", *words, least) == f"{path}[0]  not sure\n"
+    assert taught("predict", *words, least, "--csv").splitlines()[1] == f"{path}[0],,,,,"
+
+
+def test_a_wrong_path_is_refused_before_the_work(taught: Tool) -> None:
+    absent, there = taught.folder / "absent.png", taught.folder / "one" / "cat" / "1.png"
+    script = "import sys; from frugalvae.cli.main import main; code = main(sys.argv[1:]); "
+    script += "assert 'numpy' not in sys.modules; raise SystemExit(code)"
+    for words in ([taught.file, absent], [f"{taught.file}.gone", there]):
+        command = [sys.executable, "-c", script, "predict", *map(str, words)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode == 2, ended.stderr
+        assert "there is no such file" in ended.stderr
+    place = taught.folder / "nowhere" / "answers.csv"
+    assert "does not exist; make it first" in taught("predict", there, "-o", place, code=2)
+
+
+def test_a_wrong_feature_file_is_refused_before_any_answer(taught: Tool) -> None:
+    wrong = taught.folder / "wrong.npz"
+    wrong.write_text("no archive")
+    assert "not a readable" in taught("predict", taught.folder / "one", wrong, code=2)
+    assert taught.out == ""
+
+
+# --------------------------------------------------------------------------- as they come
+
+
+def test_an_answer_is_printed_as_soon_as_its_batch_is_encoded(
+    taught: Tool, encoders: Encoders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, seen = encoders.images, []
+
+    def printed(text: str) -> None:
+        seen.append((text.count("\n"), encoders.images - before))
+
+    monkeypatch.setattr("frugalvae.cli.predict.print_now", printed)
+    taught("predict", taught.folder, "--batch-size", 4)
+    assert seen == [(4, 4), (4, 8), (4, 12), (4, 16), (2, 18)]
+    seen.clear()
+    before = encoders.images
+    taught("predict", taught.folder, "--batch-size", 4, "--json")
+    assert [encoded for _, encoded in seen] == [18]
+
+
+def test_a_process_answers_while_paths_still_arrive(tmp_path: Path) -> None:
+    images, file = paint(tmp_path / "one", "cat", "dax", count=3), tmp_path / "birds.frugal"
+    assert main(["learn", str(file), str(images), *QUICK]) == 0
+    command = [sys.executable, "-m", "frugalvae", "predict", str(file), "-", "--jsonl"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for name in ("cat/0.png", "dax/2.png"):
+            print(images / name, file=process.stdin, flush=True)
+            answer = json.loads(process.stdout.readline())  # or wait for ever
+            assert (answer["input"], answer["label"]) == (str(images / name), name[:3])
+        process.stdin.close()
+        assert process.stdout.read() == ""
+        assert process.wait() == 0
+
+
+def test_a_reader_that_leaves_after_the_first_line_ends_the_work(tmp_path: Path) -> None:
+    images, file = paint(tmp_path / "one", "cat", "dax", count=3), tmp_path / "birds.frugal"
+    assert main(["learn", str(file), str(images), *QUICK]) == 0
+    many = "\n".join([str(images / "cat" / "0.png")] * 20_000)  # which would take minutes
+    command = [sys.executable, "-m", "frugalvae", "predict", str(file), "-"]
+    (tmp_path / "paths").write_text(many)
+    with (
+        (tmp_path / "paths").open() as paths,
+        subprocess.Popen(command, stdin=paths, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stdout is not None
+        assert " cat " in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=60) == 1
+
+
+@pytest.mark.parametrize(("end", "words"), [("\n", []), ("\0", ["-0"])])
+def test_paths_come_from_standard_input_too(
+    taught: Tool, monkeypatch: pytest.MonkeyPatch, end: str, words: list[str]
+) -> None:
+    one, two = taught.folder / "one" / "cat", taught.folder / "two" / "emu" / "1.png"
+    given = end.join([str(one), str(two), "absent.png"])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    answers = taught.json("predict", two, "-", *words, code=1)
+    labels = [answer["label"] for answer in answers["predictions"]]
+    assert labels == ["emu", *["cat"] * 6, "emu"]
+    assert answers["unreadable"] == [{"input": "absent.png", "reason": "No such file or directory"}]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert taught("predict", "-") == ""
+
+
+# --------------------------------------------------------------------------- forms
+
+
+def test_json_lines_are_the_objects_of_json(taught: Tool) -> None:
+    (taught.folder / "one" / "cat" / "2.png").write_bytes(b"")
+    document = taught.json("predict", taught.folder / "one", code=1)
+    taught("predict", taught.folder / "one", "--jsonl", code=1)
+    lines = [json.loads(line) for line in taught.out.splitlines()]
+    assert [line for line in lines if "reason" not in line] == document["predictions"]
+    assert [line for line in lines if "reason" in line] == document["unreadable"]
+    assert lines[2] == document["unreadable"][0]  # in the order of the inputs
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "csv"])
+def test_a_file_takes_the_form_of_its_ending(taught: Tool, form: str) -> None:
+    printed = taught("predict", taught.folder / "one", f"--{form}")
+    for words, name in (([], f"answers.{form}"), ([f"--{form}"], "answers.txt")):
+        output = taught.folder / name
+        assert taught("predict", taught.folder / "one", "-o", output, *words) == ""
+        assert output.read_text("utf-8") == printed
+
+
+STRANGE = ["photo[final].jpg", "cat[/x].png", "[red]a.png", "two\nlines.png", "\x1b[2Jb.png"]
+STRANGE += ["a\u202egpj.png", ":smile:.png"]
+
+
+def test_names_are_shown_as_text_and_kept_as_they_are_for_scripts(taught: Tool) -> None:
+    paths = [taught.folder / "strange" / name for name in STRANGE]
+    for path in paths:
+        save(path, SHADES["cat"])
+    lines = taught("predict", *paths).splitlines()
+    assert len(lines) == len(paths)
+    for path, line in zip(paths, lines, strict=True):
+        assert line.isprintable()
+        assert line.startswith(str(path).encode("unicode_escape").decode() + " ")
+    answers = taught.json("predict", *paths)["predictions"]
+    assert [answer["input"] for answer in answers] == [str(path) for path in paths]
+    rows = csv.DictReader(io.StringIO(taught("predict", *paths, "--csv"), newline=""))
+    assert [row["input"] for row in rows] == [str(path) for path in paths]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only")
+def test_names_that_are_not_utf_8_are_answered_in_every_form(tmp_path: Path) -> None:
+    images, file = paint(tmp_path / "one", "cat", "dax", count=3), tmp_path / "birds.frugal"
+    assert main(["learn", str(file), str(images), *QUICK]) == 0
+    odd = os.fsencode(tmp_path) + b"/caf\xe9.png"
+    os.rename(images / "cat" / "0.png", odd)
+
+    def asked(*words: str) -> bytes:
+        command = [sys.executable, "-m", "frugalvae", "predict", str(file), odd, *words]
+        return subprocess.run(command, capture_output=True, check=True).stdout
+
+    assert b"/caf\\xe9.png  cat" in asked()
+    assert asked("--csv").splitlines()[1].startswith(odd + b",1,cat")
+    assert os.fsencode(json.loads(asked("--jsonl"))["input"]) == odd
+    assert os.fsencode(json.loads(asked("--json"))["predictions"][0]["input"]) == odd
+
+
+def test_a_terminal_sees_lines_that_can_be_copied(
+    taught: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long names are neither cut nor folded, also where a bar is drawn below them."""
+    long = taught.folder / ("a" * 100) / ("b" * 100) / "1.png"
+    save(long, SHADES["cat"])
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
+    assert f"{long}  cat " in taught("predict", long)
+    odd = taught.folder / "\x9b2J.png"
+    save(odd, SHADES["cat"])
+    for form in ("--csv", "--json", "--jsonl"):
+        assert "\x9b" not in taught("predict", odd, form)
+    assert "\x1b[" not in taught("predict", long, "--quiet")
