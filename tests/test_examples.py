@@ -134,3 +134,20 @@ def test_a_memory_of_ones_own_is_saved_and_loaded_where_it_is_trusted(
     assert np.array_equal(loaded.sample(3, 5), classifier.sample(3, 5))
     with pytest.raises(ValueError, match="add_a_memory"):
         FrugalClassifier.load(folder / "mine.frugal")
+
+
+def test_a_memory_of_ones_own_is_used_on_the_command_line_where_it_is_trusted(
+    folder: Path,
+) -> None:
+    made = "learn it.frugal photos --memory add_a_memory:ExemplarMemory --head nearest-mean"
+    for colour in ("red", "blue"):
+        (folder / "photos" / colour).mkdir(parents=True)
+        Image.new("RGB", (40, 60), colour).save(folder / "photos" / colour / "1.png")
+    assert frugalvae(folder, made).returncode == 0
+    predict = "predict it.frugal photos/blue/1.png"
+    refused = frugalvae(folder, predict)
+    assert refused.returncode == 2
+    assert "give --trust add_a_memory" in refused.stderr
+    done = frugalvae(folder, f"{predict} --trust add_a_memory")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "blue" in done.stdout

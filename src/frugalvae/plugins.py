@@ -223,7 +223,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         what = f"{self.kind} {name!r}"
         if not attribute.isidentifier() or not all(map(str.isidentifier, module.split("."))):
             raise InputError(f"{what} is not of the form module:Class, such as my_module:MyMemory")
-        found = _import(module, what)
+        found = import_outside(module, what)
         part = getattr(found, attribute, None)
         if not isinstance(part, type):
             classes = [key for key, value in vars(found).items() if isinstance(value, type)]
@@ -259,7 +259,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         return len(self._entries)
 
 
-def _import(module: str, what: str) -> Any:
+def import_outside(module: str, what: str) -> Any:
     """A module from outside; what goes wrong in it is told with the line."""
     sys.path.extend(folder for folder in FOLDERS if folder not in sys.path)
     try:

@@ -27,7 +27,7 @@ DIGEST = "digest"  # of the samples of an update, in its event of the history
 @contextmanager
 def change_class(options: argparse.Namespace) -> Iterator[tuple[Store, Model, Any]]:
     """The file, the model in it, and the class that was named; no one else changes the file."""
-    store = Store(options.file)
+    store = Store(options.file, trust=options.trust)
     with store.changing(f"frugalvae {options.verb} {options.file}", options.wait):
         model = store.load()
         yield store, model, label_named(options.file, model.classes.tolist(), options.label)

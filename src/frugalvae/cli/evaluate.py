@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from frugalvae.cli.options import (
     add_output,
     add_quiet,
     add_same_encoder,
+    add_trust,
     choice,
     refuse_encoder,
 )
@@ -53,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_folders(parser)
     add_same_encoder(parser)
     add_json(parser)
+    add_trust(parser)
     add_quiet(parser)
 
 
@@ -68,6 +71,7 @@ def run(options: argparse.Namespace) -> None:
         batch_size=options.batch_size,
         depth=options.depth,
         strict=options.strict,
+        trust=options.trust,
         quiet=options.quiet,
         json=options.json,
     )
@@ -82,6 +86,7 @@ def evaluate(
     batch_size: int = BATCH_SIZE,
     depth: int | None = None,
     strict: bool = False,
+    trust: Collection[str] = (),
     quiet: bool = False,
     json: bool = False,
 ) -> Evaluation:
@@ -104,6 +109,8 @@ def evaluate(
         How many levels deep the folders of classes are, if that is not to be found out.
     strict
         Refuse if a file cannot be read or is not an image.
+    trust
+        Modules that parts from outside may be imported from.
     quiet
         Print nothing.
     json
@@ -115,7 +122,7 @@ def evaluate(
             raise InputError(f"{output} is what is to be evaluated; give another --output")
     from frugalvae.storage.store import Store
 
-    store = Store(file)
+    store = Store(file, trust=trust)
     store.check_there()  # before anything heavy is imported
     from frugalvae.cli.evaluation_data import open_samples
     from frugalvae.console import Display

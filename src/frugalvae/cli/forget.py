@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from frugalvae.cli.options import add_file, add_label, add_quiet, add_wait
+from frugalvae.cli.options import add_file, add_label, add_quiet, add_trust, add_wait
 from frugalvae.formatting import plural
 
 
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also relearn the parts that all classes share, so that nothing that was trained on "
         "the class is left; this cannot be undone",
     )
+    add_trust(parser)
     add_wait(parser)
     add_quiet(parser)
 

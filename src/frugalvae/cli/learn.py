@@ -17,6 +17,7 @@ from frugalvae.cli.options import (
     add_quiet,
     add_seed,
     add_settings,
+    add_trust,
     add_wait,
     choice,
     refuse_encoder,
@@ -29,7 +30,7 @@ from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
 
 if TYPE_CHECKING:
-    from frugalvae.cli.lesson import Lesson, Pupil
+    from frugalvae.cli.new_samples import KnownClasses, NewSamples
     from frugalvae.console import Display
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_encoder(parser)
     add_folders(parser)
     add_case(parser)
+    add_trust(parser)
     add_wait(parser)
     add_json(parser)
     add_quiet(parser)
@@ -91,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.storage.store import Store
 
     display = Display(options.quiet or options.json)
-    store = Store(options.file, half=bool(options.float16))
+    store = Store(options.file, half=bool(options.float16), trust=options.trust)
     with store.changing(f"frugalvae learn {options.file} {options.source}", options.wait):
         if store.exists:
             refuse_choices(options)
@@ -117,40 +119,40 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
 
     started = time.perf_counter()
     model = store.load() if store.exists else new_model(options)
-    lesson = prepare(options, pupil_of(model, store, options.case_matters), display)
-    new = sorted(set(lesson.y.tolist()))
+    samples = prepare(options, known_classes(model, store, options.case_matters), display)
+    new = sorted(set(samples.y.tolist()))
     if new:
         if store.exists:
             announce_model(model, options.model, options.file)
         with display.watching():
-            model = model.learn(lesson.x, lesson.y, text=lesson.text)
-        finish(model, lesson, options.source, store)
+            model = model.learn(samples.x, samples.y, text=samples.text)
+        finish(model, samples, options.source, store)
         seconds = time.perf_counter() - started
-        classes, images = plural(len(new), "class"), plural(len(lesson.y), "image")
+        classes, images = plural(len(new), "class"), plural(len(samples.y), "image")
         display.say(f"learned {classes} from {images} in {seconds:.1f} s")
         known, taken = plural(len(model.classes), "class"), size(store.path.stat().st_size)
         display.say(f"{options.file}: {known}, {taken}")
     else:
         display.say(f"nothing new in {options.source}; {options.file} is as it was")
-    return report(options, model, lesson)
+    return report(options, model, samples)
 
 
-def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Lesson:
+def prepare(options: argparse.Namespace, taught: KnownClasses, display: Display) -> NewSamples:
     """Features of what is new, with a line for all that is left out."""
-    from frugalvae.cli import lesson
+    from frugalvae.cli import new_samples
     from frugalvae.images.left_out import counted
     from frugalvae.images.listing import open_images
 
     if options.source.suffix == ".npz":
         refuse_encoder(options, options.source)
-        return lesson.from_features(options.source, pupil, display.say)
-    known = [str(label) for label in pupil.classes]
-    with open_images(options.source, "learning", depth=options.depth, known=known) as found:
+        return new_samples.from_features(options.source, taught, display.say)
+    names = [str(label) for label in taught.classes]
+    with open_images(options.source, "learning", depth=options.depth, known=names) as found:
         display.say_lines([*found.notes, *counted(found.skipped)])
         with display.watching():
-            made = lesson.from_folder(
+            made = new_samples.from_folder(
                 found,
-                pupil,
+                taught,
                 choice(options),
                 batch_size=options.batch_size,
                 strict=options.strict,
@@ -158,7 +160,7 @@ def prepare(options: argparse.Namespace, pupil: Pupil, display: Display) -> Less
             )
     say = complain if options.quiet else display.say  # what is lost is told in any case
     if made.skipped:
-        say(f"left out as unreadable, {len(made.skipped):,}:\n{lesson.lines(made.skipped)}")
+        say(f"left out as unreadable, {len(made.skipped):,}:\n{new_samples.lines(made.skipped)}")
     for name in made.missing:
         say(f"class {name!r} is left out: no image of it can be read")
     return made
@@ -183,37 +185,37 @@ def new_model(options: argparse.Namespace) -> Model:
     return Model(recipe)
 
 
-def pupil_of(model: Model, store: Store, case_matters: bool) -> Pupil:
-    """What a model knows before a lesson."""
-    from frugalvae.cli.lesson import Pupil
+def known_classes(model: Model, store: Store, case_matters: bool) -> KnownClasses:
+    """What a model knows already."""
+    from frugalvae.cli.new_samples import KnownClasses
 
     encoder = model.encoder if model.n_tasks else {}
-    return Pupil(store, model.classes.tolist(), encoder, case_matters)
+    return KnownClasses(store, model.classes.tolist(), encoder, case_matters)
 
 
-def finish(model: Model, lesson: Lesson, source: Path, store: Store) -> None:
+def finish(model: Model, samples: NewSamples, source: Path, store: Store) -> None:
     """Write what was learned; then what was encoded for it is not needed any more."""
     from frugalvae.cli.change import with_source
     from frugalvae.images.resume import Parts
 
-    if lesson.encoder:
-        model = replace(model, encoder=lesson.encoder)
+    if samples.encoder:
+        model = replace(model, encoder=samples.encoder)
     store.save(with_source(model, source))
     if source.suffix != ".npz":
         Parts(store.path, {}).remove()
 
 
-def report(options: argparse.Namespace, model: Model, lesson: Lesson) -> dict[str, Any]:
+def report(options: argparse.Namespace, model: Model, samples: NewSamples) -> dict[str, Any]:
     """What ``--json`` prints."""
-    labels = lesson.y.tolist()
+    labels = samples.y.tolist()
     return {
         "file": str(options.file),
         "learned": {str(label): labels.count(label) for label in sorted(set(labels))},
-        "known": lesson.known,
-        "unreadable": lesson.skipped,
-        "left_out": lesson.missing,
-        "skipped": lesson.left_out,
-        "assumed": lesson.notes,
+        "known": samples.known,
+        "unreadable": samples.skipped,
+        "left_out": samples.missing,
+        "skipped": samples.left_out,
+        "assumed": samples.notes,
         "classes": len(model.classes),
-        "encoder": lesson.encoder,
+        "encoder": samples.encoder,
     }

@@ -26,6 +26,17 @@ def add_file(parser: Parser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE.frugal", help="the classifier")
 
 
+def add_trust(parser: Parser) -> None:
+    """``--trust``, of verbs that make a model of the file."""
+    parser.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this module if the file names a memory or a head of it; may be given again",
+    )
+
+
 def add_label(parser: Parser) -> None:
     """The class that a verb is about."""
     parser.add_argument("label", metavar="CLASS", help="a class that the classifier knows")

@@ -18,6 +18,7 @@ from frugalvae.cli.options import (
     add_quiet,
     add_same_encoder,
     add_strict,
+    add_trust,
     choice,
     positive,
     refuse_encoder,
@@ -107,6 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_strict(parser)
     add_same_encoder(parser)
+    add_trust(parser)
     add_quiet(parser, "print nothing but answers and errors: no progress bar")
     parser.set_defaults(if_interrupted="nothing was changed")
 
@@ -115,7 +117,8 @@ def run(options: argparse.Namespace) -> int:
     """Print an answer for each input; 1 if an input cannot be read."""
     from frugalvae.storage.store import Store
 
-    store, ending = Store(options.file), options.output and options.output.suffix[1:]
+    store = Store(options.file, trust=options.trust)
+    ending = options.output and options.output.suffix[1:]
     form = options.form or (ending if ending in FORMS else "lines")
     check_paths(options, store)
     unreadable, skipped = 0, dict[str, str]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from frugalvae.cli.options import add_case, add_file, add_label, add_quiet, add_wait
+from frugalvae.cli.options import add_case, add_file, add_label, add_quiet, add_trust, add_wait
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_label(parser)
     parser.add_argument("name", metavar="NEW_NAME", help="its new name")
     add_case(parser)
+    add_trust(parser)
     add_wait(parser)
     add_quiet(parser)
 

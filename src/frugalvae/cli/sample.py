@@ -8,7 +8,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from frugalvae.cli.options import add_file, add_label, add_output, add_quiet, add_seed, positive
+from frugalvae.cli.options import (
+    add_file,
+    add_label,
+    add_output,
+    add_quiet,
+    add_seed,
+    add_trust,
+    positive,
+)
 from frugalvae.formatting import plural
 
 
@@ -25,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output(parser, "the file to write (default: CLASS.npz)", metavar="FILE.npz")
     add_seed(parser, "seed of the draw (default: the seed of the classifier)", default=None)
+    add_trust(parser)
     add_quiet(parser)
 
 
@@ -39,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
 
     output = options.output or Path(options.label.replace("/", "-") + ".npz")
     check_place(output)
-    model = Store(options.file).load()
+    model = Store(options.file, trust=options.trust).load()
     label = label_named(options.file, model.classes.tolist(), options.label)
     x = model.sample(label, options.n, options.seed)
     encoder = model.encoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from frugalvae.cli.options import add_file, add_quiet, add_wait
+from frugalvae.cli.options import add_file, add_quiet, add_trust, add_wait
 from frugalvae.formatting import shortened
 
 
@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "undone."
     )
     add_file(parser)
+    add_trust(parser)
     add_wait(parser)
     add_quiet(parser)
 
@@ -26,7 +27,7 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.errors import MemoryFileError
     from frugalvae.storage.store import Store
 
-    store = Store(options.file)
+    store = Store(options.file, trust=options.trust)
     with store.changing(f"frugalvae undo {options.file}", options.wait):
         before = store.read_undo().document
         try:

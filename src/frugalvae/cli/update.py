@@ -13,6 +13,7 @@ from frugalvae.cli.options import (
     add_quiet,
     add_same_encoder,
     add_strict,
+    add_trust,
     add_wait,
     refuse_encoder,
 )
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_strict(parser)
     add_same_encoder(parser)
+    add_trust(parser)
     add_wait(parser)
     add_json(parser)
     add_quiet(parser)

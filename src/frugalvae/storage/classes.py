@@ -12,6 +12,7 @@ from importlib import import_module
 from frugalvae.errors import InputError, MemoryFileError, UntrustedModuleError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
+from frugalvae.plugins import import_outside
 
 #: What our memories and heads are made of, and where it is defined.
 HELPERS = {
@@ -88,12 +89,12 @@ def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
     if not installed and not any(f"{module}.".startswith(f"{trusted}.") for trusted in trust):
         raise UntrustedModuleError(
             f"it holds a {name!r} of the module {module!r}, which is not part of frugalvae. "
-            "Importing a module runs its code: if you know it, load the file in Python with "
-            f"FrugalClassifier.load(path, trust=[{module!r}])"
+            "Importing a module runs its code: if you know it, load the file with "
+            f"FrugalClassifier.load(path, trust=[{module!r}]), or give --trust {module}"
         )
     try:
-        kind = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
+        kind = getattr(import_outside(module, f"the file's {name}"), name)
+    except (ImportError, AttributeError, InputError) as error:
         raise MemoryFileError(
             f"it holds a {name!r} of the module {module!r}, which cannot be imported here "
             f"({error}); put the module where Python finds it"

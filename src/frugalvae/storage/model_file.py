@@ -125,11 +125,11 @@ def load(path: str | Path, device: str | None = None, *, trust: Collection[str] 
     return model
 
 
-def check_loads(path: Path, named: Path) -> Contents:
+def check_loads(path: Path, named: Path, trust: Collection[str] = ()) -> Contents:
     """What is in a file, after a model was made of it if all of its parts are at hand."""
     contents = read_file(path, named)
     try:
-        load(path)
+        load(path, trust=trust)
     except MissingPackageError:
         pass
     except FrugalError as error:

@@ -19,7 +19,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,12 +44,15 @@ class Store:
     'birds.frugal.undo'
     """
 
-    def __init__(self, path: str | Path, *, half: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, half: bool = False, trust: Collection[str] = ()
+    ) -> None:
         self.given = Path(path)  # what messages call it
         self.path = Path(os.path.realpath(path))  # or a link would be replaced by a file
         self.undo = self.path.with_name(f"{self.path.name}.undo")
         self._before = self.path.with_name(f".{self.path.name}.before")
         self._half = half  # of a file that is yet to be made
+        self._trust = trust  # modules that parts from outside may be imported from
 
     @property
     def exists(self) -> bool:
@@ -77,7 +80,7 @@ class Store:
         from frugalvae.storage.model_file import load
 
         self.check_there()
-        return load(self.given)
+        return load(self.given, trust=self._trust)
 
     def read(self) -> Contents:
         """What the file says of itself, without making the model."""
@@ -129,7 +132,7 @@ class Store:
         from frugalvae.storage.model_file import check_loads
 
         self.check_undo()
-        return check_loads(self.undo, self.given.with_name(self.undo.name))
+        return check_loads(self.undo, self.given.with_name(self.undo.name), self._trust)
 
     def go_back(self) -> None:
         """Put back the file as it was before the last change."""

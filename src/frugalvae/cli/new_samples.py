@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Lesson:
+class NewSamples:
     """Features of new classes.
 
     Attributes
@@ -56,7 +56,7 @@ class Lesson:
 
 
 @dataclass(frozen=True)
-class Pupil:
+class KnownClasses:
     """What is known before: the file, its labels, and its encoder."""
 
     store: Store
@@ -78,51 +78,53 @@ def key(label: Any) -> Any:
     return as_label(label) if isinstance(label, str) else label
 
 
-def from_features(path: Path, pupil: Pupil, say: Callable[[str], object]) -> Lesson:
+def from_features(path: Path, taught: KnownClasses, say: Callable[[str], object]) -> NewSamples:
     """The training features of a feature file."""
     from frugalvae.images.feature_file import load_features
 
     features = load_features(path)
-    check_same(pupil.encoder, features.encoder, pupil.store.given, path)
+    check_same(taught.encoder, features.encoder, taught.store.given, path)
     labels: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
-    new, known = pupil.split(np.unique(labels).tolist())
+    new, known = taught.split(np.unique(labels).tolist())
     say_known(known, say)
     rows = np.isin(labels, np.array(new, labels.dtype)) if new else np.zeros(len(labels), bool)
-    encoder = features.encoder if pupil.encoder == {} else pupil.encoder  # a new file has none yet
+    encoder = (
+        features.encoder if taught.encoder == {} else taught.encoder
+    )  # a new file has none yet
     told = {key(label): vector for label, vector in (features.text or {}).items()}
     text = {label: told[label] for label in new} if told else None
-    return Lesson(features.x_train[rows], labels[rows], encoder, text, known)
+    return NewSamples(features.x_train[rows], labels[rows], encoder, text, known)
 
 
 def from_folder(
     found: Listing,
-    pupil: Pupil,
+    taught: KnownClasses,
     choice: Choice,
     *,
     batch_size: int,
     strict: bool,
     say: Callable[[str], object],
-) -> Lesson:
+) -> NewSamples:
     """The images of new classes, encoded; after a kill, from where it stopped."""
     from frugalvae.images.encode import describe, named_reasons
 
     if strict:
         refuse(found.skipped)
-    new, known = pupil.split(found.classes)
+    new, known = taught.split(found.classes)
     say_known(known, say)
     told: dict[str, Any] = {"left_out": found.skipped, "notes": found.notes}
     if not new:
-        clear_parts(found, pupil.store)
+        clear_parts(found, taught.store)
         nothing = np.empty((0, 0), np.float32)
-        return Lesson(nothing, np.array([]), pupil.encoder, known=known, **told)
+        return NewSamples(nothing, np.array([]), taught.encoder, known=known, **told)
     images = found.of(new)
     say(
         f"{plural(len(images.files), 'image')} of {plural(len(new), 'new class')}: "
         f"{shortened(sorted(new))}"
     )
-    encoder, remembered = load_encoder(pupil.encoder, choice, pupil.store.given, complain)
+    encoder, remembered = load_encoder(taught.encoder, choice, taught.store.given, complain)
     text = describe(encoder, sorted(new))
-    done = encode_parts(found, pupil.store, encoder, new, batch_size, say)
+    done = encode_parts(found, taught.store, encoder, new, batch_size, say)
     skipped = named_reasons(images, done)
     if strict:
         refuse(skipped)
@@ -131,7 +133,7 @@ def from_folder(
     if not len(labels):
         raise InputError(f"{found.name}: no image of a new class can be read:\n" + lines(skipped))
     kept = None if text is None else {name: text[name] for name in set(labels.tolist())}
-    return Lesson(done.features, labels, remembered, kept, known, skipped, missing, **told)
+    return NewSamples(done.features, labels, remembered, kept, known, skipped, missing, **told)
 
 
 def encode_parts(
