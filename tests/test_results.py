@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.docs_tables import PAGES, updated
 from benchmarks.portable import on_processor, processors
 
 from frugalvae.bench.data_sources import find_data, fingerprint
@@ -16,6 +17,7 @@ from frugalvae.bench.results import Results
 from frugalvae.bench.spec import Experiment
 from frugalvae.bench.toml import parse
 from frugalvae.cli.main import main
+from frugalvae.report.read_tables import read_tables
 from tests.conftest import real_features
 
 ROOT = Path(__file__).parent.parent
@@ -109,3 +111,13 @@ def test_the_committed_report_is_that_of_the_committed_results(tmp_path: Path) -
     written = tmp_path / "report.md"
     assert main(["report", str(RESULTS.folder), "-o", str(written)]) == 0
     assert written.read_text("utf-8") == (RESULTS.folder / "report.md").read_text("utf-8")
+
+
+def test_tables_of_the_pages_are_those_of_the_results() -> None:
+    """``python -m benchmarks.docs_tables`` puts them there."""
+    tables = {table.name: table for table in read_tables(ROOT / "results")}
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        assert "<!-- table: " in text
+        assert updated(text, tables) == text
+        assert updated(text.replace(" ± ", " + "), tables) != text.replace(" ± ", " + ")
