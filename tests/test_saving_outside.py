@@ -14,8 +14,6 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError, MemoryFileError, UntrustedModuleError
-from frugalvae.plugins import Registry
-from frugalvae.storage import classes
 from tests.outside import Forgetful, MeanMemory, NearestHead
 from tests.test_saving import blobs, forged, put, read_header
 
@@ -64,11 +62,18 @@ def test_whoever_trusts_a_package_trusts_its_modules(saved: tuple[FrugalClassifi
 
 
 def test_what_is_installed_as_a_plugin_needs_no_trust(
-    saved: tuple[FrugalClassifier, Path], monkeypatch: pytest.MonkeyPatch
+    saved: tuple[FrugalClassifier, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind, name in (("MEMORIES", "MeanMemory"), ("HEADS", "NearestHead")):
-        parts = Registry(kind, {"mine": (f"tests.outside:{name}", {})})
-        monkeypatch.setattr(classes, kind, parts)
+    about = tmp_path / "site" / "mine-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[frugalvae.memories]\nmine = tests.outside:MeanMemory\n"
+        "[frugalvae.heads]\nmine = tests.outside:NearestHead\n"
+    )
+    with pytest.raises(ValueError, match="tests.outside"):
+        FrugalClassifier.load(saved[1])
+    monkeypatch.syspath_prepend(tmp_path / "site")
     assert FrugalClassifier.load(saved[1]).classes_.tolist() == [0, 1, 2]
 
 
@@ -145,3 +150,15 @@ def test_a_trusted_module_without_the_class(
     saved[1].write_bytes(forged(saved[1].read_bytes(), put("memory", "class", name)))
     with pytest.raises(MemoryFileError, match=message):
         FrugalClassifier.load(saved[1], trust=[*TRUST, "tests.absent", "fractions"])
+
+
+def test_a_part_from_outside_may_start_with_another_kind_of_value(tmp_path: Path) -> None:
+    """``scatter_ = 0`` that becomes an array, as people write it."""
+    task = blobs([0, 1])
+    memory = MeanMemory()
+    memory.scatter_ = 0  # type: ignore[attr-defined]
+    classifier = FrugalClassifier(memory, NearestHead()).fit(task.features, task.labels)
+    classifier.memory_.scatter_ = np.eye(3)  # type: ignore[attr-defined]
+    classifier.save(tmp_path / "it.frugal")
+    loaded: Any = FrugalClassifier.load(tmp_path / "it.frugal", trust=TRUST)
+    assert np.array_equal(loaded.memory_.scatter_, np.eye(3))

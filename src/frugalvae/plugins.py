@@ -209,6 +209,10 @@ class Registry(Mapping[str, Mapping[str, Any]]):
             )
         return installed[name]
 
+    def offers(self, place: str) -> bool:
+        """Whether an installed package offers a part at ``module:Class``."""
+        return place in self._installed().values()
+
     def _installed(self) -> dict[str, str]:
         """Parts that installed packages offer."""
         if not self.group:

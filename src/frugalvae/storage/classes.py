@@ -85,8 +85,8 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
 
 def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
     """A class of a module that is trusted, inside a trusted package, or installed as a plugin."""
-    installed = any(parts.modules.get(name) == module for parts in (MEMORIES, HEADS))
-    if not installed and not any(f"{module}.".startswith(f"{trusted}.") for trusted in trust):
+    trusted = any(f"{module}.".startswith(f"{known}.") for known in trust)
+    if not trusted and not any(parts.offers(f"{module}:{name}") for parts in (MEMORIES, HEADS)):
         raise UntrustedModuleError(
             f"it holds a {name!r} of the module {module!r}, which is not part of frugalvae. "
             "Importing a module runs its code: if you know it, load the file with "

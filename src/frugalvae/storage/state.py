@@ -76,7 +76,8 @@ def teach(part: Any, learned: dict[str, Any]) -> None:
     """Give a part what it had learned; of ours, only attributes that the class speaks of.
 
     These are set by the constructor, or annotated in the class. A value must be of the kind
-    that the constructor gave it. Older files lack what was added since: that stays as it is.
+    that the constructor gave it. A part from outside is trusted. Older files lack what was added
+    since: that stays as it is.
     """
     kind, fresh = type(part), vars(part)
     annotated = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", ())}
@@ -84,7 +85,7 @@ def teach(part: Any, learned: dict[str, Any]) -> None:
         known = attribute in fresh or attribute in annotated or not is_ours(kind)
         if not known or not is_learned(attribute) or hasattr(kind, attribute):
             raise MemoryFileError(f"a {kind.__name__} cannot learn {attribute!r}")
-        if attribute in fresh and not alike(fresh[attribute], value):
+        if is_ours(kind) and attribute in fresh and not alike(fresh[attribute], value):
             raise MemoryFileError(f"{attribute} of a {kind.__name__} is {str(value)[:40]!r}")
     fresh.update(learned)
 

@@ -12,6 +12,7 @@ import numpy as np
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import squared_distances
+from frugalvae.maths.gaussians import Shrinkage
 from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.testing.rules import (
     DIM,
@@ -92,12 +93,29 @@ def the_same_generator_gives_the_same(make: Callable[[], Memory]) -> None:
 
 def global_randomness_is_left_alone(make: Callable[[], Memory]) -> None:
     """It neither draws from NumPy's global state nor seeds it."""
-    before = np.random.get_state()[1].copy()  # type: ignore[index]
+    before = repr(np.random.get_state(legacy=False))
     memory = _taught(make(), [0, 1])
     if memory.arrays():
         memory.sample(0, 3, np.random.default_rng(0))
-    after = np.random.get_state()[1]  # type: ignore[index]
-    require(np.array_equal(before, after), "it changes np.random's global state")
+    after = repr(np.random.get_state(legacy=False))
+    require(after == before, "it changes np.random's global state")
+
+
+def densities_tell_classes_apart(make: Callable[[], Memory]) -> None:
+    """If it has densities: a column per class in the order of ``classes``, of a stated width."""
+    memory = _taught(make(), [4, 1], [2], [0, 3])
+    if not hasattr(memory, "log_density"):
+        return
+    test = blobs([0, 1, 2, 3, 4], seed=9)
+    with quiet():
+        density = memory.log_density(test.features, Shrinkage())
+    expected = (len(test.features), 5)
+    require(density.shape == expected, f"log_density has shape {density.shape} for {expected}")
+    require(np.isfinite(density).all(), "log_density is not finite")
+    width = getattr(memory, "density_width", None)
+    require(isinstance(width, int) and 1 <= width <= DIM, f"density_width is {width!r} of {DIM}")
+    right = float(np.mean(np.array(memory.classes)[density.argmax(axis=1)] == test.labels))
+    require(right > 0.5, f"log_density is largest for the class of {right:.0%} of test samples")
 
 
 def few_samples_will_do(make: Callable[[], Memory]) -> None:
@@ -194,6 +212,7 @@ SAMPLELESS_CHECKS: tuple[Rule, ...] = (
     starts_empty,
     tells_classes_in_order,
     global_randomness_is_left_alone,
+    densities_tell_classes_apart,
     counts_what_it_keeps,
     says_its_cost_before_training,
     a_copy_learns_by_itself,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,19 +75,39 @@ def check_counts(part: Memory | Head) -> None:
     require(size == told, f"arrays() takes {size} bytes, components() tells {told}")
 
 
+@contextmanager
+def importable(kinds: Sequence[type]) -> Iterator[list[str]]:
+    """The modules of classes. Those of a script or a function are given one for the time being."""
+    module = ModuleType("frugalvae_checked_parts")
+    sys.modules[module.__name__] = module
+    unnamed = [kind for kind in kinds if is_unnamed(kind)]
+    before = [(kind.__module__, kind.__qualname__) for kind in unnamed]
+    for kind in unnamed:
+        setattr(module, kind.__name__, kind)
+        kind.__module__, kind.__qualname__ = module.__name__, kind.__name__
+    try:
+        yield sorted({kind.__module__ for kind in kinds})
+    finally:
+        for kind, (where, name) in zip(unnamed, before, strict=True):
+            kind.__module__, kind.__qualname__ = where, name
+        del sys.modules[module.__name__]
+
+
+def is_unnamed(kind: type) -> bool:
+    """Whether a file could not name a class: it belongs to a script or a function."""
+    return kind.__module__ == "__main__" or "<locals>" in kind.__qualname__
+
+
 def check_file(classifier: FrugalClassifier) -> None:
     """A classifier that is taught, saved and loaded is the same."""
-    kinds = [type(part) for part in (classifier.memory, classifier.head)]
-    if any(kind.__module__ == "__main__" or "<locals>" in kind.__qualname__ for kind in kinds):
-        return  # a file names a class by its module: one of a script or a function has no name
     task = blobs([0, 1, 2])
     with quiet():
         classifier.fit(task.features, task.labels, names=task.names)
-    modules = {type(part).__module__ for part in (classifier.memory_, classifier.head_)}
-    with tempfile.TemporaryDirectory() as folder:
+    kinds = [type(part) for part in (classifier.memory_, classifier.head_)]
+    with tempfile.TemporaryDirectory() as folder, importable(kinds) as modules:
         path = Path(folder, "saved.frugal")
         classifier.save(path)
-        loaded = FrugalClassifier.load(path, trust=sorted(modules))
+        loaded = FrugalClassifier.load(path, trust=modules)
     x = blobs([0, 1, 2], seed=9).features
     require(
         np.array_equal(classifier.predict_proba(x), loaded.predict_proba(x)),
