@@ -311,3 +311,11 @@ def test_bad_settings_are_refused() -> None:
     for wrong in ({"budget": 0}, {"budget": 1.5}, {"directions": -1}, {"root": "yes"}):
         with pytest.raises(InputError):
             make_memory("factors", **wrong)
+
+
+def test_scrubbing_adds_no_evidence() -> None:
+    """What is relearned from replay counts as many samples as there were."""
+    x = np.random.default_rng(0).normal(size=(18, 4))
+    classifier = FrugalClassifier().fit(x, np.arange(18) % 3)
+    classifier.forget(0, scrub=True)
+    assert classifier.memory_.count_ == 12

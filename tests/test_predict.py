@@ -306,3 +306,31 @@ def test_a_terminal_sees_lines_that_can_be_copied(
     for form in ("--csv", "--json", "--jsonl"):
         assert "\x9b" not in taught("predict", odd, form)
     assert "\x1b[" not in taught("predict", long, "--quiet")
+
+
+def test_paths_that_end_with_nul_need_an_option(
+    taught: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = b"\0".join(str(path).encode() for path in sorted(taught.folder.rglob("*.png"))[:2])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given + b"\0")))
+    assert "paths on standard input end with NUL; give -0 as well" in taught("predict", "-", code=2)
+
+
+def test_a_terminal_without_some_letters_shows_escapes(taught: Tool) -> None:
+    np.savez(taught.folder / "\u00e9.npz", x=np.zeros((1, 3), np.float32))
+    command = [
+        sys.executable,
+        "-m",
+        "frugalvae",
+        "predict",
+        taught.file,
+        taught.folder / "\u00e9.npz",
+    ]
+    done = subprocess.run(
+        list(map(str, command)),
+        env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\xe9.npz[0]" in done.stdout

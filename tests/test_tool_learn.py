@@ -405,3 +405,12 @@ def test_names_that_would_confuse_are_refused(
     assert tool.classes == ["cat", "dax"]
     tool("rename", "cat", "DAX", "--case-matters")
     assert tool.classes == ["DAX", "dax"]
+
+
+def test_a_class_of_few_images_beside_larger_ones_is_warned_of(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    for path in sorted((images / "dax").iterdir())[1:]:
+        path.unlink()
+    warning = "fewer than 3 samples, and so often missed: dax"
+    assert f"warning: {warning}" in tool.learn(images)
+    assert any(line.startswith(warning) for line in tool.json("status")["warnings"])

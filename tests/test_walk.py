@@ -209,6 +209,7 @@ def test_a_folder_of_images_alone_is_one_class(given: Callable[..., Path]) -> No
     root = given("1.png", "2.png", "3.png", name="emu")
     for wanted in ("learning", "testing", "both"):
         assert classes(root, wanted) == {"emu": 3}
+        assert listed(root, wanted).notes == []
 
 
 def test_loose_images_are_left_out_unless_they_are_most_of_all(tmp_path: Path) -> None:
@@ -286,7 +287,7 @@ def test_names_of_files_that_are_not_utf8_work_in_all_verbs(tool: Tool, encoders
         (["learn", tool.file, root, *quick], 0),
         (["learn", tool.file, root, "--strict"], 2),
         (["update", tool.file, "cat", root / "cat"], 0),
-        (["update", tool.file, "cat", root / "dax", "--json"], 0),
+        (["update", tool.file, "cat", root / "dax", "--flat", "--json"], 0),
         (["predict", tool.file, root], 1),
         (["predict", tool.file, root, "--json"], 1),
         (["predict", tool.file, root, "-o", tool.folder / "answers.csv"], 1),
@@ -511,7 +512,9 @@ def test_depth_is_an_option_of_learn_evaluate_and_encode(tool: Tool, encoders: E
 def test_update_takes_no_images_of_other_classes(taught: Tool, encoders: Encoders) -> None:
     before, done = taught.file.read_bytes(), encoders.images
     error = taught("update", "cat", taught.folder / "known", code=2)
-    assert "known has folders that are named as other classes: dax, emu; give the folder" in error
+    assert "known is or has folders of other classes: dax, emu; give the folder" in error
+    error = taught("update", "cat", taught.folder / "known" / "dax", code=2)
+    assert "dax is or has folders of other classes: dax; give the folder of 'cat' alone" in error
     assert taught.file.read_bytes() == before
     assert encoders.images == done
     nested = made(taught.folder / "in", "cam 1*2", "cam 2/may*3", "1.png")

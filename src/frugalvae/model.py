@@ -271,9 +271,8 @@ class Model:
             )
         fresh_memory, fresh_head = self.recipe.parts()
         rng = self._generator("scrub", len(self.history))
-        features, positions = Replay(memory, rng).draw(DRAWS)
         told = [getattr(head, name, {}) for name in ("text_", "names_")]
-        task = Task(features, np.array(memory.classes)[positions], *told)
+        task = Task(*self._replayed(memory, rng), *told)
         if in_memory:
             fresh_memory.learn(task, rng)
             memory = fresh_memory
@@ -283,6 +282,17 @@ class Model:
                 fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
             head = fresh_head
         return memory, head
+
+    def _replayed(self, memory: Memory, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Samples of all classes with their numbers: of each as many as it had, at most 256.
+
+        More would count as evidence that was never there, and make answers too sure.
+        """
+        taught = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
+        counts = [min(max(taught[label], 2), DRAWS) if taught[label] else DRAWS
+                  for label in memory.classes]  # fmt: skip
+        drawn = [memory.sample(y, n, rng) for y, n in zip(memory.classes, counts, strict=True)]
+        return np.concatenate(drawn), np.repeat(memory.classes, counts)
 
     def rename(self, old: Any, new: Any) -> Model:
         """With another label for a class, and in its prompt if that was the label."""

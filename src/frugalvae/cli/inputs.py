@@ -124,11 +124,14 @@ def one_class(label: Any, classes: Sequence[Any], flat: bool, say: Callable[[str
 
     def look(path: Path, found: Found) -> None:
         inner = {part for inside in found.files for part in inside.parts[:-1]}
-        wrong = sorted(part for part in inner if as_label(part) in others)
+        named = {*inner, path.resolve().name}
+        own = {part for part in inner if as_label(part) == as_label(str(label))}
+        beside = inner - own if own else set()
+        wrong = sorted({part for part in named if as_label(part) in others} | beside)
         if wrong and not flat:
             raise InputError(
-                f"{path} has folders that are named as other classes: {shortened(wrong)}; give "
-                f"the folder of {str(label)!r} alone, or --flat if all of it is {str(label)!r}"
+                f"{path} is or has folders of other classes: {shortened(wrong)}; give the folder "
+                f"of {str(label)!r} alone, or --flat if all of it is {str(label)!r}"
             )
         if inner:
             folders = plural(len({inside.parent for inside in found.files}), "folder")

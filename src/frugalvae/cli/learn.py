@@ -116,6 +116,7 @@ def refuse_choices(options: argparse.Namespace) -> None:
 def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[str, Any]:
     """Learn what is new, say what came of it, and return the same as JSON."""
     from frugalvae.cli.change import announce_model
+    from frugalvae.cli.summary import few_samples
 
     started = time.perf_counter()
     model = store.load() if store.exists else new_model(options)
@@ -132,6 +133,9 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
         display.say(f"learned {classes} from {images} in {seconds:.1f} s")
         known, taken = plural(len(model.classes), "class"), size(store.path.stat().st_size)
         display.say(f"{options.file}: {known}, {taken}")
+        few = few_samples(model.classes.tolist(), model.n_samples_of_class.tolist())
+        if few:
+            display.say(f"warning: {few}")
     else:
         display.say(f"nothing new in {options.source}; {options.file} is as it was")
     return report(options, model, samples)

@@ -191,7 +191,7 @@ def print_now(text: str) -> None:
     """Text on standard output; for scripts, names that are not UTF-8 stay as they are."""
     if sys.stdout.isatty():
         text = "\n".join(map(printable, text.split("\n")))
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() == "utf-8":
         sys.stdout.reconfigure(errors="surrogateescape")
     sys.stdout.write(text)
     sys.stdout.flush()
@@ -296,6 +296,8 @@ def arriving(end: bytes) -> Iterator[list[Path]]:
     assert isinstance(source, io.BufferedIOBase)
     while content := source.read1():
         *names, rest = (rest + content).split(end)
+        if end != b"\0" and b"\0" in content:
+            raise InputError("paths on standard input end with NUL; give -0 as well")
         yield [Path(fsdecode(name)) for name in names if name]
     if rest:
         yield [Path(fsdecode(rest))]

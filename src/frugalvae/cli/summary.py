@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from frugalvae.errors import MemoryFileError
-from frugalvae.formatting import local_time
+from frugalvae.formatting import local_time, shortened
 from frugalvae.memories.vae.saturation import Thresholds
 from frugalvae.storage.store import Store
+
+FEW = 3  # samples of a class below which it is often missed beside larger ones
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,20 @@ def layers_of(memory: Mapping[str, Any]) -> Iterator[Layer]:
             yield Layer(state["decoder"], state["layer"], proportion, rank, size, used_up)
 
 
+def few_samples(labels: Sequence[Any], counts: Sequence[int]) -> str:
+    """A warning of classes that are often missed beside larger ones; empty if there are none.
+
+    >>> few_samples(["hat", "shirt", "bag"], [1, 30, 0])
+    "fewer than 3 samples, and so often missed: hat; 'frugalvae update' takes more"
+    """
+    few = [str(label) for label, count in zip(labels, counts, strict=False) if 0 < count < FEW]
+    larger = any(count >= FEW for count in counts)
+    if not few or not larger:
+        return ""
+    names = shortened(few)
+    return f"fewer than {FEW} samples, and so often missed: {names}; 'frugalvae update' takes more"
+
+
 def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
     """What the owner should know."""
     found = [
@@ -154,6 +170,9 @@ def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
         for layer in layers
         if layer.used_up
     ]
+    few = few_samples(document["classes"]["values"], document.get("n_samples_of_class", []))
+    if few:
+        found.append(few)
     if document["head_due"]:
         found.append("its head was not fitted after the last task: it cannot predict yet")
     if document["encoder"] is None:

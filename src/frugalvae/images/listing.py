@@ -131,8 +131,8 @@ def _differently(
     """Classes of which several folders have the same name in different writings."""
     writings: dict[str, set[Folder]] = {}
     for path, label in zip(paths, labels.tolist(), strict=True):
-        start = taken[path].start
-        writings.setdefault(label, set()).add(path.parts[start : start + label.count("/") + 1])
+        start, folder = taken[path].start, path.parent.parts
+        writings.setdefault(label, set()).add(folder[start : start + label.count("/") + 1])
     return [
         f"class {label!r}: several folders write it differently"
         for label, folders in writings.items()
