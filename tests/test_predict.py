@@ -334,3 +334,19 @@ def test_a_terminal_without_some_letters_shows_escapes(taught: Tool) -> None:
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"\\xe9.npz[0]" in done.stdout
+
+
+def test_an_output_of_another_form_is_refused(taught: Tool) -> None:
+    image = taught.folder / "one" / "cat" / "1.png"
+    for name, words in (("a.xlsx", []), ("a.json", ["--csv"])):
+        error = taught("predict", image, "-o", taught.folder / name, *words, code=2)
+        assert f"{name} has the ending" in error
+        assert not (taught.folder / name).exists()
+
+
+def test_lists_of_paths_from_windows_are_read(
+    taught: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = taught.folder / "one" / "cat" / "1.png"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{image}\r\n".encode())))
+    assert taught.json("predict", "-")["predictions"][0]["label"] == "cat"

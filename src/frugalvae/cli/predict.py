@@ -155,6 +155,7 @@ def check_paths(options: argparse.Namespace, store: Store) -> None:
     """Refuse wrong paths, before anything heavy is imported."""
     store.check_there()
     if options.output is not None:
+        check_form(options)
         check_place(options.output)
     given = [path for path in options.inputs if path != STANDARD_INPUT]
     if len(given) < len(options.inputs):
@@ -164,6 +165,15 @@ def check_paths(options: argparse.Namespace, store: Store) -> None:
         raise InputError(f"{names}: there is no such file or folder; check the path")
     if all(path.suffix == FEATURES for path in given):
         refuse_encoder(options, given[0])
+
+
+def check_form(options: argparse.Namespace) -> None:
+    """Refuse a file whose ending is of another form than the answers."""
+    ending = options.output.suffix[1:].lower()
+    known = ending in ("", "txt", *FORMS)
+    if not known or (options.form and ending in FORMS and ending != options.form):
+        form = f"--{options.form}" if options.form else ".json, .jsonl, .csv or .txt"
+        raise InputError(f"{options.output} has the ending .{ending}; expected one of {form}")
 
 
 @contextmanager
@@ -298,6 +308,8 @@ def arriving(end: bytes) -> Iterator[list[Path]]:
         *names, rest = (rest + content).split(end)
         if end != b"\0" and b"\0" in content:
             raise InputError("paths on standard input end with NUL; give -0 as well")
+        if end == b"\n":
+            names = [name.removesuffix(b"\r") for name in names]  # as Windows ends lines
         yield [Path(fsdecode(name)) for name in names if name]
     if rest:
         yield [Path(fsdecode(rest))]

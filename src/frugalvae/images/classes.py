@@ -102,11 +102,12 @@ def _assumed(within: dict[Folder, Folder]) -> list[str]:
             f"folders inside a class belong to it: {names}; --depth {deepest} makes classes of them"
         )
     nested = sorted({"/".join(outer) for outer in within.values() if len(outer) > 1})
+    tops = {outer[0] for outer in within.values()}
     if nested:
-        notes.append(
-            f"classes are named by the path of their folder, such as {nested[0]}; if the first "
-            "level is the class, give --depth 1"
-        )
+        hint = "if the first level is the class, give --depth 1"
+        if len(tops) == 1:
+            hint = f"give the folder {nested[0].split('/')[0]} itself to leave its name out"
+        notes.append(f"classes are named by the path of their folder, such as {nested[0]}; {hint}")
     return notes
 
 

@@ -41,7 +41,13 @@ def _calibration(evaluation: Evaluation) -> str:
     mean, (low, high) = float(evaluation.confidence.mean()), evaluation.interval
     stated = f"{percent(mean)} on average"
     if abs(mean - evaluation.accuracy) <= CLOSE:
-        return f"Its probabilities match its accuracy: {stated}."
+        error = evaluation.calibration_error
+        if error <= 2 * CLOSE:
+            return f"Its probabilities match its accuracy: {stated}."
+        return (
+            f"Its probabilities match its accuracy on average, {percent(mean)}, but not one by "
+            f"one: the calibration error is {percent(error)}."
+        )
     if mean > high:
         return f"It is overconfident: its probabilities are {stated}."
     if mean < low:

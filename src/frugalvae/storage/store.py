@@ -124,7 +124,7 @@ class Store:
         if not self.undo.exists():
             raise InputError(
                 f"{self.given}: there is nothing to undo; {self.undo.name} is not there. One step "
-                "is kept, from the second change of a file on"
+                "is kept, and none of the first 'learn': to take that back, delete the file"
             )
 
     def read_undo(self) -> Contents:
