@@ -198,7 +198,7 @@ def test_an_object_that_lacks_methods_is_refused_before_it_learns() -> None:
         def learn(self, task: Any, rng: Any) -> None: ...
 
     with pytest.raises(InputError, match="memory 'Bare' has no sample, update, .*MemoryDefaults"):
-        FrugalClassifier(Bare()).fit([[0.0], [1.0]], [0, 1])  # type: ignore[arg-type]
+        FrugalClassifier(Bare(), "ridge").fit([[0.0], [1.0]], [0, 1])  # type: ignore[arg-type]
 
 
 def test_classes_may_be_an_attribute(module: Path) -> None:
