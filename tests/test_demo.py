@@ -220,6 +220,7 @@ def test_the_terminal_shows_the_same_numbers_and_where_the_page_is(shown: Shown)
         assert f" {run.final:.1%} " in line
         assert f" {run.record.memory['stored']:,} " in line
     assert "page.html" in shown.printed.replace("\n", "")
+    assert "\\n" not in shown.printed  # no line break is shown as an escape
 
 
 def test_hostile_names_stay_text(shown: Shown) -> None:

@@ -67,10 +67,8 @@ def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | No
         check_place(path)
     display, features = Display(quiet), load_digits()
     train, test = len(features.x_train), len(features.x_test)
-    display.say(
-        f"Ten handwritten digits, two per task, taught to {len(MEMORIES)} memories.\n"
-        f"{train:,} training images, {test:,} test images; this takes about a minute."
-    )
+    display.say(f"Ten handwritten digits, two per task, taught to {len(MEMORIES)} memories.")
+    display.say(f"{train:,} training images, {test:,} test images; this takes about a minute.")
     runs = []
     with one_thread():
         for number, memory in enumerate(MEMORIES, start=1):
