@@ -52,13 +52,13 @@ print(64 / (time.perf_counter() - started))
 STREAM = """
 import sys, time, warnings, numpy as np
 from frugalvae import FrugalClassifier
-from frugalvae.images.feature_file import load_features
 warnings.simplefilter("ignore")
-features = load_features(sys.argv[1])
+features = np.load(sys.argv[1])
+x, y = features["x_train"].astype(np.float32), features["y_train"]
 classifier, started = FrugalClassifier(), time.perf_counter()
-for part in np.array_split(features.classes[:-1], 10):
-    rows = np.isin(features.y_train, part)
-    classifier.partial_fit(features.x_train[rows], features.y_train[rows])
+for part in np.array_split(np.unique(y)[:-1], 10):
+    rows = np.isin(y, part)
+    classifier.partial_fit(x[rows], y[rows])
 print(time.perf_counter() - started)
 """
 
