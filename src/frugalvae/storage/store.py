@@ -152,7 +152,7 @@ class Store:
 
     def _remove_traces(self) -> None:
         """Remove all files beside this one that may hold what was learned."""
-        from frugalvae.images.resume import Parts
+        from frugalvae.images.encode import Parts
 
         self.undo.unlink(missing_ok=True)
         self._sweep(any_age=True)
