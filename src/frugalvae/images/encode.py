@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.files import check_place, write_bytes, write_json
+from frugalvae.files import check_place, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.feature_file import Features, read_arrays, write_features
+from frugalvae.images.feature_file import Features, read_arrays, write_arrays, write_features
 from frugalvae.images.listing import Listing, open_images, refuse
 from frugalvae.images.photographs import THREADS, Encoded, Shard, encode_here, unreadable
 from frugalvae.images.walk import File
@@ -291,14 +290,9 @@ class Parts:
 
     def save(self, number: int, encoded: Encoded) -> None:
         """Write a finished shard: complete, or not at all."""
-        buffer = io.BytesIO()
-        np.savez(
-            buffer,
-            features=encoded.features,
-            places=encoded.places,
-            reasons=np.array(json.dumps(list(encoded.reasons.items()))),
-        )
-        write_bytes(self._path(number), buffer.getvalue())
+        reasons = np.array(json.dumps(list(encoded.reasons.items())))
+        arrays = {"features": encoded.features, "places": encoded.places, "reasons": reasons}
+        write_arrays(self._path(number), arrays)
 
     def remove(self) -> None:
         """Remove all of it, last what says whose it is: a kill leaves no riddle."""

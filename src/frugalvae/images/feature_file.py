@@ -13,7 +13,7 @@ import math
 import stat
 import sys
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,22 +148,17 @@ def write_features(path: str | Path, features: Features) -> None:
     """Write a feature file: complete, or not at all."""
     labels = np.concatenate([features.y_train, features.y_test])
     names, numbers = np.unique(labels, return_inverse=True)
-    named: dict[str, Any] = {"class_names": names} if names.dtype.kind == "U" else {}
+    named = names.dtype.kind == "U"
     y_train, y_test = np.split(numbers if named else labels, [len(features.y_train)])
+    arrays = {"x_train": features.x_train, "y_train": y_train}
+    arrays |= {"x_test": features.x_test, "y_test": y_test}
+    if named:
+        arrays["class_names"] = names
     if features.text is not None:
-        named["text"] = np.stack([features.text[name] for name in names.tolist()])
+        arrays["text"] = np.stack([features.text[name] for name in names.tolist()])
     if features.encoder is not None:
-        named["encoder"] = np.array(json.dumps(features.encoder))
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        x_train=features.x_train,
-        y_train=y_train,
-        x_test=features.x_test,
-        y_test=y_test,
-        **named,
-    )
-    write_bytes(path, buffer.getvalue())
+        arrays["encoder"] = np.array(json.dumps(features.encoder))
+    write_arrays(path, arrays)
 
 
 def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
@@ -230,6 +225,13 @@ def _describe(array: NDArray[Any]) -> str:
 
 
 # --------------------------------------------------------------------------- arrays of an .npz
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays by their names: all of them, or no file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    write_bytes(path, buffer.getvalue())
 
 
 def read_arrays(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:

@@ -83,9 +83,7 @@ def encode_photographs(
     if not given:
         raise InputError("no photographs were given; give paths, images of Pillow, or arrays")
     with reading_images():
-        ready = ahead(partial(prepare, encoder), given, THREADS, 4 * BATCH_SIZE)
-        done = encode(encoder, ready, BATCH_SIZE)
-    return _complete(done, given)
+        return _complete(encode_files(given, encoder, BATCH_SIZE, THREADS), given)
 
 
 def encode_all(encoder: Encoder, images: Listing) -> NDArray[np.float32]:

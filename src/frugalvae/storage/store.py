@@ -106,26 +106,19 @@ class Store:
         try:
             if undoable and self.exists:
                 _second_name(self.path, self._before)
-            save(model, self.path, "float16" if self._stays_half() else "float32")
+            half = self.read().half if self.exists else self._half  # a file stays as it was made
+            save(model, self.path, "float16" if half else "float32")
         finally:
             self._settle()
 
-    def _stays_half(self) -> bool:
-        """Whether parameters are stored in float16: a file stays as it was made."""
-        return self.read().half if self.exists else self._half
-
-    def check_undo(self) -> None:
-        """Refuse if there is nothing to go back to."""
+    def read_undo(self) -> Contents:
+        """The file as it was before the last change, which must be one that loads."""
         self.check_there()
         if not self.undo.exists():
             raise InputError(
                 f"{self.given}: there is nothing to undo; {self.undo.name} is not there. One step "
                 "is kept, and none of the first 'learn': to take that back, delete the file"
             )
-
-    def read_undo(self) -> Contents:
-        """The file as it was before the last change, which must be one that loads."""
-        self.check_undo()
         named = self.given.with_name(self.undo.name)
         contents = read_file(self.undo, named)
         with suppress(MissingPackageError):  # whoever has its parts can use it
@@ -133,8 +126,7 @@ class Store:
         return contents
 
     def go_back(self) -> None:
-        """Put back the file as it was before the last change."""
-        self.check_undo()
+        """Put back the file as it was before the last change, after :meth:`read_undo`."""
         shutil.copymode(self.path, self.undo)
         os.replace(self.undo, self.path)
         sync_folder(self.path.parent)
