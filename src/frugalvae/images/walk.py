@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from frugalvae.errors import InputError
 from frugalvae.formatting import printable, size
@@ -90,12 +90,28 @@ class Found:
         self.skipped[str(path)] = why
 
     def add(self, path: PurePosixPath, file: File, head: Callable[[], bytes]) -> None:
-        """Take a file if it is an image."""
-        why = why_left_out(path, file.size, head)
-        if why is None:
-            self.files[path] = file
+        """Take a file if it is an image, by its ending, or else by its first bytes.
+
+        What ends as an image and is none is found out when it is decoded.
+        """
+        ending = path.suffix.lower()
+        if ending in RAW_ENDINGS:
+            self.skip(path, RAW)
+        elif ending in OTHER_ENDINGS:
+            self.skip(path, OTHER)
+        elif ending not in ENDINGS and not _begins_as_image(head):
+            self.skip(path, NO_IMAGE)
+        elif file.size > MOST_BYTES:
+            self.skip(path, f"{TOO_LARGE} ({size(file.size)}, the most is {size(MOST_BYTES)})")
         else:
-            self.skip(path, why)
+            self.files[path] = file
+
+
+def _begins_as_image(head: Callable[[], bytes]) -> bool:
+    try:
+        return format_of(head()) is not None
+    except Exception:  # zipfile fails in many ways
+        return False
 
 
 def walk(root: Path, opened: ExitStack) -> Found:
@@ -112,6 +128,15 @@ def is_cifar(path: Path) -> bool:
     if path.is_dir():
         return all((path / part).is_file() for part in PARTS)
     return path.is_file() and tarfile.is_tarfile(path)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or a folder is one that people do not see, or did not make.
+
+    >>> is_hidden(".thumbnails"), is_hidden("@eaDir"), is_hidden("cat")
+    (True, True, False)
+    """
+    return name.startswith(".") or name.lower() in SYSTEM
 
 
 # --------------------------------------------------------------------------- folders
@@ -253,45 +278,3 @@ def _cifar(path: Path) -> Found:
             stamp = state.st_size, state.st_mtime_ns
             found.files[where] = File(partial(as_ppm, image), stamp)
     return found
-
-
-# ------------------------------------------------------------ images and other files
-
-
-def is_hidden(name: str) -> bool:
-    """Whether a file or a folder is one that people do not see, or did not make.
-
-    >>> is_hidden(".thumbnails"), is_hidden("@eaDir"), is_hidden("cat")
-    (True, True, False)
-    """
-    return name.startswith(".") or name.lower() in SYSTEM
-
-
-def why_left_out(name: PurePath, taken: int, head: Callable[[], bytes]) -> str | None:
-    """Why a file is not read as an image; None if it is one, or claims to be.
-
-    What claims to be an image and is none is found out when it is decoded.
-
-    Parameters
-    ----------
-    name
-        Of the file. Where its ending tells what it is, nothing is read.
-    taken
-        Its size in bytes.
-    head
-        What reads its first bytes.
-    """
-    ending = name.suffix.lower()
-    if ending in RAW_ENDINGS:
-        return RAW
-    if ending in OTHER_ENDINGS:
-        return OTHER
-    if ending not in ENDINGS:
-        try:
-            if format_of(head()) is None:
-                return NO_IMAGE
-        except Exception:  # zipfile fails in many ways
-            return NO_IMAGE
-    if taken > MOST_BYTES:
-        return f"{TOO_LARGE} ({size(taken)}, the most is {size(MOST_BYTES)})"
-    return None
