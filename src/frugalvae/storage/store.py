@@ -27,11 +27,14 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from frugalvae.errors import FrugalError, InputError, MemoryFileError, MissingPackageError
 from frugalvae.files import check_place, sync_folder, unfinished, write_bytes
-from frugalvae.model import Model
-from frugalvae.storage.model_file import Contents, load, make, read_file, save
+
+if TYPE_CHECKING:  # a wrong path is refused before NumPy is imported
+    from frugalvae.model import Model
+    from frugalvae.storage.model_file import Contents
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STALE = 60  # seconds after which nobody is still writing a file
@@ -79,11 +82,15 @@ class Store:
 
     def load(self) -> Model:
         """The model in the file."""
+        from frugalvae.storage.model_file import load
+
         self.check_there()
         return load(self.given, trust=self._trust)
 
     def read(self) -> Contents:
         """What the file says of itself, without making the model."""
+        from frugalvae.storage.model_file import read_file
+
         self.check_there()
         return read_file(self.path, self.given)
 
@@ -101,6 +108,8 @@ class Store:
         If the old one must not be kept, older traces are removed first: a kill leaves the old
         file, and the same command can be run again.
         """
+        from frugalvae.storage.model_file import save
+
         if not undoable:
             self._remove_traces()
         try:
@@ -113,6 +122,8 @@ class Store:
 
     def read_undo(self) -> Contents:
         """The file as it was before the last change, which must be one that loads."""
+        from frugalvae.storage.model_file import make, read_file
+
         self.check_there()
         if not self.undo.exists():
             raise InputError(
