@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import solve_lower
+from frugalvae.maths.symmetric import invert_lower
 
 LEAST_RIDGE = 0.03  # of the mean variance
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them
@@ -98,7 +98,7 @@ class SharedCovariance:
         amount = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
         added = amount * _level(moments, freedom)
         covariance = moments.scatter / max(freedom, 1) + added * np.eye(rank)
-        whitener = solve_lower(np.linalg.cholesky(covariance), np.eye(rank)).T
+        whitener = invert_lower(np.linalg.cholesky(covariance)).T
         noise = 1 - added * float((whitener**2).sum()) / rank
         return cls(np.ascontiguousarray(whitener), added, max(noise, 0.0))
 
@@ -215,7 +215,8 @@ class Posterior:
     def _offsets(self) -> Array:
         rank = len(self.whitener)
         offsets = np.einsum("mr,mr->m", self.axes, self.targets[self.owners, :rank])
-        return offsets.astype(np.float32)
+        short: Array = offsets.astype(np.float32)
+        return short
 
     def _lent(self, added: Array) -> Array:
         """With what classes of few samples borrow."""
@@ -334,7 +335,8 @@ def posterior(
     drawn = np.maximum(DRAWN * counts / (counts + HALF_DRAWN), classes / samples)
     squares = np.maximum((targets**2).sum(axis=1), 1e-30)
     targets *= ((expected / squares) ** (drawn / 2))[:, None]
-    axes, sizes, owners = _principal_rows(moments.roots @ whitener, moments.owners)
+    rows = moments.roots.astype(np.float32) @ whitener.astype(np.float32)  # (m, r)
+    axes, sizes, owners = _principal_rows(rows, moments.owners)
     limit = WEIGHT if own is None else own
     neighbours, borrowed = _neighbours(targets, counts)
     return Posterior(
@@ -423,12 +425,13 @@ def _principal_rows(white: Array, owners: Array) -> tuple[Array, Array, Array]:
     for size in set(counts.tolist()) - {0}:  # classes of as many rows together
         rows = first[counts == size][:, None] + np.arange(size)  # (classes, size)
         own = white[rows]  # (classes, size, r)
-        values, vectors = np.linalg.eigh(own @ own.swapaxes(1, 2))
+        values, vectors = np.linalg.eigh((own @ own.swapaxes(1, 2)).astype(np.float64))
         values = np.maximum(values, 1e-30)
-        axes[rows] = vectors.swapaxes(1, 2) @ own / np.sqrt(values)[..., None]
+        vectors = (vectors / np.sqrt(values)[:, None]).astype(np.float32)
+        axes[rows] = vectors.swapaxes(1, 2) @ own
         sizes[rows] = values
-    kept = sizes > 1e-10 * sizes.max(initial=0)
-    return axes[kept].astype(np.float32), sizes[kept], owners[kept]
+    kept = sizes > 1e-6 * sizes.max(initial=0)
+    return axes[kept], sizes[kept], owners[kept]
 
 
 def _neighbours(targets: Array, counts: Array) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -158,12 +158,9 @@ class MomentMemory(MemoryDefaults):
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
             self.rank_ = task.features.shape[1]
         rows = self.mapped(task.features).astype(np.float64)  # (n, d)
-        for label in task.classes:
-            x = rows[task.labels == label]
-            before = self._sums(label)
-            deviations = before.deviations(x)
-            self._add(label, len(x), before.mean_with(x), deviations)
-        self._settle()
+        deviations = {label: self._add(label, rows[task.labels == label]) for label in task.classes}
+        self._add_rows(deviations)
+        self._settle(task.classes)
         self._gather_evidence(rows, task.labels)
 
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
@@ -177,18 +174,26 @@ class MomentMemory(MemoryDefaults):
             return RunningSums()
         return RunningSums(self.counts_[label], self.means_[label].astype(np.float64))
 
-    def _add(self, label: int, count: int, mean: Array, deviations: Array) -> None:
-        """Add to a class ``count`` samples, whose outer products ``deviations`` (., d) say."""
-        self.counts_[label] = self.counts_.get(label, 0) + count
-        self.means_[label] = mean.astype(np.float32)
-        squares = float((deviations**2).sum())
-        self.squares_[label] = self.squares_.get(label, 0.0) + squares
-        rows = self._coordinates(deviations)  # (., rank)
+    def _add(self, label: int, x: Array) -> Array:
+        """Add samples x (n, d) to count, mean and squares; rows that add to the scatter, (., d)."""
+        before = self._sums(label)
+        rows = before.deviations(x)
+        self.counts_[label] = before.count + len(x)
+        self.means_[label] = before.mean_with(x).astype(np.float32)
+        self.squares_[label] = self.squares_.get(label, 0.0) + float((rows**2).sum())
+        return rows
+
+    def _add_rows(self, deviations: Mapping[int, Array]) -> None:
+        """Add rows (., d) of classes to their roots, and to the scatter if that is kept."""
+        rows = np.concatenate(list(deviations.values()))
+        coordinates = self._coordinates(rows)  # (., rank)
         if not self.is_whole:
-            self.scatter_ = self.scatter_ + rows.T @ rows
-            self.other_squares_ += max(0.0, squares - float((rows**2).sum()))
-        old = self.roots_.get(label)
-        self.roots_[label] = _mixed(rows if old is None else np.concatenate([old, rows]))
+            self.scatter_ = self.scatter_ + coordinates.T @ coordinates
+            self.other_squares_ += max(0.0, float((rows**2).sum() - (coordinates**2).sum()))
+        ends = np.cumsum([len(own) for own in deviations.values()])[:-1]
+        for label, new in zip(deviations, np.split(coordinates, ends), strict=True):
+            old = self.roots_.get(label)
+            self.roots_[label] = _mixed(new if old is None else np.concatenate([old, new]))
         self._derived = {}
 
     def merge(
@@ -216,7 +221,7 @@ class MomentMemory(MemoryDefaults):
             self.other_squares_ += other.other_squares_
         for label, count in other.counts_.items():
             self._join(labels[label], other, label, count)
-        self._settle()
+        self._settle(list(labels.values()))
 
     def _check_mergeable(self, other: MomentMemory) -> None:
         if not self.counts_ or not other.counts_:
@@ -258,7 +263,7 @@ class MomentMemory(MemoryDefaults):
         self._join(label, self, joined, self.counts_[joined])
         for kept in (self.counts_, self.means_, self.squares_, self.roots_, self.evidence_):
             kept.pop(joined, None)
-        self._settle()
+        self._settle([label])
 
     def forget_with(self, task: Task) -> list[str]:
         """Drop a class whose samples are given: what they added is taken out exactly."""
@@ -336,18 +341,19 @@ class MomentMemory(MemoryDefaults):
 
     # --------------------------------------------------------------- budget
 
-    def _settle(self) -> None:
-        """Cut what exceeds the budget; warn if the means alone exceed it."""
+    def _settle(self, changed: Collection[int]) -> None:
+        """Cut what exceeds the budget after classes changed; warn if the means alone exceed it."""
         room, classes = self._room, len(self.counts_)
         wanted = {label: self._wanted(label) for label in self.roots_}
         uncut = all(len(root) <= wanted[label] for label, root in self.roots_.items())
         rows = sum(wanted.values())
         if self.is_whole and uncut and room.whole(self._dim, classes, rows) <= room.limit:
             return
+        changed = self.classes if self.is_whole else changed
         self._sum_up()
         self._lower_rank(room.rank(self._dim, classes, rows))
         allowed = room.rows(self._dim, classes, self.rank_)
-        self._cut_rows(_shared_out(wanted, allowed))
+        self._cut_rows(_shared_out(wanted, allowed), changed)
         spent = room.summed(self._dim, classes, self.rank_, 0)
         if spent > room.limit:
             warnings.warn(
@@ -371,8 +377,7 @@ class MomentMemory(MemoryDefaults):
     def _sum_up(self) -> None:
         """Keep the scatter of all classes as a matrix from now on."""
         if self.is_whole and self.counts_:
-            rows = np.concatenate(list(self.roots_.values())).astype(np.float64)
-            self.scatter_ = rows.T @ rows
+            self.scatter_ = _outer(np.concatenate(list(self.roots_.values())))
             self._derived = {}
 
     def _lower_rank(self, rank: int) -> None:
@@ -390,19 +395,22 @@ class MomentMemory(MemoryDefaults):
         self.roots_ = {label: np.ascontiguousarray(r, np.float32) for label, r in rows.items()}
         self._derived = {}
 
-    def _cut_rows(self, allowed: Mapping[int, int]) -> None:
-        """Keep of each class the combinations of rows in which it varies most beyond the others."""
+    def _cut_rows(self, allowed: Mapping[int, int], changed: Collection[int]) -> None:
+        """Keep of each class the combinations of rows in which it varies most beyond the others.
+
+        Rows of classes that did not change are in that order already.
+        """
         long = [label for label, root in self.roots_.items() if len(root) > allowed[label]]
-        if not long:
-            return
-        whitener = self._shared.whitener.astype(np.float32)
+        fresh = set(long) & set(changed)
+        whitener = self._shared.whitener.astype(np.float32) if fresh else None
         for label in long:
             root = self.roots_[label]
-            white = root @ whitener
-            vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
-            leading = vectors[:, ::-1][:, : allowed[label]]
-            self.roots_[label] = (leading.T @ root).astype(np.float32)
-        self._derived = {"shared": self._shared}
+            if label in fresh:
+                white = root @ whitener
+                vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
+                root = (vectors[:, ::-1][:, : allowed[label]].T @ root).astype(np.float32)
+            self.roots_[label] = root[: allowed[label]].copy()
+        self._derived = {"shared": self._derived["shared"]} if fresh else {}
 
     # -------------------------------------------------------------- answers
 
@@ -525,11 +533,11 @@ class MomentMemory(MemoryDefaults):
         if "moments" not in derived:
             means, others = self._parted(stack(self.means_).astype(np.float64))
             sizes = [len(root) for root in self.roots_.values()]
-            rows = np.concatenate(list(self.roots_.values())).astype(np.float64)
+            rows = np.concatenate(list(self.roots_.values()))
             derived["moments"] = Moments(
                 counts=np.array(list(self.counts_.values()), np.float64),
                 means=means,
-                scatter=rows.T @ rows if self.is_whole else self.scatter_,
+                scatter=_outer(rows) if self.is_whole else self.scatter_,
                 roots=rows,
                 owners=np.arange(len(sizes)).repeat(sizes),
                 other_means=others,
@@ -704,6 +712,12 @@ def _mixed(rows: Array) -> Array:
         mixed = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
     found: Array = mixed[::-1].astype(np.float32)
     return found
+
+
+def _outer(rows: Array) -> Array:
+    """The sum of outer products of rows (n, d), in float64."""
+    rows = rows.astype(np.float64)
+    return rows.T @ rows
 
 
 def _without(root: Array, rows: Array) -> tuple[Array, float]:
