@@ -18,7 +18,9 @@ With classes of many samples this is quadratic discriminant analysis with shrunk
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -225,7 +227,12 @@ class Posterior:
         added[:, few] += self.borrowed[few] * lent
         return added
 
-    def left_out(self, white: Array, owners: Array) -> Array:
+    def left_out(
+        self,
+        white: Array,
+        owners: Array,
+        without: Mapping[int, tuple[Array, Array]] = MappingProxyType({}),
+    ) -> Array:
         """Scores (n, k) of taught rows, each as if its class had been taught without it.
 
         In closed form, by Sherman and Morrison's identity: without the row the class mean
@@ -238,6 +245,9 @@ class Posterior:
             Whitened rows, (n, d).
         owners
             The class of each, (n,).
+        without
+            Axes and sizes of classes' scatters that do not contain the rows; needed where rows of
+            a class were cut, for which ones are kept depends on the samples.
         """
         scores, rank = np.empty((len(white), len(self.targets))), len(self.whitener)
         freedom = max(1.0, self.moments.counts.sum() - len(self.targets))
@@ -259,7 +269,11 @@ class Posterior:
             square[:, label] = (target**2).sum(axis=1)
             reach = np.einsum("nr,nr->n", x[:, :rank], gone[:, :rank])[:, None]
             linear += extra * (reach * along - along**2 / 2) - square / 2
-            added[:, label] = self._own_without(label, gone, x - target, count)
+            own = self.owners == label
+            axes, sizes = without.get(label, (self.axes[own], self.sizes[own]))
+            around = gone[:, :rank] @ axes.T if label not in without else np.zeros((len(x), 1))
+            away = (x - target)[:, :rank] @ axes.T
+            added[:, label] = self._own_without(around, away, sizes, label)
             scores[rows] = linear + (self.constants + squares / 2) + self._lent(added)
         return scores
 
@@ -272,20 +286,20 @@ class Posterior:
         target: Array = length * without
         return target
 
-    def _own_without(self, label: int, gone: Array, away: Array, count: float) -> Array:
-        """What a class's own scatter adds without each of some rows, (n,)."""
-        own = self.owners == label
-        if not own.any():
-            return np.zeros(len(gone))
-        axes, rank = self.axes[own].T.astype(np.float64), len(self.whitener)  # (r, m)
+    def _own_without(self, gone: Array, away: Array, sizes: Array, label: int) -> Array:
+        """What a class's own scatter adds without each of some rows, (n,).
+
+        ``gone`` and ``away`` (n, m) are the rows around their class mean and around the class
+        mean without them, along axes of which the scatter has ``sizes`` (m,).
+        """
+        count = self.moments.counts[label]
         weight = _weight(count - 1) * self.weights[label] / _weight(count) * count / (count - 1)
-        whole = 1 + weight * self.sizes[own]  # (m,)
-        gone, away = gone[:, :rank] @ axes, away[:, :rank] @ axes  # (n, m)
+        all_rows = 1 + weight * sizes  # (m,)
         lost = weight * count / (count - 1)
-        left = np.maximum(1 - lost * (gone**2 / whole).sum(axis=1), 1e-3)
-        quadratic = ((1 - 1 / whole) * away**2).sum(axis=1)
-        quadratic -= lost * (gone * away / whole).sum(axis=1) ** 2 / left
-        added: Array = (quadratic - np.log(whole).sum() - np.log(left)) / 2
+        left = np.maximum(1 - lost * (gone**2 / all_rows).sum(axis=1), 1e-3)
+        quadratic = ((1 - 1 / all_rows) * away**2).sum(axis=1)
+        quadratic -= lost * (gone * away / all_rows).sum(axis=1) ** 2 / left
+        added: Array = (quadratic - np.log(all_rows).sum() - np.log(left)) / 2
         return added
 
 

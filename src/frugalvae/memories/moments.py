@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,32 @@ from frugalvae.memories.room import Room, usual_bytes
 
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
-HELD_OUT = 25  # samples of a class, in one batch, that tell how sure answers may be
+HELD_OUT = 25  # samples of a class, in one batch, that tell how sure answers may be,
+CLASSES_HELD_OUT = 200  # and of so many classes
+
+
+class HeldOut(NamedTuple):
+    """The scatter of a class without its first new samples: axes, sizes, how many were left out."""
+
+    axes: Array
+    sizes: Array
+    count: int
+
+    @classmethod
+    def of(cls, white: Array, leading: Array, first: int) -> HeldOut:
+        """Of whitened rows (n, r), new from the row ``first`` on, and the leading ones (m, r).
+
+        The leading axes of the other rows are found by two steps of orthogonal iteration.
+        """
+        count = min(HELD_OUT, max(1, (len(white) - first) // 5))
+        rest = np.delete(white, np.s_[first : first + count], axis=0)
+        axes = leading.T  # (r, m)
+        for _ in range(2):
+            axes = np.linalg.qr(rest.T @ (rest @ axes))[0]
+        along = rest @ axes  # (n - count, m)
+        sizes, vectors = np.linalg.eigh((along.T @ along).astype(np.float64))
+        share = len(white) / max(1, len(rest))
+        return cls((axes @ vectors.astype(np.float32)).T, np.maximum(sizes, 0) * share, count)
 
 
 class MomentMemory(MemoryDefaults):
@@ -159,9 +184,10 @@ class MomentMemory(MemoryDefaults):
             self.rank_ = task.features.shape[1]
         rows = self.mapped(task.features).astype(np.float64)  # (n, d)
         deviations = {label: self._add(label, rows[task.labels == label]) for label in task.classes}
+        new = {label: len(self.roots_.get(label, ())) for label in task.classes}
         self._add_rows(deviations)
-        self._settle(task.classes)
-        self._gather_evidence(rows, task.labels)
+        apart = self._settle(new)
+        self._gather_evidence(rows, task.labels, apart)
 
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Add samples of a known class."""
@@ -193,7 +219,7 @@ class MomentMemory(MemoryDefaults):
         ends = np.cumsum([len(own) for own in deviations.values()])[:-1]
         for label, new in zip(deviations, np.split(coordinates, ends), strict=True):
             old = self.roots_.get(label)
-            self.roots_[label] = _mixed(new if old is None else np.concatenate([old, new]))
+            self.roots_[label] = new if old is None else np.concatenate([old, new])
         self._derived = {}
 
     def merge(
@@ -221,7 +247,7 @@ class MomentMemory(MemoryDefaults):
             self.other_squares_ += other.other_squares_
         for label, count in other.counts_.items():
             self._join(labels[label], other, label, count)
-        self._settle(list(labels.values()))
+        self._settle(dict.fromkeys(labels.values(), 0))
 
     def _check_mergeable(self, other: MomentMemory) -> None:
         if not self.counts_ or not other.counts_:
@@ -252,7 +278,7 @@ class MomentMemory(MemoryDefaults):
         self.counts_[label] = self.counts_.get(label, 0) + count
         self.means_[label] = mean.astype(np.float32)
         self.squares_[label] = squares
-        self.roots_[label] = _mixed(np.concatenate(rows)) if len(rows) > 1 else root
+        self.roots_[label] = np.concatenate(rows)
         self.evidence_[label] = self.evidence_.get(label, Evidence()) + other.evidence_.get(
             theirs, Evidence()
         )
@@ -263,7 +289,7 @@ class MomentMemory(MemoryDefaults):
         self._join(label, self, joined, self.counts_[joined])
         for kept in (self.counts_, self.means_, self.squares_, self.roots_, self.evidence_):
             kept.pop(joined, None)
-        self._settle([label])
+        self._settle({label: 0})
 
     def forget_with(self, task: Task) -> list[str]:
         """Drop a class whose samples are given: what they added is taken out exactly."""
@@ -341,19 +367,25 @@ class MomentMemory(MemoryDefaults):
 
     # --------------------------------------------------------------- budget
 
-    def _settle(self, changed: Collection[int]) -> None:
-        """Cut what exceeds the budget after classes changed; warn if the means alone exceed it."""
+    def _settle(self, new: Mapping[int, int]) -> dict[int, HeldOut]:
+        """Cut what exceeds the budget, and mix the rows of each class.
+
+        ``new`` are the classes that have changed, and from which row on. Returns what their rows
+        look like without some of the new ones, where rows were cut. Warns if the means alone
+        exceed the budget.
+        """
         room, classes = self._room, len(self.counts_)
         wanted = {label: self._wanted(label) for label in self.roots_}
-        uncut = all(len(root) <= wanted[label] for label, root in self.roots_.items())
+        uncut = self.directions is None or max(self.counts_.values()) - 1 <= self.directions
         rows = sum(wanted.values())
         if self.is_whole and uncut and room.whole(self._dim, classes, rows) <= room.limit:
-            return
-        changed = self.classes if self.is_whole else changed
+            self._mix(new)
+            return {}
+        if self.is_whole:
+            new = dict.fromkeys(self.roots_, 0) | dict(new)
         self._sum_up()
         self._lower_rank(room.rank(self._dim, classes, rows))
-        allowed = room.rows(self._dim, classes, self.rank_)
-        self._cut_rows(_shared_out(wanted, allowed), changed)
+        allowed = _shared_out(wanted, room.rows(self._dim, classes, self.rank_))
         spent = room.summed(self._dim, classes, self.rank_, 0)
         if spent > room.limit:
             warnings.warn(
@@ -361,10 +393,16 @@ class MomentMemory(MemoryDefaults):
                 f"row of their own: more than the budget of {room.said(room.limit)}",
                 stacklevel=2,
             )
+        return self._cut_rows(allowed, new)
+
+    def _mix(self, labels: Iterable[int]) -> None:
+        """Turn rows that may be samples into rows that mix all of them."""
+        for label in labels:
+            self.roots_[label] = _mixed(self.roots_[label])
 
     def _wanted(self, label: int) -> int:
         """How many rows a class has, if there is room."""
-        rows = len(self.roots_[label])
+        rows = min(len(self.roots_[label]), max(0, self.counts_[label] - 1), self.rank_)
         return rows if self.directions is None else min(rows, self.directions)
 
     @property
@@ -395,22 +433,27 @@ class MomentMemory(MemoryDefaults):
         self.roots_ = {label: np.ascontiguousarray(r, np.float32) for label, r in rows.items()}
         self._derived = {}
 
-    def _cut_rows(self, allowed: Mapping[int, int], changed: Collection[int]) -> None:
+    def _cut_rows(self, allowed: Mapping[int, int], new: Mapping[int, int]) -> dict[int, HeldOut]:
         """Keep of each class the combinations of rows in which it varies most beyond the others.
 
         Rows of classes that did not change are in that order already.
         """
         long = [label for label, root in self.roots_.items() if len(root) > allowed[label]]
-        fresh = set(long) & set(changed)
-        whitener = self._shared.whitener.astype(np.float32) if fresh else None
+        self._mix(set(new) - set(long))
+        apart: dict[int, HeldOut] = {}
+        shared = self._shared if set(long) & set(new) else None
         for label in long:
             root = self.roots_[label]
-            if label in fresh:
-                white = root @ whitener
+            if label in new and shared is not None:
+                white = root @ shared.whitener.astype(np.float32)
                 vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
-                root = (vectors[:, ::-1][:, : allowed[label]].T @ root).astype(np.float32)
+                leading = vectors[:, ::-1][:, : allowed[label]].astype(np.float32)  # (rows, m)
+                root = leading.T @ root
+                if len(apart) < CLASSES_HELD_OUT and allowed[label]:
+                    apart[label] = HeldOut.of(white, leading.T @ white, new[label])
             self.roots_[label] = root[: allowed[label]].copy()
-        self._derived = {"shared": self._derived["shared"]} if fresh else {}
+        self._derived = {} if shared is None else {"shared": shared}
+        return apart
 
     # -------------------------------------------------------------- answers
 
@@ -474,26 +517,27 @@ class MomentMemory(MemoryDefaults):
         scores: Array = rule.left_out(white, owners) * (self.tempering / _lengths(white))
         return scores
 
-    def _gather_evidence(self, rows: Array, labels: Array) -> None:
+    def _gather_evidence(self, rows: Array, labels: Array, apart: Mapping[int, HeldOut]) -> None:
         """Note how taught samples are classified when they are held out, some of each class."""
         if len(self.counts_) < 2:
             return
-        held = [
-            np.flatnonzero(labels == label)[:HELD_OUT]
+        held = {
+            label: HELD_OUT if label not in apart else apart[label].count
             for label in np.unique(labels).tolist()
-            if self.counts_[label] > 1
-        ]
-        if not held:
+            if self.counts_[label] > 1 and (label in apart or self.lost(label) < 1e-3)
+        }
+        kept = [np.flatnonzero(labels == y)[: held[y]] for y in list(held)[:CLASSES_HELD_OUT]]
+        if not sum(map(len, kept)):
             return
-        kept = np.concatenate(held)
+        chosen = np.concatenate(kept)
         rule = self._posterior(SHRINKAGE)
-        white = self._white(rule, rows[kept])
+        white = self._white(rule, rows[chosen])
         position = {label: row for row, label in enumerate(self.counts_)}
-        owners = np.array([position[label] for label in labels[kept].tolist()])
-        scores = rule.left_out(white, owners) / _lengths(white)
-        for label in np.unique(labels[kept]).tolist():
-            own = labels[kept] == label
-            found = Evidence.of(scores[own], position[label])
+        owners = np.array([position[label] for label in labels[chosen].tolist()])
+        without = {position[label]: (own.axes, own.sizes) for label, own in apart.items()}
+        scores = rule.left_out(white, owners, without) / _lengths(white)
+        for label in np.unique(labels[chosen]).tolist():
+            found = Evidence.of(scores[labels[chosen] == label], position[label])
             self.evidence_[label] = self.evidence_.get(label, Evidence()) + found
 
     def _white(self, rule: Posterior, rows: Array) -> Array:
