@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from frugalvae.bench.grid import places
-from frugalvae.bench.record import pack_counts
 from frugalvae.bench.results import Results
+from frugalvae.bench.stream_run import pack_counts
 from frugalvae.bench.toml import parse
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError

@@ -11,12 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from frugalvae.bench.cell import Cell
-from frugalvae.bench.clock import Clock
 from frugalvae.bench.data_sources import Source, find_data, parse_data
-from frugalvae.bench.display import GridDisplay
+from frugalvae.bench.display import Clock, GridDisplay
 from frugalvae.bench.execute import Encoding
-from frugalvae.bench.grid import grid, takes
+from frugalvae.bench.grid import Cell, grid, takes
 from frugalvae.bench.pool import Job, Outcome, Pool
 from frugalvae.bench.results import Results
 from frugalvae.bench.spec import Experiment
