@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.model_file import Model, read_model
+from frugalvae.encoders.onnx_file import Model, read_model
 from frugalvae.errors import InputError
 
 SPINNING = "session.intra_op.allow_spinning"

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from frugalvae.cost import Component, component
-from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import Precision, TextTower, load_text_tower
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.defaults import HeadDefaults
