@@ -8,10 +8,8 @@ from typing import Literal, get_args
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.maths.priors import Prior, make_prior
 from frugalvae.maths.training import Training
-from frugalvae.memories.vae.decoder import Projection, Update
-from frugalvae.memories.vae.saturation import Thresholds
-
-Source = Literal["prior", "prior-mean", "posterior", "posterior-mean", "batch-mean"]
+from frugalvae.memories.vae.decoder import Projection, Source, Update
+from frugalvae.memories.vae.records import Thresholds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,13 +133,13 @@ class VAESettings(PaperSettings):
     directions
         Fit the decoder to this many directions per class instead of training it on Eq. 6, in
         ``max_steps`` steps and without an encoder; at most ``latent``. See
-        :func:`frugalvae.memories.vae.teaching.teach_directions`.
+        :func:`frugalvae.memories.vae.residual.teach_directions`.
     share
         The share of a class's own variance, decoded or from class directions, that its density
         uses. Few samples overestimate it.
     saturation, min_free
         When a null space counts as saturated; see
-        :class:`frugalvae.memories.vae.saturation.Thresholds`.
+        :class:`frugalvae.memories.vae.records.Thresholds`.
     on_saturation
         ``"warn"``, or start a ``"fresh"`` decoder for the next classes.
     """
