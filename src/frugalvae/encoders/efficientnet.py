@@ -19,7 +19,7 @@ from frugalvae.encoders.checkpoint import read_checkpoint
 from frugalvae.encoders.defaults import EncoderDefaults
 from frugalvae.encoders.identity import weights_digest
 from frugalvae.encoders.onnx_file import Graph, Model
-from frugalvae.encoders.preprocess import Preprocessing
+from frugalvae.encoders.preprocess import LARGEST_SIDE, Preprocessing
 from frugalvae.encoders.session import Network
 from frugalvae.errors import InputError, MissingPackageError, check_choice, check_number
 from frugalvae.files import write_bytes
@@ -79,7 +79,7 @@ class EfficientNetEncoder(EncoderDefaults):
         check_choice("model", model, MODELS)
         depth, usual = MODELS[model]
         size = usual if size is None else size
-        check_number("size", size, 32, whole=True)
+        check_number("size", size, 32, LARGEST_SIDE, whole=True)
         self.model, self.size = model, size
         self.prepared = Preprocessing(
             round(size * BORDER), (size, size), (127.0,) * 3, (128.0,) * 3, scale=1.0

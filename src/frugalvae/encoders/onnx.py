@@ -14,10 +14,16 @@ from frugalvae.encoders.defaults import COMPARED, ModelEncoder
 from frugalvae.encoders.hub import ENDINGS, Layout, find_layout
 from frugalvae.encoders.identity import mark, picture
 from frugalvae.encoders.onnx_file import read_model
-from frugalvae.encoders.preprocess import CONFIGS, Preprocessing, from_config, read_config
+from frugalvae.encoders.preprocess import (
+    CONFIGS,
+    LARGEST_SIDE,
+    Preprocessing,
+    from_config,
+    read_config,
+)
 from frugalvae.encoders.session import Network
 from frugalvae.encoders.text import TextNetwork
-from frugalvae.errors import InputError, check_choice
+from frugalvae.errors import InputError, check_choice, check_number
 
 EMBEDDINGS = ("image_embeds", "pooler_output")  # what a feature is, by preference
 TOKENS = "last_hidden_state"  # else its first, the token of the class
@@ -68,6 +74,8 @@ class OnnxEncoder(ModelEncoder):
         threads: int | None = None,
     ) -> None:
         check_choice("precision", precision, ENDINGS)
+        if size is not None:
+            check_number("size", size, 1, LARGEST_SIDE, whole=True)
         layout = find_layout(model, precision)
         self.model = model
         self.prepared = _preprocessing(layout, size, mean, std)

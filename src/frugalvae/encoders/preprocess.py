@@ -17,6 +17,7 @@ from frugalvae.errors import InputError
 
 Size = tuple[int, int]  # height and width
 THINNEST = 100  # how often the shorter side may go into the longer: more is no photograph
+LARGEST_SIDE = 2_048  # on a side of the square that a setting may ask for
 CONFIGS = ("preprocessor_config.json", "processor_config.json")
 BILINEAR, BICUBIC = 2, 3  # Pillow's numbers of filters
 

@@ -87,7 +87,7 @@ class PaperSettings:
         for name in ("classwise", "dynamic"):
             check_choice(name, getattr(self, name), (True, False))
         for name, least in (("hidden", 1), ("latent", 1), ("embedding", 0)):
-            check_number(name, getattr(self, name), least, whole=True)
+            check_number(name, getattr(self, name), least, 8_192, whole=True)
         for name in ("learning_rate", "later_learning_rate"):
             check_number(name, getattr(self, name), 1e-12)
         check_number("ratio", self.ratio, 1)
@@ -158,7 +158,7 @@ class VAESettings(PaperSettings):
         check_choice("on_saturation", self.on_saturation, ("warn", "fresh"))
         check_choice("whitened", self.whitened, (True, False))
         for name in ("factors", "directions"):
-            check_number(name, getattr(self, name), 0, whole=True)
+            check_number(name, getattr(self, name), 0, 8_192, whole=True)
         if self.directions and not self.inputs.startswith("prior"):
             raise InputError(
                 f"inputs is {self.inputs!r}, which needs an encoder, and with directions="

@@ -23,6 +23,9 @@ class WhitenedNormaliser:
     it, and :meth:`learn` returns how. Features without negative values are replaced by their
     square roots first, which are less skewed.
 
+    Coordinates are principal axes with the signs that LAPACK gives them. They are derived again
+    from the sums when a file is loaded, so another LAPACK may turn some of them around.
+
     Parameters
     ----------
     ridge
