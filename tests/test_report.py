@@ -46,7 +46,7 @@ TABLE: dict[str, Any] = {
     "rows": [
         {"name": "good", "memory": "gaussian-diagonal", "paper": {"digits": [80.0, 0.5]}},
         {"name": "lda", "labels": {"tick": "✓"}, "memory": "none", "head": "lda"},
-        {"name": "failing", "memory": "mixture", "numbers": 2.5},
+        {"name": "failing", "memory": "mixture", "parameters": 2.5},
         {"name": "absent", "memory": "store-all", "paper": {"digits": [90.0]}},
         {
             "name": "theirs",
