@@ -31,8 +31,13 @@ from frugalvae.memories.vae.decoder import Decoder
 from frugalvae.memories.vae.density import LocalDecoder
 from frugalvae.memories.vae.paper import IncrementalVAE
 from frugalvae.memories.vae.records import LayerState, PriorState
-from frugalvae.memories.vae.residual import align, class_directions, noise_std, teach_directions
-from frugalvae.memories.vae.settings import VAESettings
+from frugalvae.memories.vae.residual import (
+    class_directions,
+    linear_maps,
+    noise_std,
+    teach_directions,
+)
+from frugalvae.memories.vae.settings import FactorSettings, VAESettings
 from frugalvae.memories.vae.whitened import WhitenedNormaliser, change_coordinates
 from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_tensor
 
@@ -113,14 +118,9 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
     def _place_priors(self, task: TensorTask, x: Tensor, rng: torch.Generator) -> Placement:
         placement = super()._place_priors(task, x, rng)
         means = stack(self.means_)
-        state = PriorState(
-            len(self.priors_) + 1,
-            placement.iterations,
-            placement.residual,
-            placement.converged,
-            smallest_distance(means),
-            float(means.norm(dim=1).mean()),
-        )
+        how = placement.iterations, placement.residual, placement.converged
+        where = smallest_distance(means), float(means.norm(dim=1).mean())
+        state = PriorState(len(self.priors_) + 1, *how, *where)
         state.warn()
         self.priors_.append(state)
         return placement
@@ -209,12 +209,9 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
         if not rule.parameters:
             return
         spread = self.normaliser_.spread().expand(x.shape[1])
-        nothing, count = x[:1] * 0, min(self.settings.directions, self.settings.latent)
-        directions = [
-            class_directions(x[task.labels == label], nothing, spread, count)
-            for label in task.classes
-        ]
-        maps = align(torch.stack(directions)).transpose(1, 2)  # (k, count, d)
+        count = min(self.settings.directions, self.settings.latent)
+        classes = [x[task.labels == label] for label in task.classes]
+        maps = linear_maps(classes, spread, count)  # (k, count, d)
         means = torch.stack([self.means_[label] for label in task.classes])  # (k, latent)
         data = Batch(maps, means, self._rows(task.classes))
         teach_directions(decoder.network, data, rule, rate, self.settings.training, rng)
@@ -313,3 +310,27 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
             embedding=self.settings.embedding,
             decoders=decoders,
         )
+
+
+class FactorVAEMemory(VAEMemory):
+    """An incremental VAE in whitened coordinates, with class directions.
+
+    Parameters
+    ----------
+    **settings
+        See :class:`frugalvae.memories.vae.settings.FactorSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frugalvae.interfaces import Task
+    >>> rng = np.random.default_rng(0)
+    >>> memory = FactorVAEMemory(hidden=16, latent=4, epochs=5)
+    >>> x = rng.normal(size=(20, 8)) + 9 * (np.arange(20)[:, None] % 2)
+    >>> memory.learn(Task(x, np.arange(20) % 2), rng)
+    >>> memory.log_density(x[:4]).argmax(axis=1).tolist()
+    [0, 1, 0, 1]
+    """
+
+    __signature__ = inspect.signature(FactorSettings)
+    settings_type = FactorSettings

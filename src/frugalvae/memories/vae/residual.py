@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -117,6 +118,13 @@ def teach_directions(
         offset = decoder(means + e, rows) - centre  # (k each, d)
         optimiser.minimise((offset - target.flatten(0, 1)).square().sum(dim=1).mean())
     optimiser.finish()
+
+
+def linear_maps(classes: Sequence[Tensor], spread: Tensor, count: int) -> Tensor:
+    """What :func:`teach_directions` fits: of each class's samples (n, d), F^T, (k, count, d)."""
+    nothing = classes[0][:1] * 0  # is explained
+    directions = [class_directions(x, nothing, spread, count) for x in classes]
+    return align(torch.stack(directions)).transpose(1, 2)
 
 
 def align(directions: Tensor) -> Tensor:

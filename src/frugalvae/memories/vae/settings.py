@@ -172,3 +172,23 @@ class VAESettings(PaperSettings):
     def thresholds(self) -> Thresholds:
         """When a null space counts as saturated."""
         return Thresholds(self.saturation, self.min_free)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorSettings(VAESettings):
+    """Settings with other defaults: whitened, class directions, a small decoder that is taught.
+
+    >>> FactorSettings().whitened
+    True
+    """
+
+    whitened: bool = True
+    factors: int = 4
+    directions: int = 8
+    share: float = 0.15
+    hidden: int = 256
+    latent: int = 128
+    batch_size: int = 256
+    max_steps: int = 200
+    learning_rate: float = 2e-3
+    later_learning_rate: float = 2e-3
