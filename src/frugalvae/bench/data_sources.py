@@ -46,49 +46,30 @@ class DataSet:
 
 
 LITE0, B32 = "EfficientNet-Lite0", "CLIP ViT-B/32"
+CUB = "https://www.vision.caltech.edu/datasets/cub_200_2011/"
+CARS = "https://huggingface.co/datasets/tanganke/stanford_cars"
+UCF = "https://www.crcv.ucf.edu/data/UCF101.php"
+AIRCRAFT = "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/"
+CIFAR = "https://www.cs.toronto.edu/~kriz/cifar.html"
+OMNIGLOT = "https://github.com/brendenlake/omniglot"
+SHIPPED = "comes with scikit-learn"
 
 CATALOGUE = {
-    "cub200": DataSet(
-        "CUB-200",
-        LITE0,
-        "cub200-efficientnet_lite0.npz",
-        "https://www.vision.caltech.edu/datasets/cub_200_2011/",
-    ),
-    "cars196": DataSet(
-        "Cars-196",
-        B32,
-        "cars196-clip_vit_b32.npz",
-        "https://huggingface.co/datasets/tanganke/stanford_cars",
-    ),
-    "ucf101": DataSet(
-        "UCF-101", B32, "ucf101-clip_vit_b32.npz", "https://www.crcv.ucf.edu/data/UCF101.php"
-    ),
-    "aircraft100": DataSet(
-        "Aircraft-100",
-        B32,
-        "aircraft100-clip_vit_b32.npz",
-        "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/",
-    ),
-    "cifar100": DataSet(
-        "CIFAR-100",
-        LITE0,
-        "cifar100-efficientnet_lite0.npz",
-        "https://www.cs.toronto.edu/~kriz/cifar.html",
-    ),
-    "cifar100-images": DataSet(
-        "CIFAR-100",
-        None,
-        "cifar-100-python.tar.gz",
-        "https://www.cs.toronto.edu/~kriz/cifar.html",
-    ),
-    "omniglot": DataSet(
-        "Omniglot",
-        None,
-        "omniglot_small*.zip",
-        "https://github.com/brendenlake/omniglot",
-    ),
-    "digits": DataSet("Digits", "8 x 8 pixels", "", "comes with scikit-learn"),
-    "digit-images": DataSet("Digits", None, "", "comes with scikit-learn"),
+    "cub200": DataSet("CUB-200", LITE0, "cub200-efficientnet_lite0.npz", CUB),
+    "cars196": DataSet("Cars-196", B32, "cars196-clip_vit_b32.npz", CARS),
+    "ucf101": DataSet("UCF-101", B32, "ucf101-clip_vit_b32.npz", UCF),
+    "aircraft100": DataSet("Aircraft-100", B32, "aircraft100-clip_vit_b32.npz", AIRCRAFT),
+    "cifar100": DataSet("CIFAR-100", LITE0, "cifar100-efficientnet_lite0.npz", CIFAR),
+    "cifar100-images": DataSet("CIFAR-100", None, "cifar-100-python.tar.gz", CIFAR),
+    "omniglot": DataSet("Omniglot", None, "omniglot_small*.zip", OMNIGLOT),
+    "digits": DataSet("Digits", "8 x 8 pixels", "", SHIPPED),
+    "digit-images": DataSet("Digits", None, "", SHIPPED),
+}
+
+#: Data sets that need no file.
+BUNDLED: dict[str, Callable[[], Features | Images]] = {
+    "digits": load_digits,
+    "digit-images": digit_images,
 }
 
 
@@ -109,12 +90,6 @@ def in_data_folder(pattern: str) -> list[Path]:
         if found:
             return found
     return []
-
-
-BUNDLED: dict[str, Callable[[], Features | Images]] = {
-    "digits": load_digits,
-    "digit-images": digit_images,
-}
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,6 +51,35 @@ def run_grid(
     plan
         List what is missing, and run nothing.
     """
+    experiments, sources, absent = asked_for(paths, data, seeds, changes)
+    store, display = Results(results), GridDisplay(quiet)
+    for name, reason in absent.items():
+        display.say(f"skipped {name}: {reason}")
+    about = {name: source.to_json() for name, source in sources.items()}
+    wanted = grid(experiments, about)
+    if not wanted:
+        raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
+    missing = [cell for cell in wanted if store.load(cell) is None]
+    for cell in missing if plan else ():
+        display.say(cell.name)
+    done = len(wanted) - len(missing)
+    display.say(f"{plural(len(wanted), 'run')}: {done} done before, {len(missing)} to do")
+    if plan:
+        return 0
+    pool = make_pool() if missing else None  # may fail, so nothing is written before
+    store.prepare()
+    for experiment in experiments:
+        remember(store, experiment, about, command(paths, data, seeds, changes))
+    return work(missing, wanted, sources, pool, store, display) if pool else 0
+
+
+def asked_for(
+    paths: Sequence[Path],
+    data: Sequence[str],
+    seeds: Sequence[int] | None,
+    changes: Sequence[tuple[str, str, Any]],
+) -> tuple[list[Experiment], dict[str, Source], dict[str, str]]:
+    """The experiments, their data, and the reason for each data set that is missing."""
     experiments = read_experiments(paths, changes)
     if seeds is not None:
         experiments = [replace(entry, seeds=tuple(seeds)) for entry in experiments]
@@ -61,28 +90,7 @@ def run_grid(
     sources, absent = find_data(names, {name: path for name, path in given.items() if path})
     if given and absent:
         raise InputError("; ".join(absent.values()))
-    store, display = Results(results), GridDisplay(quiet)
-    for name, reason in absent.items():
-        display.say(f"skipped {name}: {reason}")
-    about = {name: source.to_json() for name, source in sources.items()}
-    wanted = grid(experiments, about)
-    if not wanted:
-        raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
-    missing = [cell for cell in wanted if store.load(cell) is None]
-    if plan:
-        for cell in missing:
-            display.say(cell.name)
-    display.say(
-        f"{plural(len(wanted), 'run')}: {len(wanted) - len(missing)} done before, "
-        f"{len(missing)} to do"
-    )
-    if plan:
-        return 0
-    pool = make_pool() if missing else None  # may fail, so nothing is written before
-    store.prepare()
-    for experiment in experiments:
-        remember(store, experiment, about, command(paths, data, seeds, changes))
-    return work(missing, wanted, sources, pool, store, display) if pool else 0
+    return experiments, sources, absent
 
 
 def remember(

@@ -155,27 +155,14 @@ def run_stream(
     )
     for number, part in enumerate(parts, start=1):
         measured = every_task or number == len(parts)
-        rows = np.isin(features.y_train, part)
-        started = time.perf_counter()
-        classifier.partial_fit(
-            features.x_train[rows],
-            features.y_train[rows],
-            text=features.text,
-            defer_head=not measured,
-        )
-        learned = time.perf_counter()
-        seen = np.isin(features.y_test, np.concatenate(parts[:number])) & measured
-        x_seen, y_seen = features.x_test[seen], features.y_test[seen]
-        prediction = classifier.predict(x_seen) if len(y_seen) else y_seen
-        record.seconds.append(
-            {"learn": learned - started, "predict": time.perf_counter() - learned}
-        )
-        row = metrics.accuracy_row(y_seen, prediction, parts[:number], len(parts))
+        tested = parts[:number] if measured else []
+        truth, prediction = _teach(classifier, features, part, tested, record)
+        row = metrics.accuracy_row(truth, prediction, parts[:number], len(parts))
         record.accuracy.append(row.tolist())
         if after_task is not None:
             after_task(classifier, record)
     record.confusion = pack_counts(
-        confusion_matrix(y_seen, prediction, labels=np.concatenate(parts))
+        confusion_matrix(truth, prediction, labels=np.concatenate(parts))
     )
     counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
     record.metrics = scores(record.accuracy, counts, every_task)
@@ -183,6 +170,27 @@ def run_stream(
     record.priors = [asdict(prior) for prior in getattr(classifier.memory_, "priors_", [])]
     record.memory = classifier.memory_report().to_json()
     return record
+
+
+def _teach(
+    classifier: FrugalClassifier,
+    features: Features,
+    part: NDArray[Any],
+    tested: list[NDArray[Any]],
+    record: Record,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Teach a task; labels and predictions of all test samples of some tasks, timed."""
+    rows = np.isin(features.y_train, part)
+    x, y = features.x_train[rows], features.y_train[rows]
+    started = time.perf_counter()
+    classifier.partial_fit(x, y, text=features.text, defer_head=not tested)
+    learned = time.perf_counter()
+    seen = np.isin(features.y_test, np.concatenate([part[:0], *tested]))
+    truth = features.y_test[seen]
+    prediction = classifier.predict(features.x_test[seen]) if len(truth) else truth
+    spent = {"learn": learned - started, "predict": time.perf_counter() - learned}
+    record.seconds.append(spent)
+    return truth, prediction
 
 
 def scores(
