@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,11 +54,11 @@ class GridDisplay(Display):
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet, TextColumn("{task.fields[state]}", markup=False))
-        self.done, self.failures, self.under_way = 0, 0, 0
+        self.done, self.failures, self.under_way, self.spent = 0, 0, 0, 0.0
 
     def start(self, total: int, clock: Clock) -> None:
         """Get ready for that many runs."""
-        self.total, self.clock = total, clock
+        self.total, self.clock, self.started = total, clock, time.perf_counter()
         self.task = self.progress.add_task("runs", total=total, state="")
 
     def running(self, count: int) -> None:
@@ -78,6 +79,7 @@ class GridDisplay(Display):
     def finished(self, cell: Cell, record: dict[str, Any], seconds: float) -> None:
         """A run has ended well."""
         self.done += 1
+        self.spent += seconds
         self.clock.done(cell, seconds)
         accuracy = record["metrics"]["final_average_accuracy"]
         shown = "" if accuracy is None else f"{accuracy:.1%}, "
@@ -95,10 +97,11 @@ class GridDisplay(Display):
         more = f"; {duration(left)} left" if left and ended < self.total else ""
         self.say(f"{ended} of {self.total}  {text}{more}")
 
-    def summary(self, done: int, failed: int, spent: float, wall: float, slots: int) -> None:
+    def summary(self, slots: int) -> None:
         """What it came to."""
-        if done + failed:
+        wall = duration(time.perf_counter() - self.started)
+        if self.done + self.failures:
             self.say(
-                f"{plural(done, 'run')} done, {failed} failed: {duration(spent)} of work in "
-                f"{duration(wall)}, {slots} at a time"
+                f"{plural(self.done, 'run')} done, {self.failures} failed: {duration(self.spent)} "
+                f"of work in {wall}, {slots} at a time"
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -143,10 +142,8 @@ def work(
     display: GridDisplay,
 ) -> int:
     """Run the missing cells, write each as it ends, and return the number that failed."""
-    started = time.perf_counter()
     known = {cell.key: record for cell in wanted if (record := store.load(cell)) is not None}
     display.start(len(missing), Clock(missing, list(known.values()), pool.slots))
-    spent, failed = 0.0, 0
     try:
         with display.progress:
             encoded, broken = encode_missing(missing, sources, pool, store, display)
@@ -156,17 +153,15 @@ def work(
                 assert isinstance(cell, Cell)
                 if outcome.traceback is None:
                     store.finish(cell, outcome.result)
-                    spent += outcome.seconds
                     display.finished(cell, outcome.result, outcome.seconds)
                 else:
                     store.fail(cell, outcome.traceback)
-                    failed += 1
                     display.failed(cell, outcome.traceback)
         slots = pool.slots  # before the pool is closed
     finally:
         pool.close()
-    display.summary(len(missing) - failed, failed, spent, time.perf_counter() - started, slots)
-    return failed
+    display.summary(slots)
+    return display.failures
 
 
 def encode_missing(
