@@ -9,7 +9,7 @@ import pytest
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.bench.stream_run import Record, run_stream
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features
 from tests.conftest import real_features
 

@@ -384,8 +384,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.predict_images(Image.new("RGB", (60, 80), "blue")).tolist()
         ['blue']
         """
-        from frugalvae.images.left_out import counted
-        from frugalvae.images.listing import open_images
+        from frugalvae.images.listing import counted, open_images
         from frugalvae.images.photographs import encode_all
 
         known = set(map(str, self.model_.classes.tolist())) if self._is_fitted() else set()

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from frugalvae.errors import InputError, suggestion
-from frugalvae.images.dataset import Images, digit_images, load_images
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import Images, digit_images, load_digits, load_images
 from frugalvae.images.feature_file import Features, load_features
 
 

@@ -60,7 +60,7 @@ def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | No
         teach,
     )
     from frugalvae.console import Display
-    from frugalvae.images.digits import load_digits
+    from frugalvae.images.dataset import load_digits
     from frugalvae.report.demo_page import demo_page, demo_picture
 
     for path in filter(None, (output, picture)):

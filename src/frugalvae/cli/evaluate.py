@@ -22,8 +22,7 @@ from frugalvae.cli.options import (
     refuse_encoder,
 )
 from frugalvae.cli.output import print_json
-from frugalvae.errors import InputError, MissingPackageError
-from frugalvae.extras import needing
+from frugalvae.errors import InputError, MissingPackageError, needing
 from frugalvae.files import check_place, write_text
 from frugalvae.formatting import percent, plural
 from frugalvae.images import BATCH_SIZE
@@ -127,7 +126,7 @@ def evaluate(
     from frugalvae.cli.evaluation_data import open_samples
     from frugalvae.console import Display
     from frugalvae.encoders.remembered import Choice
-    from frugalvae.images.left_out import counted
+    from frugalvae.images.listing import counted
     from frugalvae.report.evaluation import Evaluation
     from frugalvae.report.evaluation_json import to_json
 

@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import listing
+from frugalvae.checks import as_label, folded, listing
 from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Choice, check_same, described, load_encoder
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import printable
 from frugalvae.images.feature_file import load_features
-from frugalvae.images.left_out import refuse
-from frugalvae.images.listing import open_images
-from frugalvae.images.shards import encode_files
+from frugalvae.images.listing import open_images, refuse
+from frugalvae.images.photographs import encode_files
 from frugalvae.model import Model
-from frugalvae.names import as_label, folded
 
 FEATURES = ".npz"
 

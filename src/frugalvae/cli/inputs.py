@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.checks import as_label
 from frugalvae.cli.options import choice
 from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
 from frugalvae.images.decode import reading_images
-from frugalvae.images.shards import encode_files
+from frugalvae.images.photographs import encode_files
 from frugalvae.images.walk import File, Found, on_disk, walk
-from frugalvae.names import as_label
 
 #: Features of a file, and the encoder that it names.
 Rows = tuple[NDArray[np.float32], Remembered]

@@ -144,8 +144,7 @@ def teach(options: argparse.Namespace, store: Store, display: Display) -> dict[s
 def prepare(options: argparse.Namespace, taught: KnownClasses, display: Display) -> NewSamples:
     """Features of what is new, with a line for all that is left out."""
     from frugalvae.cli import new_samples
-    from frugalvae.images.left_out import counted
-    from frugalvae.images.listing import open_images
+    from frugalvae.images.listing import counted, open_images
 
     if options.source.suffix == ".npz":
         refuse_encoder(options, options.source)
@@ -200,7 +199,7 @@ def known_classes(model: Model, store: Store, case_matters: bool) -> KnownClasse
 def finish(model: Model, samples: NewSamples, source: Path, store: Store) -> None:
     """Write what was learned; then what was encoded for it is not needed any more."""
     from frugalvae.cli.change import with_source
-    from frugalvae.images.resume import Parts
+    from frugalvae.images.encode import Parts
 
     if samples.encoder:
         model = replace(model, encoder=samples.encoder)

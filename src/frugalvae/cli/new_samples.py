@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.checks import as_label, check_case
 from frugalvae.cli.output import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
-from frugalvae.images.left_out import named, refuse
-from frugalvae.images.listing import Listing
-from frugalvae.names import as_label, check_case
+from frugalvae.images.listing import Listing, named, refuse
 
 if TYPE_CHECKING:
     from frugalvae.encoders.remembered import Choice
@@ -146,8 +145,8 @@ def encode_parts(
 ) -> Any:
     """Features of the images of new classes; finished shards are kept beside the file."""
     from frugalvae.images import encode as folder
-    from frugalvae.images.resume import Parts, depends_on, digest
-    from frugalvae.images.shards import encode_here
+    from frugalvae.images.encode import Parts, depends_on, digest
+    from frugalvae.images.photographs import encode_here
 
     size = batch_size * max(folder.SHARD // batch_size, 1)
     of = depends_on(found, encoder.identity, size)
@@ -164,7 +163,7 @@ def encode_parts(
 
 def clear_parts(found: Listing, store: Store) -> None:
     """Remove what was encoded of this folder: all of it is learned."""
-    from frugalvae.images.resume import Parts, depends_on
+    from frugalvae.images.encode import Parts, depends_on
 
     parts = Parts(store.path, depends_on(found, {}, 0))
     if parts.are_of("images"):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from frugalvae.images.shards import Encoded
+    from frugalvae.images.photographs import Encoded
     from frugalvae.interfaces import Encoder
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
 def complain_of(skipped: dict[str, str]) -> None:
     """Count the files of folders that were not taken for images."""
     if skipped:
-        from frugalvae.images.left_out import counted
+        from frugalvae.images.listing import counted
 
         for line in counted(skipped):
             complain(line)
@@ -258,7 +258,7 @@ class Predictor:
 
     def refuse(self, skipped: dict[str, str]) -> None:
         """Refuse files of folders that are no images, if that was asked for."""
-        from frugalvae.images.left_out import refuse
+        from frugalvae.images.listing import refuse
 
         if self.options.strict:
             refuse(skipped)

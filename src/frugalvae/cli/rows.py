@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.checks import as_label
 from frugalvae.encoders.remembered import Remembered
 from frugalvae.errors import FeatureFileError
-from frugalvae.images.feature_file import load_features, read_rows
-from frugalvae.images.npz import array_names
-from frugalvae.names import as_label
+from frugalvae.images.feature_file import array_names, load_features, read_rows
 
 
 def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remembered]:

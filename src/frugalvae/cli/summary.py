@@ -182,8 +182,8 @@ def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
 
 def label_named(path: Path, labels: list[Any], typed: str) -> Any:
     """The label that was typed: a name, or a number where labels are numbers."""
+    from frugalvae.checks import as_label
     from frugalvae.errors import UnknownClassError, suggestion
-    from frugalvae.names import as_label
 
     for label in labels:
         if as_label(str(label)) == as_label(typed):

@@ -88,7 +88,7 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
     from frugalvae.cli.inputs import gather, one_class
     from frugalvae.cli.rows import rows_of_class
     from frugalvae.errors import InputError
-    from frugalvae.images.left_out import counted, named, refuse
+    from frugalvae.images.listing import counted, named, refuse
 
     if all(path.suffix == ".npz" for path in options.inputs):
         refuse_encoder(options, options.inputs[0])

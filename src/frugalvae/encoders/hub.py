@@ -15,8 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.encoders.preprocess import CONFIGS
-from frugalvae.errors import InputError
-from frugalvae.extras import needing
+from frugalvae.errors import InputError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

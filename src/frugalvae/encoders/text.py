@@ -14,8 +14,7 @@ from frugalvae.encoders.hub import Layout
 from frugalvae.encoders.onnx_file import read_model
 from frugalvae.encoders.preprocess import read_settings
 from frugalvae.encoders.session import Network
-from frugalvae.errors import InputError
-from frugalvae.extras import needing
+from frugalvae.errors import InputError, needing
 
 OUTPUTS = ("text_embeds", "pooler_output")
 CONTEXT = {"clip": 77, "siglip": 64, "siglip2": 64}  # tokens, where config.json is silent
