@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--memory",
-        default="factors",
+        default="moments",
         metavar="NAME",
         help=f"{', '.join(MEMORIES)}, or module:Class (default: factors)",
     )

@@ -19,6 +19,7 @@ With classes of many samples this is quadratic discriminant analysis with shrunk
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -191,7 +192,7 @@ class Posterior:
 
     def scores(self, white: Array) -> Array:
         """Log densities (n, k) of whitened rows (n, d), up to a term that all classes share."""
-        scores = white @ self.targets.T + self.constants
+        scores: Array = white @ self.targets.T + self.constants
         if len(self.owners):
             scores += self._lent(self._from_scatter(white))
         return scores
@@ -207,7 +208,8 @@ class Posterior:
         first = np.flatnonzero(np.diff(self.owners, prepend=-1))
         found = np.zeros((len(white), len(self.targets)))
         found[:, self.owners[first]] = np.add.reduceat(along, first, axis=1)
-        return found - 0.5 * np.bincount(self.owners, np.log1p(shares), len(self.targets))
+        volumes: Array = 0.5 * np.bincount(self.owners, np.log1p(shares), len(self.targets))
+        return found - volumes
 
     @property
     def _offsets(self) -> Array:
@@ -309,8 +311,9 @@ def posterior(
 
     Examples
     --------
-    >>> means, none = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.empty((2, 0))
-    >>> known = Moments(np.array([9, 9]), means, np.eye(2), np.empty((0, 2)), np.empty(0, int), none)
+    >>> counts, means = np.array([9, 9]), np.array([[-1.0, 0.0], [1.0, 0.0]])
+    >>> no_rows = np.empty((0, 2)), np.empty(0, int)
+    >>> known = Moments(counts, means, np.eye(2), *no_rows, other_means=np.empty((2, 0)))
     >>> rule = posterior(known)
     >>> white = rule.whiten(np.array([[0.5, 3.0]]), np.empty((1, 0)))
     >>> int(rule.scores(white).argmax())
@@ -352,10 +355,9 @@ def posterior(
     )
 
 
-def _weight(counts: Array) -> Array:
+def _weight(counts: Any) -> Any:
     """The weight of a scatter of so many samples."""
-    weight: Array = WEIGHT * counts / (counts + HALF_WEIGHT)
-    return weight
+    return WEIGHT * counts / (counts + HALF_WEIGHT)
 
 
 def _level(moments: Moments, freedom: float) -> float:
