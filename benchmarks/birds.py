@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from frugalvae.bench.catalogue import data_folder, in_data_folder
+from frugalvae.bench.data_sources import data_folder, in_data_folder
 from frugalvae.cli.main import main as frugalvae
 
 TASKS = 2

@@ -23,7 +23,7 @@ from dataclasses import replace
 import numpy as np
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.bench.catalogue import in_data_folder
+from frugalvae.bench.data_sources import in_data_folder
 from frugalvae.bench.task_split import split_classes
 from frugalvae.calibration import fit_temperature
 from frugalvae.cost import usual_budget

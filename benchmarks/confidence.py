@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.bench.catalogue import data_folder
+from frugalvae.bench.data_sources import data_folder
 from frugalvae.calibration import Calibration, fit_temperature
 from frugalvae.images.feature_file import Features, load_features
 from frugalvae.interfaces import Replay

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from frugalvae.bench.catalogue import in_data_folder
+from frugalvae.bench.data_sources import in_data_folder
 from frugalvae.encoders.efficientnet import MODELS, EfficientNetEncoder, find_checkpoint
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import decode

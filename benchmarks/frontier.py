@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.bench.catalogue import in_data_folder
+from frugalvae.bench.data_sources import in_data_folder
 from frugalvae.images.feature_file import Features, load_features
 
 Array = NDArray[np.float32]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
-from frugalvae.bench.catalogue import in_data_folder
+from frugalvae.bench.data_sources import in_data_folder
 
 SHAPES = ("circle", "square", "triangle", "cross")
 SIDE = 320

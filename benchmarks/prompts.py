@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from frugalvae.console import Display
-from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import TextTower
 from frugalvae.formatting import duration
 from frugalvae.heads.learned_prompts import (

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from frugalvae.bench.cell import Cell
+from frugalvae.bench.grid import Cell
 from frugalvae.bench.spec import Part
 from frugalvae.files import write_json
 

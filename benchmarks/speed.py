@@ -28,7 +28,7 @@ import numpy as np
 import torch
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae.bench.catalogue import data_folder, in_data_folder
+from frugalvae.bench.data_sources import data_folder, in_data_folder
 from frugalvae.bench.grid import places
 from frugalvae.bench.pool import ProcessPool
 from frugalvae.bench.stream_run import run_stream

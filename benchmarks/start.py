@@ -28,7 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.pictures import find_or_draw
-from frugalvae.bench.catalogue import in_data_folder
+from frugalvae.bench.data_sources import in_data_folder
 
 BEFORE = "6f64e5c"  # the last version that needed PyTorch to name a photograph
 ROOT = Path(__file__).parents[1]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from frugalvae.bench.catalogue import data_folder, in_data_folder
+from frugalvae.bench.data_sources import data_folder, in_data_folder
 from frugalvae.errors import EXTRAS, MissingPackageError
 from frugalvae.heads import make_head
 from frugalvae.images.feature_file import Features, load_features

@@ -121,7 +121,7 @@ def test_sample_noise_is_one_parameter_per_class_that_the_paper_does_not_count()
 
 def test_fresh_decoder_brings_covariances_and_replaces_a_task_layer() -> None:
     memory = make_memory("vae-fod")
-    one, two = (named(memory._cost(9, 5, 4, decoders)) for decoders in (1, 2))
+    one, two = (named(memory.cost(9, 5, 4, decoders=decoders)) for decoders in (1, 2))
     for name in ("decoder", "covariances"):
         assert two[name].paper == 2 * one[name].paper
         assert two[name].stored == 2 * one[name].stored

@@ -20,9 +20,8 @@ from benchmarks.rekey import rekey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frugalvae.bench.cell import Cell, digest
-from frugalvae.bench.clock import Clock
-from frugalvae.bench.grid import grid
+from frugalvae.bench.display import Clock
+from frugalvae.bench.grid import Cell, digest, grid
 from frugalvae.bench.grid_run import run_grid
 from frugalvae.bench.pool import Outcome, Pool, ProcessPool, perform
 from frugalvae.bench.results import Results

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frugalvae.bench.catalogue import in_data_folder
-from frugalvae.bench.cell import Cell
-from frugalvae.bench.data_sources import find_data, fingerprint, parse_data
+from frugalvae.bench.data_sources import find_data, fingerprint, in_data_folder, parse_data
 from frugalvae.bench.execute import make_run
-from frugalvae.bench.record import unpack_counts
-from frugalvae.bench.shared_data import load_shared, save_shared
+from frugalvae.bench.grid import Cell
+from frugalvae.bench.pool import load_shared, save_shared
 from frugalvae.bench.spec import Part
+from frugalvae.bench.stream_run import unpack_counts
 from frugalvae.bench.task_split import first_then_equal
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import Features, load_features, write_features

@@ -17,9 +17,9 @@ from PIL import Image
 
 from frugalvae.cli.main import main
 from frugalvae.encoders import make_frozen
-from frugalvae.encoders.model_file import named_files, read_model
 from frugalvae.encoders.onnx import OnnxEncoder
-from frugalvae.encoders.processor import from_config
+from frugalvae.encoders.onnx_file import named_files, read_model
+from frugalvae.encoders.preprocess import from_config
 from frugalvae.encoders.remembered import check_same
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import load_features

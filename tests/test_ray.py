@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae.bench.cell import Cell
+from frugalvae.bench.grid import Cell
 from frugalvae.bench.grid_run import run_grid
-from frugalvae.bench.pool import ProcessPool
-from frugalvae.bench.ray_pool import RayPool
+from frugalvae.bench.pool import ProcessPool, RayPool
 from frugalvae.bench.spec import Part
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.bench.record import Record
-from frugalvae.bench.stream_run import run_stream
+from frugalvae.bench.stream_run import Record, run_stream
 from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features
 from tests.conftest import real_features

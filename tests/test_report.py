@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from frugalvae.bench.grid import places
-from frugalvae.bench.record import pack_counts
 from frugalvae.bench.results import Results
+from frugalvae.bench.stream_run import pack_counts
 from frugalvae.bench.toml import parse
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
@@ -46,7 +46,7 @@ TABLE: dict[str, Any] = {
     "rows": [
         {"name": "good", "memory": "gaussian-diagonal", "paper": {"digits": [80.0, 0.5]}},
         {"name": "lda", "labels": {"tick": "✓"}, "memory": "none", "head": "lda"},
-        {"name": "failing", "memory": "mixture", "numbers": 2.5},
+        {"name": "failing", "memory": "mixture", "parameters": 2.5},
         {"name": "absent", "memory": "store-all", "paper": {"digits": [90.0]}},
         {
             "name": "theirs",

@@ -15,8 +15,8 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.bench.grid_run import run_grid
+from frugalvae.bench.metrics import precision_and_recall, relative_frechet_distance
 from frugalvae.bench.observe import make_observer
-from frugalvae.bench.sampling_metrics import precision_and_recall, relative_frechet_distance
 from frugalvae.bench.spec import SAMPLE_MEASURES
 from frugalvae.bench.stream_run import run_stream
 from frugalvae.images.dataset import load_digits

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
-from frugalvae.bench.sampling_metrics import (
+from frugalvae.bench.metrics import (
     frechet_distance,
     precision_and_recall,
     relative_frechet_distance,

@@ -519,6 +519,18 @@ def test_a_hostile_ranpac_is_refused_before_it_takes_the_room(scratch: Path) -> 
         refused(scratch, forged(ranpac, change))
 
 
+@pytest.mark.parametrize(
+    ("place", "most"),
+    [(("memory", "settings", "budget"), 10**9), (("head", "settings", "samples"), 2**16)],
+)
+def test_a_setting_that_would_take_all_memory_is_refused(
+    place: tuple[str, ...], most: int, scratch: Path
+) -> None:
+    ridge = saved(scratch, "factors", make_head("ridge", samples=20)).read_bytes()
+    message = rf"{place[-1]} is {most + 1}; expected a whole number, from 1 to {most}"
+    refused(scratch, forged(ridge, put(*place, most + 1)), message)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2),

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from frugalvae.encoders.hub import pretrained
-from frugalvae.encoders.sentence import sentence
+from frugalvae.encoders.text import sentence
 from frugalvae.encoders.text_tower import TextTower, groups, load_text_tower
 from frugalvae.errors import InputError
 from frugalvae.heads.learned_prompts import LearnedPrompts, context_network, first_tokens

@@ -18,7 +18,7 @@ from frugalvae.maths.priors import FixedPointPrior
 from frugalvae.memories.vae.decoder import NullSpaceProjection
 from frugalvae.memories.vae.memory import VAEMemory
 from frugalvae.memories.vae.paper import IncrementalVAE
-from frugalvae.memories.vae.saturation import Thresholds
+from frugalvae.memories.vae.records import Thresholds
 from frugalvae.memories.vae.settings import PaperSettings, VAESettings
 from tests.conftest import SMALL, blobs
 

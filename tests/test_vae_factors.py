@@ -18,10 +18,8 @@ from frugalvae.maths.networks import MLP
 from frugalvae.maths.whitening import PrincipalWhitener, Whitener
 from frugalvae.memories import make_memory
 from frugalvae.memories.vae.density import LocalDecoder, LowRankGaussian
-from frugalvae.memories.vae.factors import FactorVAEMemory
-from frugalvae.memories.vae.memory import VAEMemory
-from frugalvae.memories.vae.residual import class_directions
-from frugalvae.memories.vae.teaching import align
+from frugalvae.memories.vae.memory import FactorVAEMemory, VAEMemory
+from frugalvae.memories.vae.residual import align, class_directions
 from frugalvae.memories.vae.whitened import WhitenedNormaliser
 from frugalvae.tensors import TensorTask, to_array
 from tests.conftest import SMALL, accuracy, blobs

@@ -51,7 +51,7 @@ def worked(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def kill_a_run(killed: list[int], task: str = "_perform") -> None:
+def kill_a_run(killed: list[int], task: str = "perform") -> None:
     """Wait until a worker of our Ray is at a run, and kill it."""
 
     def at_work() -> list[int]:

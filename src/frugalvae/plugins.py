@@ -126,23 +126,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """The part of that name, with settings besides those that make it what it is."""
         preset, part = self[name], self.part(name)
-        known = list(parameters_of(part))
-        for setting in settings:
-            if setting not in known:
-                raise InputError(
-                    f"{self.kind} {name!r} has no setting {setting!r}.{suggestion(setting, known)} "
-                    f"Known: {', '.join(known) or 'none'}"
-                )
-            if setting in preset and settings[setting] != preset[setting]:
-                raise InputError(
-                    f"{self.kind} {name!r} is made by {setting}={preset[setting]!r}, which cannot "
-                    f"be changed to {settings[setting]!r}; start from another {self.kind}"
-                )
-        missing = [setting for setting in self.needed(name) if setting not in settings]
-        if missing:
-            raise InputError(
-                f"{self.kind} {name!r} needs the setting {' and '.join(map(repr, missing))}"
-            )
+        self._check_settings(name, settings)
         try:
             made = part(**{**preset, **settings})
         except (TypeError, ValueError) as error:
@@ -156,6 +140,25 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         with contextlib.suppress(AttributeError):
             made.name = name  # what reports call it
         return made
+
+    def _check_settings(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Refuse settings that a part does not have or lets nobody change, and missing ones."""
+        preset, what = self[name], f"{self.kind} {name!r}"
+        known = list(parameters_of(self.part(name)))
+        for setting in settings:
+            if setting not in known:
+                raise InputError(
+                    f"{what} has no setting {setting!r}.{suggestion(setting, known)} "
+                    f"Known: {', '.join(known) or 'none'}"
+                )
+            if setting in preset and settings[setting] != preset[setting]:
+                raise InputError(
+                    f"{what} is made by {setting}={preset[setting]!r}, which cannot "
+                    f"be changed to {settings[setting]!r}; start from another {self.kind}"
+                )
+        missing = [setting for setting in self.needed(name) if setting not in settings]
+        if missing:
+            raise InputError(f"{what} needs the setting {' and '.join(map(repr, missing))}")
 
     def needed(self, name: str) -> list[str]:
         """Settings that have no default."""

@@ -7,7 +7,10 @@ from functools import partial
 import pytest
 
 from frugalvae import heads
+from frugalvae.errors import InputError
 from frugalvae.heads import HEADS, make_head
+from frugalvae.memories import MEMORIES
+from frugalvae.plugins import Registry, parameters_of
 from frugalvae.testing.heads import HEAD_CHECKS
 from frugalvae.testing.rules import Rule
 from tests.conftest import parts_of, small_head
@@ -15,6 +18,17 @@ from tests.conftest import parts_of, small_head
 
 def test_every_head_class_of_the_package_has_a_name() -> None:
     assert parts_of(heads, "Head") == {type(make_head(name)).__name__ for name in HEADS}
+
+
+@pytest.mark.parametrize("registry", [MEMORIES, HEADS], ids=["memories", "heads"])
+def test_no_whole_number_among_the_settings_is_without_bounds(registry: Registry) -> None:
+    """Or a file could ask for all memory, or for a year of training."""
+    for name in registry:
+        for setting, parameter in parameters_of(registry.part(name)).items():
+            counts = type(parameter.default) is int or setting == "budget"
+            if counts and setting not in registry[name]:
+                with pytest.raises(InputError, match=f"{setting} is {2**60}; .*, from . to "):
+                    registry.make(name, {setting: 2**60})
 
 
 @pytest.mark.parametrize("rule", HEAD_CHECKS, ids=lambda rule: rule.__name__)

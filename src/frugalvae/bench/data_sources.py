@@ -1,8 +1,14 @@
-"""Find and load the data sets of experiments, and give each a fingerprint."""
+"""The data sets of experiments: where each is found, how it is loaded, and its fingerprint.
+
+Files are searched in the folder named by the environment variable FRUGALVAE_DATA (default:
+``data``) and in its subfolders ``features`` and ``images``. Any other data set can be given as
+``--data NAME=FILE``.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +17,78 @@ from typing import Any
 
 import numpy as np
 
-from frugalvae.bench.catalogue import CATALOGUE, data_folder, in_data_folder
 from frugalvae.errors import InputError, suggestion
 from frugalvae.images.dataset import Images, digit_images, load_digits, load_images
 from frugalvae.images.feature_file import Features, load_features
 
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set that experiments know by name.
+
+    Attributes
+    ----------
+    title
+        The usual name.
+    backbone
+        The frozen encoder that made the features; ``None`` for images.
+    file
+        The name of its file in the data folder; may have wildcards.
+    source
+        Where the images come from.
+    """
+
+    title: str
+    backbone: str | None
+    file: str
+    source: str
+
+
+LITE0, B32 = "EfficientNet-Lite0", "CLIP ViT-B/32"
+CUB = "https://www.vision.caltech.edu/datasets/cub_200_2011/"
+CARS = "https://huggingface.co/datasets/tanganke/stanford_cars"
+UCF = "https://www.crcv.ucf.edu/data/UCF101.php"
+AIRCRAFT = "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/"
+CIFAR = "https://www.cs.toronto.edu/~kriz/cifar.html"
+OMNIGLOT = "https://github.com/brendenlake/omniglot"
+SHIPPED = "comes with scikit-learn"
+
+CATALOGUE = {
+    "cub200": DataSet("CUB-200", LITE0, "cub200-efficientnet_lite0.npz", CUB),
+    "cars196": DataSet("Cars-196", B32, "cars196-clip_vit_b32.npz", CARS),
+    "ucf101": DataSet("UCF-101", B32, "ucf101-clip_vit_b32.npz", UCF),
+    "aircraft100": DataSet("Aircraft-100", B32, "aircraft100-clip_vit_b32.npz", AIRCRAFT),
+    "cifar100": DataSet("CIFAR-100", LITE0, "cifar100-efficientnet_lite0.npz", CIFAR),
+    "cifar100-images": DataSet("CIFAR-100", None, "cifar-100-python.tar.gz", CIFAR),
+    "omniglot": DataSet("Omniglot", None, "omniglot_small*.zip", OMNIGLOT),
+    "digits": DataSet("Digits", "8 x 8 pixels", "", SHIPPED),
+    "digit-images": DataSet("Digits", None, "", SHIPPED),
+}
+
+#: Data sets that need no file.
 BUNDLED: dict[str, Callable[[], Features | Images]] = {
     "digits": load_digits,
     "digit-images": digit_images,
 }
+
+
+def data_folder() -> Path:
+    """The folder that is searched for feature files and image archives."""
+    return Path(os.environ.get("FRUGALVAE_DATA", "data"))
+
+
+def in_data_folder(pattern: str) -> list[Path]:
+    """Files that match a pattern in the data folder, or else in ``features`` or ``images``.
+
+    >>> in_data_folder("there is no such file")
+    []
+    """
+    root = data_folder()
+    for folder in (root, root / "features", root / "images"):
+        found = sorted(folder.glob(pattern))
+        if found:
+            return found
+    return []
 
 
 @dataclass(frozen=True, eq=False)

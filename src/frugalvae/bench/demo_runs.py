@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.bench.metrics import accuracy_by_task
-from frugalvae.bench.record import Record
-from frugalvae.bench.stream_run import run_stream
+from frugalvae.bench.stream_run import Record, run_stream
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.images.feature_file import Features
 from frugalvae.memories import make_memory

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from frugalvae.bench.cell import Cell, digest
+from frugalvae.bench.grid import Cell, digest
 from frugalvae.bench.observe import make_observer
 from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.task_split import split_classes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from frugalvae.bench.cell import Cell
-from frugalvae.bench.clock import Clock
 from frugalvae.bench.data_sources import Source, find_data, parse_data
-from frugalvae.bench.display import GridDisplay
+from frugalvae.bench.display import Clock, GridDisplay
 from frugalvae.bench.execute import Encoding
-from frugalvae.bench.grid import grid, takes
+from frugalvae.bench.grid import Cell, grid, takes
 from frugalvae.bench.pool import Job, Outcome, Pool
 from frugalvae.bench.results import Results
 from frugalvae.bench.spec import Experiment
@@ -53,6 +50,35 @@ def run_grid(
     plan
         List what is missing, and run nothing.
     """
+    experiments, sources, absent = asked_for(paths, data, seeds, changes)
+    store, display = Results(results), GridDisplay(quiet)
+    for name, reason in absent.items():
+        display.say(f"skipped {name}: {reason}")
+    about = {name: source.to_json() for name, source in sources.items()}
+    wanted = grid(experiments, about)
+    if not wanted:
+        raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
+    missing = [cell for cell in wanted if store.load(cell) is None]
+    for cell in missing if plan else ():
+        display.say(cell.name)
+    done = len(wanted) - len(missing)
+    display.say(f"{plural(len(wanted), 'run')}: {done} done before, {len(missing)} to do")
+    if plan:
+        return 0
+    pool = make_pool() if missing else None  # may fail, so nothing is written before
+    store.prepare()
+    for experiment in experiments:
+        remember(store, experiment, about, command(paths, data, seeds, changes))
+    return work(missing, wanted, sources, pool, store, display) if pool else 0
+
+
+def asked_for(
+    paths: Sequence[Path],
+    data: Sequence[str],
+    seeds: Sequence[int] | None,
+    changes: Sequence[tuple[str, str, Any]],
+) -> tuple[list[Experiment], dict[str, Source], dict[str, str]]:
+    """The experiments, their data, and the reason for each data set that is missing."""
     experiments = read_experiments(paths, changes)
     if seeds is not None:
         experiments = [replace(entry, seeds=tuple(seeds)) for entry in experiments]
@@ -63,28 +89,7 @@ def run_grid(
     sources, absent = find_data(names, {name: path for name, path in given.items() if path})
     if given and absent:
         raise InputError("; ".join(absent.values()))
-    store, display = Results(results), GridDisplay(quiet)
-    for name, reason in absent.items():
-        display.say(f"skipped {name}: {reason}")
-    about = {name: source.to_json() for name, source in sources.items()}
-    wanted = grid(experiments, about)
-    if not wanted:
-        raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
-    missing = [cell for cell in wanted if store.load(cell) is None]
-    if plan:
-        for cell in missing:
-            display.say(cell.name)
-    display.say(
-        f"{plural(len(wanted), 'run')}: {len(wanted) - len(missing)} done before, "
-        f"{len(missing)} to do"
-    )
-    if plan:
-        return 0
-    pool = make_pool() if missing else None  # may fail, so nothing is written before
-    store.prepare()
-    for experiment in experiments:
-        remember(store, experiment, about, command(paths, data, seeds, changes))
-    return work(missing, wanted, sources, pool, store, display) if pool else 0
+    return experiments, sources, absent
 
 
 def remember(
@@ -137,10 +142,8 @@ def work(
     display: GridDisplay,
 ) -> int:
     """Run the missing cells, write each as it ends, and return the number that failed."""
-    started = time.perf_counter()
     known = {cell.key: record for cell in wanted if (record := store.load(cell)) is not None}
     display.start(len(missing), Clock(missing, list(known.values()), pool.slots))
-    spent, failed = 0.0, 0
     try:
         with display.progress:
             encoded, broken = encode_missing(missing, sources, pool, store, display)
@@ -150,17 +153,15 @@ def work(
                 assert isinstance(cell, Cell)
                 if outcome.traceback is None:
                     store.finish(cell, outcome.result)
-                    spent += outcome.seconds
                     display.finished(cell, outcome.result, outcome.seconds)
                 else:
                     store.fail(cell, outcome.traceback)
-                    failed += 1
                     display.failed(cell, outcome.traceback)
         slots = pool.slots  # before the pool is closed
     finally:
         pool.close()
-    display.summary(len(missing) - failed, failed, spent, time.perf_counter() - started, slots)
-    return failed
+    display.summary(slots)
+    return display.failures
 
 
 def encode_missing(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.bench.sampling_metrics import (
+from frugalvae.bench.metrics import (
     NEIGHBOURS,
     precision_and_recall,
     relative_frechet_distance,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from frugalvae.bench.record import Record
+    from frugalvae.bench.stream_run import Record
     from frugalvae.images.feature_file import Features
     from frugalvae.interfaces import Memory
     from frugalvae.maths.priors import Placement, Prior

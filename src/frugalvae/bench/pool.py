@@ -1,7 +1,8 @@
-"""Run jobs in processes of this machine: one thread each, all data in memory once.
+"""Run jobs several at a time: in processes of this machine, or on Ray.
 
-Why not joblib or loky: there, a worker that dies fails all jobs under way, which may have run
-for hours, and workers outlive a parent that is killed. Here one job is lost and tried again.
+Why not joblib or loky for the first: there, a worker that dies fails all jobs under way, which
+may have run for hours, and workers outlive a parent that is killed. Here one job is lost and
+tried again.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
-from frugalvae.bench.cell import Cell
+import numpy as np
+
 from frugalvae.bench.execute import Encoding, encode_first_task, make_run
-from frugalvae.bench.shared_data import load_shared, save_shared
-from frugalvae.cluster import TRIES
+from frugalvae.bench.grid import Cell
+from frugalvae.cluster import TRIES, Cluster
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
+
+ARRAYS = ("x_train", "y_train", "x_test", "y_test")  # of a data set
 
 Job = Cell | Encoding
 
@@ -191,3 +195,83 @@ def _end(folder: Path) -> None:
     """Remove the files that a killed parent has left; several workers may do so at once."""
     shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)
+
+
+def save_shared(folder: Path, data: Features | Images) -> None:
+    """Write each array to a file of its own, which can be mapped instead of read."""
+    folder.mkdir()
+    for name in ARRAYS:
+        np.save(folder / f"{name}.npy", getattr(data, name))
+    text = getattr(data, "text", None)
+    if text is not None:
+        np.save(folder / "text_keys.npy", np.array(list(text)))
+        np.save(folder / "text.npy", np.stack(list(text.values())))
+    (folder / type(data).__name__).touch()
+
+
+def load_shared(folder: Path) -> Features | Images:
+    """Map what :func:`save_shared` wrote: all processes use the same memory."""
+    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS}
+    if (folder / "Images").exists():
+        return Images(folder.name, **arrays)
+    text = None
+    if (folder / "text.npy").exists():
+        keys = np.load(folder / "text_keys.npy").tolist()
+        text = dict(zip(keys, np.load(folder / "text.npy"), strict=True))
+    return Features(folder.name, **arrays, text=text)
+
+
+class RayPool:
+    """Jobs as Ray tasks. Ray schedules them, moves the data, and repeats lost ones.
+
+    Data goes into Ray's object store once, and records come back to this process: the machines
+    of a cluster need this package, but share no files.
+
+    Parameters
+    ----------
+    address, jobs, gpus
+        As :class:`frugalvae.cluster.Cluster` has them; a job is a run.
+    """
+
+    def __init__(self, address: str | None, *, jobs: int, gpus: float = 0.0) -> None:
+        self.cluster = Cluster(address, jobs=jobs, gpus=gpus)
+        self.ray = self.cluster.ray
+        self.shared: dict[str, Any] = {}
+        self.running: dict[Any, Job] = {}
+        self.task = self.cluster.task(perform)
+
+    @property
+    def slots(self) -> int:
+        """How many runs fit now: a cluster may grow."""
+        return self.cluster.slots
+
+    def share(self, name: str, data: Features | Images) -> None:
+        """Put the arrays into the object store, which every task maps into its memory."""
+        self.shared[name] = self.ray.put(data)
+
+    def start(self, job: Job, data: str) -> None:
+        """Hand the job to Ray."""
+        self.running[self.task.remote(job, self.shared[data])] = job
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        """Collect jobs that have ended; Ray itself starts lost ones again."""
+        refs = list(self.running)
+        ended, _ = self.ray.wait(refs, num_returns=1, timeout=seconds)
+        return [self._outcome(ref) for ref in ended]
+
+    def _outcome(self, ref: Any) -> Outcome:
+        job = self.running.pop(ref)
+        try:
+            return Outcome(job, *self.ray.get(ref))
+        except self.ray.exceptions.RayError as error:
+            kind = type(error).__name__
+            reason = f"Ray gave up this run ({kind}); if its process died, memory may have run out"
+            return Outcome(job, traceback=f"{error}\n{reason}")
+
+    def close(self) -> None:
+        """Stop all runs, and what was started for them."""
+        for ref in self.running:
+            self.ray.cancel(ref, force=True)
+        self.running.clear()
+        self.shared.clear()
+        self.cluster.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from frugalvae.bench.cell import Cell
+from frugalvae.bench.grid import Cell
 from frugalvae.errors import InputError
 from frugalvae.files import write_json
 

@@ -113,7 +113,7 @@ ROW: dict[str, Rule] = {
     "paper": table_of(expected("[mean] or [mean, deviation]", is_figure)),
     "backbone": TEXT,
     "replay": TEXT,
-    "numbers": expected("a number with a point", lambda value: isinstance(value, float)),
+    "parameters": expected("a number with a point", lambda value: isinstance(value, float)),
     "quoted": SWITCH,
 }
 

@@ -121,7 +121,7 @@ class Row:
         What is run; ``None`` for a line that is only quoted.
     paper
         The paper's figure for each column, with its standard deviation if it has one.
-    backbone, replay, numbers
+    backbone, replay, parameters
         What the paper says of a method that it quotes: its encoder, what it replays, and
         millions of parameters stored.
     """
@@ -133,7 +133,7 @@ class Row:
     paper: dict[str, list[float]] = field(default_factory=dict)
     backbone: str = ""
     replay: str = ""
-    numbers: float | None = None
+    parameters: float | None = None
 
     @property
     def quoted(self) -> bool:

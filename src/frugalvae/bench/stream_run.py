@@ -1,20 +1,121 @@
-"""Teach a classifier one stream of tasks, and measure it after each."""
+"""Teach a classifier one stream of tasks, measure it after each, and record what happened."""
 
 from __future__ import annotations
 
+import base64
+import math
+import os
+import platform
 import time
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from importlib import metadata as installed
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
+import frugalvae
 from frugalvae.bench import metrics
-from frugalvae.bench.record import Record, pack_counts, versions
 from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.images.feature_file import Features
+
+
+@dataclass
+class Record:
+    """What happened in a run.
+
+    Attributes
+    ----------
+    settings
+        Everything that decides the result: data, tasks, memory, head, seed.
+    versions
+        Versions of Python and packages, and the machine.
+    tasks
+        The classes of each task.
+    accuracy
+        Shape (tasks, tasks): row ``t`` after task ``t``, NaN above the diagonal.
+    metrics
+        Scores computed from that matrix.
+    confusion
+        Confusion matrix after the last task: number of test samples by true class (rows) and
+        predicted class (columns), classes in the order of ``tasks``; see :func:`pack_counts`.
+    layers
+        For each task and layer of a null-space decoder, R, the free directions and the size.
+    priors
+        For each task, how its class means were placed.
+    memory
+        Parameters and bytes by component.
+    seconds
+        For each task, the time to learn it and to predict all test samples so far.
+    observed
+        What an observer recorded besides; see :mod:`frugalvae.bench.observe`.
+    """
+
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    tasks: list[list[Any]]
+    accuracy: list[list[float]] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    confusion: str = ""
+    layers: list[dict[str, Any]] = field(default_factory=list)
+    priors: list[dict[str, Any]] = field(default_factory=list)
+    memory: dict[str, Any] = field(default_factory=dict)
+    seconds: list[dict[str, float]] = field(default_factory=list)
+    observed: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; NaN becomes null."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def pack_counts(counts: NDArray[np.int64]) -> str:
+    """A matrix of counts as text: 16-bit integers, deflated, in base 64.
+
+    >>> unpack_counts(pack_counts(np.eye(2, dtype=int)))
+    array([[1, 0],
+           [0, 1]])
+    """
+    packed = zlib.compress(counts.astype("<u2").tobytes(), 9)
+    return base64.b64encode(packed).decode()
+
+
+def unpack_counts(text: str) -> NDArray[np.int64]:
+    """The square matrix that :func:`pack_counts` packed."""
+    flat = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<u2")
+    return flat.reshape(math.isqrt(len(flat)), -1).astype(np.int64)
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and packages, and the machine."""
+    threads = os.environ.get("OMP_NUM_THREADS") or os.cpu_count()
+    return {
+        "frugalvae": frugalvae.__version__,
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("numpy", "torch", "scikit-learn")},
+        "machine": f"{platform.machine()}, {threads} threads",
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return installed.version(package)
+    except installed.PackageNotFoundError:
+        return "not installed"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def run_stream(
@@ -54,27 +155,14 @@ def run_stream(
     )
     for number, part in enumerate(parts, start=1):
         measured = every_task or number == len(parts)
-        rows = np.isin(features.y_train, part)
-        started = time.perf_counter()
-        classifier.partial_fit(
-            features.x_train[rows],
-            features.y_train[rows],
-            text=features.text,
-            defer_head=not measured,
-        )
-        learned = time.perf_counter()
-        seen = np.isin(features.y_test, np.concatenate(parts[:number])) & measured
-        x_seen, y_seen = features.x_test[seen], features.y_test[seen]
-        prediction = classifier.predict(x_seen) if len(y_seen) else y_seen
-        record.seconds.append(
-            {"learn": learned - started, "predict": time.perf_counter() - learned}
-        )
-        row = metrics.accuracy_row(y_seen, prediction, parts[:number], len(parts))
+        tested = parts[:number] if measured else []
+        truth, prediction = _teach(classifier, features, part, tested, record)
+        row = metrics.accuracy_row(truth, prediction, parts[:number], len(parts))
         record.accuracy.append(row.tolist())
         if after_task is not None:
             after_task(classifier, record)
     record.confusion = pack_counts(
-        confusion_matrix(y_seen, prediction, labels=np.concatenate(parts))
+        confusion_matrix(truth, prediction, labels=np.concatenate(parts))
     )
     counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
     record.metrics = scores(record.accuracy, counts, every_task)
@@ -82,6 +170,27 @@ def run_stream(
     record.priors = [asdict(prior) for prior in getattr(classifier.memory_, "priors_", [])]
     record.memory = classifier.memory_report().to_json()
     return record
+
+
+def _teach(
+    classifier: FrugalClassifier,
+    features: Features,
+    part: NDArray[Any],
+    tested: list[NDArray[Any]],
+    record: Record,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Teach a task; labels and predictions of all test samples of some tasks, timed."""
+    rows = np.isin(features.y_train, part)
+    x, y = features.x_train[rows], features.y_train[rows]
+    started = time.perf_counter()
+    classifier.partial_fit(x, y, text=features.text, defer_head=not tested)
+    learned = time.perf_counter()
+    seen = np.isin(features.y_test, np.concatenate([part[:0], *tested]))
+    truth = features.y_test[seen]
+    prediction = classifier.predict(features.x_test[seen]) if len(truth) else truth
+    spent = {"learn": learned - started, "predict": time.perf_counter() - learned}
+    record.seconds.append(spent)
+    return truth, prediction
 
 
 def scores(

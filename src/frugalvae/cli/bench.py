@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
     def make_pool() -> Pool:
         if options.ray or options.ray_address:
-            from frugalvae.bench.ray_pool import RayPool
+            from frugalvae.bench.pool import RayPool
 
             return RayPool(options.ray_address, jobs=options.jobs, gpus=options.gpus)
         return ProcessPool(options.jobs)

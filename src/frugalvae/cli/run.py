@@ -20,7 +20,7 @@ from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES, usual_head
 
 if TYPE_CHECKING:
-    from frugalvae.bench.record import Record
+    from frugalvae.bench.stream_run import Record
     from frugalvae.classifier import FrugalClassifier
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import local_time, shortened
-from frugalvae.memories.vae.saturation import Thresholds
+from frugalvae.memories.vae.records import Thresholds
 from frugalvae.storage.store import Store
 
 FEW = 3  # samples of a class below which it is often missed beside larger ones

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
@@ -10,16 +14,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from frugalvae.encoders.cache import cached
 from frugalvae.encoders.checkpoint import read_checkpoint
-from frugalvae.encoders.model_file import Model
-from frugalvae.encoders.onnx_file import Graph
-from frugalvae.encoders.preprocess import Preprocessing
+from frugalvae.encoders.defaults import EncoderDefaults
+from frugalvae.encoders.identity import weights_digest
+from frugalvae.encoders.onnx_file import Graph, Model
+from frugalvae.encoders.preprocess import LARGEST_SIDE, Preprocessing
 from frugalvae.encoders.session import Network
-from frugalvae.encoders.weights import weights_digest
-from frugalvae.errors import MissingPackageError, check_choice, check_number
+from frugalvae.errors import InputError, MissingPackageError, check_choice, check_number
+from frugalvae.files import write_bytes
 
 MODELS = {"lite0": (1.0, 224), "lite1": (1.1, 240), "lite2": (1.2, 260)}  # depth, side of images
 STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, stride of the first
@@ -31,7 +34,7 @@ WRITTEN = 1  # how the graph is written: to be raised whenever that changes
 Weights = Mapping[str, NDArray[Any]]
 
 
-class EfficientNetEncoder:
+class EfficientNetEncoder(EncoderDefaults):
     """Images to the 1280 numbers before EfficientNet-Lite's classifier.
 
     A feature is the average of the last convolution over the image. Colours are
@@ -57,6 +60,7 @@ class EfficientNetEncoder:
 
     Examples
     --------
+    >>> from PIL import Image
     >>> encoder = EfficientNetEncoder(size=64)
     >>> image = encoder.prepare(Image.new("RGB", (80, 60), "red"))
     >>> encoder.encode(np.stack([image, image])).shape
@@ -75,7 +79,7 @@ class EfficientNetEncoder:
         check_choice("model", model, MODELS)
         depth, usual = MODELS[model]
         size = usual if size is None else size
-        check_number("size", size, 32, whole=True)
+        check_number("size", size, 32, LARGEST_SIDE, whole=True)
         self.model, self.size = model, size
         self.prepared = Preprocessing(
             round(size * BORDER), (size, size), (127.0,) * 3, (128.0,) * 3, scale=1.0
@@ -96,23 +100,10 @@ class EfficientNetEncoder:
             "weights": self.network.told["weights"],
         }
 
-    @property
-    def side(self) -> int | None:
-        """What the shorter side of an image is resized to."""
-        return self.prepared.side
-
-    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
-        """An image in red, green and blue as the network takes it, (3, size, size)."""
-        return self.prepared(image)
-
     def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features (n, 1280)."""
         [output] = self.network.outputs
         return self.network.run(output, {IMAGES: batch})
-
-    def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
-        """None: it cannot read."""
-        return None
 
     def to(self, device: str | None) -> EfficientNetEncoder:
         """Compute there from now on; ``None`` takes a GPU if there is one."""
@@ -195,3 +186,41 @@ def folded(
     scale = weights[f"{norm}.weight"] / np.sqrt(variance.astype(np.float64) + EPSILON)
     shift = weights[f"{norm}.bias"] - mean * scale
     return (kernel * scale[:, None, None, None]).astype(np.float32), shift.astype(np.float32)
+
+
+def cache_folder() -> Path:
+    """``$FRUGALVAE_CACHE``, or the user's folder for what can be made again."""
+    if given := os.environ.get("FRUGALVAE_CACHE"):
+        return Path(given)
+    usual = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(usual) / "frugalvae"
+
+
+def cached(name: str, make: Callable[[], bytes]) -> bytes:
+    """What ``make`` gives, from the cache if it is there.
+
+    A file's name ends with the digest of its content: one that is damaged, or of something
+    else, is made anew. Where nothing can be written, it is made each time.
+    """
+    folder = cache_folder()
+    for path in folder.glob(f"{name}-*.onnx"):
+        with suppress(OSError):
+            content = path.read_bytes()
+            if path.name == _file_name(name, content):
+                return content
+    content = make()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(folder / _file_name(name, content), content)
+    except (InputError, OSError) as error:
+        logging.getLogger(__name__).warning(
+            "%s is made anew each time: it cannot be kept (%s); set FRUGALVAE_CACHE to a folder "
+            "that can be written",
+            name,
+            error,
+        )
+    return content
+
+
+def _file_name(name: str, content: bytes) -> str:
+    return f"{name}-{hashlib.blake2b(content, digest_size=8).hexdigest()}.onnx"

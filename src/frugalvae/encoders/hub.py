@@ -5,21 +5,27 @@ Whoever made a model made its weights and settings; code of theirs is never run.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import pickle
 import warnings
+from collections.abc import Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.errors import InputError
+from frugalvae.encoders.preprocess import CONFIGS
+from frugalvae.errors import InputError, needing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SAFE = {"trust_remote_code": False}  # without it, transformers asks whether to run code
 OWN = {**SAFE, "attn_implementation": "sdpa"}  # a model may name code on the hub for it
+#: How files end whose numbers have that precision.
+ENDINGS = {"float32": ("",), "float16": ("_fp16",), "int8": ("_int8", "_quantized", "_uint8")}
+FOLDERS = ("onnx/", "")
+SETTINGS = (*CONFIGS, "config.json", "tokenizer.json", "tokenizer_config.json")
 
 
 def pretrained(kind: str, model: str | Path) -> Any:
@@ -41,7 +47,9 @@ def pretrained(kind: str, model: str | Path) -> Any:
     frugalvae.errors.InputError: ./absent/: there is no such folder; check the path
     """
     check_model(model)
-    part = getattr(import_transformers(), kind)
+    with needing("CLIP"):
+        import transformers
+    part = getattr(transformers, kind)
     try:
         with _quiet():
             if not hasattr(part, "config_class"):  # not a network: it has no weights
@@ -80,9 +88,8 @@ def snapshot(model: str, choose: Callable[[list[str]], list[str]]) -> Path:
         Is given the names of all files, and says which are needed, the most important last;
         or raises an ``InputError`` if what is needed is not among them.
     """
-    hub = _import(
-        "huggingface_hub", "a model that is no file or folder here, but a name on the hub,", "onnx"
-    )
+    with needing("a model that is no file or folder here, but a name on the hub,"):
+        import huggingface_hub as hub
     with suppress(OSError, ValueError):  # as which errors of the hub count too, and our own
         folder = Path(hub.snapshot_download(model, local_files_only=True))
         choose([path.relative_to(folder).as_posix() for path in folder.rglob("*")])
@@ -99,25 +106,6 @@ def snapshot(model: str, choose: Callable[[list[str]], list[str]]) -> Path:
         raise InputError(
             f"{model}: it cannot be downloaded ({_reason(error)}); expected a folder, a file, or "
             "a name on the hub and a network"
-        ) from error
-
-
-def import_transformers() -> Any:
-    """``transformers``, or how to install it."""
-    return _import("transformers", "CLIP", "clip")
-
-
-def import_tokenizers() -> Any:
-    """``tokenizers``, or how to install it."""
-    return _import("tokenizers", "A text tower", "onnx")
-
-
-def _import(package: str, what: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise InputError(
-            f"{what} needs {package!r}, which is not installed; pip install 'frugalvae[{extra}]'"
         ) from error
 
 
@@ -161,3 +149,81 @@ def _no_bars() -> Iterator[None]:
     finally:
         if not before:
             utils.enable_progress_bars()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The files of a model.
+
+    Attributes
+    ----------
+    graph
+        Of the images' tower, or of the only one.
+    text
+        Of the text tower, if there is one.
+    settings
+        Folders that may have settings, the nearest first.
+    """
+
+    graph: Path
+    text: Path | None
+    settings: tuple[Path, ...]
+
+    def setting(self, name: str) -> Path | None:
+        """A file of settings, if it is there."""
+        return next((f / name for f in self.settings if (f / name).is_file()), None)
+
+
+def find_layout(model: str | Path, precision: str) -> Layout:
+    """The parts of a file, of a folder, or of a name on the hub, which is downloaded once."""
+    path = Path(model)
+    if path.is_file():
+        return _around(path)
+    if path.suffix == ".onnx":
+        raise InputError(f"{model}: there is no such file; check the path")
+    if not path.is_dir():
+        check_model(model)
+        path = snapshot(str(model), lambda names: needed(names, precision, model))
+    names = [file.relative_to(path).as_posix() for file in path.rglob("*.onnx")]
+    return _around(path / needed(names, precision, model)[-1])
+
+
+def _around(graph: Path) -> Layout:
+    folder = graph.absolute().parent
+    text = folder / graph.name.replace("vision_model", "text_model")
+    has_text = text.name != graph.name and text.is_file()
+    return Layout(graph, text if has_text else None, (folder, folder.parent))
+
+
+def needed(names: Sequence[str], precision: str, model: str | Path) -> list[str]:
+    """Of all files that a model has, those that are needed, its graph last.
+
+    >>> names = ["onnx/model.onnx", "onnx/model.onnx_data", "config.json", "model.bin"]
+    >>> needed(names, "float32", "name")
+    ['onnx/model.onnx_data', 'config.json', 'onnx/model.onnx']
+    """
+    graph = find_graph(names, precision)
+    if graph is None:
+        found = sorted(name for name in names if name.endswith(".onnx"))
+        expected = f"vision_model{ENDINGS[precision][0]}.onnx or model{ENDINGS[precision][0]}.onnx"
+        raise InputError(
+            f"{model}: there is no {expected} in it nor in onnx/ (found: "
+            f"{', '.join(found) or 'none'}); give a file, or another encoder.precision"
+        )
+    graphs = (graph, graph.replace("vision_model", "text_model"))
+    weights = {f"{name}{end}" for name in graphs for end in ("", "_data", ".data")} - {graph}
+    return [n for n in names if n in weights or PurePosixPath(n).name in SETTINGS] + [graph]
+
+
+def find_graph(names: Sequence[str], precision: str) -> str | None:
+    """The graph that takes images.
+
+    >>> find_graph(["onnx/model.onnx", "onnx/vision_model.onnx"], "float32")
+    'onnx/vision_model.onnx'
+    """
+    for kind in ("vision_model", "model"):
+        for folder in FOLDERS:
+            for ending in ENDINGS[precision]:
+                if (name := f"{folder}{kind}{ending}.onnx") in names:
+                    return name
+    return None

@@ -9,23 +9,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from frugalvae.encoders.layout import ENDINGS, Layout, find_layout
-from frugalvae.encoders.model_file import read_model
-from frugalvae.encoders.onnx_text import TextNetwork
-from frugalvae.encoders.preprocess import Preprocessing
-from frugalvae.encoders.probe import mark, picture
-from frugalvae.encoders.processor import CONFIGS, from_config, read_config
+from frugalvae.encoders.defaults import COMPARED, ModelEncoder
+from frugalvae.encoders.hub import ENDINGS, Layout, find_layout
+from frugalvae.encoders.identity import mark, picture
+from frugalvae.encoders.onnx_file import read_model
+from frugalvae.encoders.preprocess import (
+    CONFIGS,
+    LARGEST_SIDE,
+    Preprocessing,
+    from_config,
+    read_config,
+)
 from frugalvae.encoders.session import Network
-from frugalvae.errors import InputError, check_choice
+from frugalvae.encoders.text import TextNetwork
+from frugalvae.errors import InputError, check_choice, check_number
 
 EMBEDDINGS = ("image_embeds", "pooler_output")  # what a feature is, by preference
 TOKENS = "last_hidden_state"  # else its first, the token of the class
-COMPARED = ("clip", "siglip")  # models that compare features of length one
 
 
-class OnnxEncoder:
+class OnnxEncoder(ModelEncoder):
     """Images to the features of a network that ONNX Runtime computes.
 
     A feature is what the graph calls ``image_embeds``, else its ``pooler_output``, else the
@@ -57,6 +61,8 @@ class OnnxEncoder:
     frugalvae.errors.InputError: absent.onnx: there is no such file; check the path
     """
 
+    format = "onnx"
+
     def __init__(
         self,
         model: str | Path,
@@ -68,6 +74,8 @@ class OnnxEncoder:
         threads: int | None = None,
     ) -> None:
         check_choice("precision", precision, ENDINGS)
+        if size is not None:
+            check_number("size", size, 1, LARGEST_SIDE, whole=True)
         layout = find_layout(model, precision)
         self.model = model
         self.prepared = _preprocessing(layout, size, mean, std)
@@ -80,27 +88,6 @@ class OnnxEncoder:
         except InputError as error:
             raise InputError(f"{layout.graph}: {error}; is encoder.size right?") from error
         self.dim, self.probe = len(feature), mark(feature)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Which network it is; of a folder or a file only the name is told."""
-        path = Path(self.model)
-        return {
-            "encoder": "onnx",
-            "model": path.resolve().name if path.exists() else str(self.model),
-            "preprocessing": self.prepared.to_json(),
-            "weights": self.digest,
-            "probe": self.probe,
-        }
-
-    @property
-    def side(self) -> int | None:
-        """What the shorter side of an image is resized to."""
-        return self.prepared.side
-
-    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
-        """An image in red, green and blue as the network takes it, (3, height, width)."""
-        return self.prepared(image)
 
     def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features (n, dim)."""

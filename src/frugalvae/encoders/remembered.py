@@ -136,7 +136,7 @@ def check_same(
 
 def _in_another_format(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether it is the same network in ONNX and in PyTorch: its features agree."""
-    from frugalvae.encoders.probe import agree
+    from frugalvae.encoders.identity import agree
 
     alike = one.get("preprocessing") == other.get("preprocessing")
     formats = one.get("encoder") != other.get("encoder")

@@ -75,7 +75,7 @@ def check_width(width: int) -> None:
     the interpreter dies, or goes on with damaged memory (PyTorch 2.13). The three channels
     of images are safe: no such convolution sees them.
     """
-    check_number("width", width, 1, whole=True)
+    check_number("width", width, 1, 512, whole=True)
     if width < LEAST_WIDTH:
         raise InputError(
             f"width is {width}; expected at least {LEAST_WIDTH}: PyTorch's convolutions with "
@@ -138,12 +138,12 @@ class ResNet18Encoder:
         width: int = 64,
         device: str | None = None,
     ) -> None:
-        check_number("epochs", epochs, 0, whole=True)
-        check_number("batch_size", batch_size, 4, whole=True)  # no batch may be of one image
+        check_number("epochs", epochs, 0, 100_000, whole=True)
+        check_number("batch_size", batch_size, 4, 65_536, whole=True)  # none of one image
         check_number("learning_rate", learning_rate, 1e-12)
         check_number("momentum", momentum, 0, 1)
         check_number("weight_decay", weight_decay, 0)
-        check_number("crop", crop, 0, whole=True)
+        check_number("crop", crop, 0, 1_024, whole=True)
         check_choice("flip", flip, (True, False))
         check_width(width)
         self.epochs = epochs

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.model_file import Model, read_model
-from frugalvae.errors import InputError
+from frugalvae.encoders.onnx_file import Model, read_model
+from frugalvae.errors import InputError, check_number
 
 SPINNING = "session.intra_op.allow_spinning"
 FORMAT = "session.load_model_format"
@@ -46,6 +46,8 @@ class Network:
         device: str | None = None,
         path: Path | None = None,
     ) -> None:
+        if threads is not None:
+            check_number("threads", threads, 0, 1_024, whole=True)
         self.kept, self.threads = path or model, threads
         self._open(model, device)
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from frugalvae.encoders.hub import pretrained
-from frugalvae.encoders.sentence import sentence
+from frugalvae.encoders.text import sentence
 from frugalvae.errors import InputError, check_choice
 
 Precision = Literal["float32", "bfloat16"]

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from torch.nn.functional import normalize
 
+from frugalvae.encoders.defaults import COMPARED, ModelEncoder
 from frugalvae.encoders.hub import pretrained, snapshot
-from frugalvae.encoders.preprocess import Preprocessing
-from frugalvae.encoders.probe import mark, picture
-from frugalvae.encoders.processor import CONFIGS, from_config, read_config
-from frugalvae.encoders.sentence import sentence
+from frugalvae.encoders.identity import mark, picture, weights_digest
+from frugalvae.encoders.preprocess import CONFIGS, Preprocessing, from_config, read_config
+from frugalvae.encoders.text import sentence
 from frugalvae.encoders.text_tower import load_text_tower
-from frugalvae.encoders.weights import weights_digest
 from frugalvae.errors import InputError
 from frugalvae.maths.devices import find_device
 
@@ -32,10 +30,9 @@ TOWERS = {
     "dinov2_with_registers": "Dinov2WithRegistersModel",
     "dinov3_vit": "DINOv3ViTModel",
 }
-COMPARED = ("clip", "siglip")  # with texts, as features of length one
 
 
-class TransformersEncoder:
+class TransformersEncoder(ModelEncoder):
     """Images to the features of a pretrained network.
 
     A feature of CLIP is the projected embedding of an image; of others it is what their last
@@ -72,6 +69,7 @@ class TransformersEncoder:
                 f"here; known: {', '.join(TOWERS)}"
             )
         self.model = model
+        self.format = "clip" if self.kind.startswith("clip") else "transformers"
         self.prepared = _preprocessing(model)
         network = pretrained(TOWERS[self.kind], model)
         self.network = network.float().eval().requires_grad_(False)
@@ -90,27 +88,6 @@ class TransformersEncoder:
                 f"{self.model}: its preprocessing gives images of {self.prepared.shape}, "
                 f"and its network takes {side} x {side}; correct {CONFIGS[0]}"
             )
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Which network it is; of a folder only the name is told."""
-        folder = Path(self.model)
-        return {
-            "encoder": "clip" if self.kind.startswith("clip") else "transformers",
-            "model": folder.resolve().name if folder.is_dir() else str(self.model),
-            "preprocessing": self.prepared.to_json(),
-            "weights": self.digest,
-            "probe": self.probe,
-        }
-
-    @property
-    def side(self) -> int | None:
-        """What the shorter side of an image is resized to."""
-        return self.prepared.side
-
-    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
-        """An image in red, green and blue as the network takes it, (3, height, width)."""
-        return self.prepared(image)
 
     def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features (n, dim)."""

@@ -66,9 +66,9 @@ class CosineHead(HeadDefaults):
     ) -> None:
         check_choice("start", start, ("means", "text"))
         check_choice("resample", resample, (True, False))
-        check_number("epochs", epochs, 0, whole=True)
-        check_number("samples", samples, 1, whole=True)
-        check_number("batch_size", batch_size, 1, whole=True)
+        check_number("epochs", epochs, 0, 100_000, whole=True)
+        check_number("samples", samples, 1, 65_536, whole=True)
+        check_number("batch_size", batch_size, 1, 65_536, whole=True)
         check_number("learning_rate", learning_rate, 1e-12)
         check_number("temperature", temperature, 1e-6)
         self.start = start

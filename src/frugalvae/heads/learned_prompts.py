@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import TextTower, groups
 from frugalvae.maths.networks import MLP
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from frugalvae.cost import Component, component
-from frugalvae.encoders.sentence import spoken
+from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import Precision, TextTower, load_text_tower
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.defaults import HeadDefaults
@@ -104,16 +104,16 @@ class PromptHead(HeadDefaults):
                 f"model is {model!r}; expected a folder or a name on the hub, such as "
                 "'openai/clip-vit-large-patch14'"
             )
-        check_number("epochs", epochs, 0, whole=True)
-        check_number("samples", samples, 1, whole=True)
-        check_number("passes", passes, 1, whole=True)
+        check_number("epochs", epochs, 0, 100_000, whole=True)
+        check_number("samples", samples, 1, 65_536, whole=True)
+        check_number("passes", passes, 1, 100_000, whole=True)
         check_choice("optimiser", optimiser, ("adamw", "lbfgs"))
         check_number("learning_rate", learning_rate, 1e-12)
         check_number("weight_decay", weight_decay, 0)
         check_choice("precision", precision, ("float32", "bfloat16"))
         check_choice("checkpoint", checkpoint, (True, False, None))
         check_choice("only_new", only_new, (True, False))
-        check_number("vectors_first", vectors_first, 0, whole=True)
+        check_number("vectors_first", vectors_first, 0, 1_000_000, whole=True)
         self.model = model if isinstance(model, str) else model.name
         self.epochs = epochs
         self.samples = samples

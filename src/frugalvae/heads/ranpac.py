@@ -49,10 +49,11 @@ class RanPACHead(HeadDefaults):
         penalties: Sequence[float] = (1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7),
         scale: float = 20.0,
     ) -> None:
-        check_number("width", width, 1, whole=True)
+        check_number("width", width, 1, 16_384, whole=True)
         check_number("scale", scale, 1e-12)
         if isinstance(penalties, str) or not penalties:
             raise InputError(f"penalties is {penalties!r}; expected numbers, such as (0.1, 1, 10)")
+        check_number("number of penalties", len(penalties), 1, 100, whole=True)
         for penalty in penalties:
             check_number("penalties", penalty, 1e-12)
         self.width = width

@@ -29,7 +29,7 @@ class RidgeHead(HeadDefaults):
     needs_every_task = False  # it is fitted from scratch on replay
 
     def __init__(self, *, samples: int = 512, penalty: float = 1e-2, scale: float = 20.0) -> None:
-        check_number("samples", samples, 1, whole=True)
+        check_number("samples", samples, 1, 65_536, whole=True)
         check_number("penalty", penalty, 1e-12)
         check_number("scale", scale, 1e-12)
         self.samples = samples

@@ -97,9 +97,9 @@ class FixedPointPrior:
         check_choice("divide_by", self.divide_by, get_args(Divisor))
         check_number("weight", self.weight, 0)
         check_number("damping", self.damping, 1e-6, 1)
-        check_number("history", self.history, 0, whole=True)
+        check_number("history", self.history, 0, 1_000, whole=True)
         check_number("tolerance", self.tolerance, 0)
-        check_number("max_iterations", self.max_iterations, 0, whole=True)
+        check_number("max_iterations", self.max_iterations, 0, 1_000_000, whole=True)
 
     def place(self, latent_means: Tensor, fixed: Tensor, rng: torch.Generator) -> Placement:
         """Iterate Eq. 5 in float64 until it converges."""

@@ -70,8 +70,8 @@ class Training:
     relative: bool
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "max_steps"):
-            check_number(name, getattr(self, name), 1, whole=True)
+        for name, most in (("epochs", 100_000), ("batch_size", 65_536), ("max_steps", 1_000_000)):
+            check_number(name, getattr(self, name), 1, most, whole=True)
         check_number("warm_up", self.warm_up, 0, 1)
         check_number("likelihood_std", self.likelihood_std, 1e-12)
         check_choice("relative", self.relative, (True, False))

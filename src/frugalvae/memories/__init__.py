@@ -19,7 +19,7 @@ MEMORIES = Registry(
         "vae-fod": (VAE, {"dynamic": True}),
         "vae-fodce": (VAE, {"dynamic": True, "embedding": 10}),
         "vae-ceo": (VAE, {"prior": "single", "embedding": 10}),
-        "vae-factors": ("frugalvae.memories.vae.factors:FactorVAEMemory", {}),
+        "vae-factors": ("frugalvae.memories.vae.memory:FactorVAEMemory", {}),
         "vae-cgil": ("frugalvae.memories.class_vae:ClassVAEMemory", {}),
         "gaussian-diagonal": (
             "frugalvae.memories.gaussian:GaussianMemory",

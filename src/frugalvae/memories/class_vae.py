@@ -61,7 +61,7 @@ class ClassVAEMemory(MemoryDefaults):
     ) -> None:
         check_choice("classwise", classwise, (True, False))
         for name, size in (("hidden", hidden), ("latent", latent)):
-            check_number(name, size, 1, whole=True)
+            check_number(name, size, 1, 8_192, whole=True)
         check_number("learning_rate", learning_rate, 1e-12)
         if noise != "match":
             check_number("noise", noise, 0)

@@ -98,8 +98,8 @@ class FactorMemory(MemoryDefaults):
         root: bool | None = None,
     ) -> None:
         if budget is not None:
-            check_number("budget", budget, 1, whole=True)
-        check_number("directions", directions, 0, whole=True)
+            check_number("budget", budget, 1, 1_000_000_000, whole=True)
+        check_number("directions", directions, 0, 8_192, whole=True)
         check_choice("root", root, (True, False, None))
         self.budget = budget
         self.directions = directions

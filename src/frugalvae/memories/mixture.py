@@ -46,7 +46,7 @@ class MixtureMemory(MemoryDefaults):
     """
 
     def __init__(self, parts: int = 5, *, regularisation: float = 1e-6) -> None:
-        check_number("parts", parts, 1, whole=True)
+        check_number("parts", parts, 1, 1_024, whole=True)
         check_number("regularisation", regularisation, 0)
         self.parts = parts
         self.regularisation = regularisation

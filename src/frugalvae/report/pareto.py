@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from frugalvae.bench.cell import digest
+from frugalvae.bench.grid import digest
 from frugalvae.bench.spec import Row
 from frugalvae.report.results_table import Entry, Table
 

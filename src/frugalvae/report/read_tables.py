@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from frugalvae.bench.catalogue import CATALOGUE
-from frugalvae.bench.cell import Cell
-from frugalvae.bench.grid import places
+from frugalvae.bench.data_sources import CATALOGUE
+from frugalvae.bench.grid import Cell, places
 from frugalvae.bench.results import Results
 from frugalvae.bench.spec import Experiment
 from frugalvae.bench.toml import parse

@@ -77,7 +77,7 @@ def _fields(table: Table, line: Line, column: Column, entry: Entry) -> dict[str,
         "difference": entry.difference,
         "parameters_paper": entry.parameters("paper"),
         "parameters_stored": entry.parameters("stored"),
-        "paper_millions": row.numbers,
+        "paper_millions": row.parameters,
     }
     return {
         name: f"{field:.10g}" if isinstance(field, float) else field

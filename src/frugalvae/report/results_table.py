@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from frugalvae.bench.cell import Cell
+from frugalvae.bench.grid import Cell
 from frugalvae.bench.spec import METRICS, SAMPLE_MEASURES, Experiment, Row
 
 #: Metrics where less is better.

@@ -115,8 +115,8 @@ def remark(line: Line, table: Table) -> str:
     row = line.row
     parts = ["quoted", row.backbone or table.experiment.paper_backbone] if row.quoted else []
     parts.append(f"replays {row.replay}" if row.replay else "")
-    if row.numbers is not None:
-        parts.append(f"paper: {row.numbers:.2f} M parameters")
+    if row.parameters is not None:
+        parts.append(f"paper: {row.parameters:.2f} M parameters")
     return "; ".join(filter(None, parts))
 
 

@@ -33,8 +33,8 @@ from frugalvae.plugins import arguments_of, import_outside
 #: What our memories and heads are made of, and where it is defined.
 HELPERS = {
     "Decoder": "frugalvae.memories.vae.decoder",
-    "LayerState": "frugalvae.memories.vae.saturation",
-    "PriorState": "frugalvae.memories.vae.placement",
+    "LayerState": "frugalvae.memories.vae.records",
+    "PriorState": "frugalvae.memories.vae.records",
     "Mixture": "frugalvae.memories.mixture",
     "MLP": "frugalvae.maths.networks",
     "ClasswiseNormaliser": "frugalvae.memories.vae.normalise",

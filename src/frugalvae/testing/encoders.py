@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from frugalvae.encoders.probe import picture
+from frugalvae.encoders.identity import picture
 from frugalvae.testing.rules import Rule, check, require
 
 if TYPE_CHECKING:

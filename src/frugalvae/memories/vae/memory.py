@@ -1,10 +1,9 @@
-"""The paper's VAE as a memory, with our additions, each in a file of its own.
+"""The paper's VAE as a memory, with our additions.
 
 ===========================================  ====================================
 whitened coordinates                         :mod:`frugalvae.memories.vae.whitened`
-class directions                             :mod:`frugalvae.memories.vae.residual`
-a decoder fitted in closed form              :mod:`frugalvae.memories.vae.teaching`
-a new decoder when null spaces are used up   :mod:`frugalvae.memories.vae.saturation`
+class directions, added or taught            :mod:`frugalvae.memories.vae.residual`
+a new decoder when null spaces are used up   :mod:`frugalvae.memories.vae.records`
 densities                                    :mod:`frugalvae.memories.vae.density`
 ===========================================  ====================================
 
@@ -24,18 +23,21 @@ from frugalvae import cost
 from frugalvae.cost import Component
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
-from frugalvae.maths.priors import Placement, SinglePrior
+from frugalvae.maths.priors import Placement, SinglePrior, smallest_distance
 from frugalvae.maths.symmetric import pack
 from frugalvae.maths.training import Batch
 from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.vae.decoder import Decoder
 from frugalvae.memories.vae.density import LocalDecoder
 from frugalvae.memories.vae.paper import IncrementalVAE
-from frugalvae.memories.vae.placement import PriorState, prior_state
-from frugalvae.memories.vae.residual import class_directions, noise_std
-from frugalvae.memories.vae.saturation import LayerState
-from frugalvae.memories.vae.settings import VAESettings
-from frugalvae.memories.vae.teaching import align, teach_directions
+from frugalvae.memories.vae.records import LayerState, PriorState
+from frugalvae.memories.vae.residual import (
+    class_directions,
+    linear_maps,
+    noise_std,
+    teach_directions,
+)
+from frugalvae.memories.vae.settings import FactorSettings, VAESettings
 from frugalvae.memories.vae.whitened import WhitenedNormaliser, change_coordinates
 from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_tensor
 
@@ -115,7 +117,11 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
 
     def _place_priors(self, task: TensorTask, x: Tensor, rng: torch.Generator) -> Placement:
         placement = super()._place_priors(task, x, rng)
-        state = prior_state(len(self.priors_) + 1, placement, stack(self.means_))
+        means = stack(self.means_)
+        how = placement.iterations, placement.residual, placement.converged
+        where = smallest_distance(means), float(means.norm(dim=1).mean())
+        state = PriorState(len(self.priors_) + 1, *how, *where)
+        state.warn()
         self.priors_.append(state)
         return placement
 
@@ -203,12 +209,9 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
         if not rule.parameters:
             return
         spread = self.normaliser_.spread().expand(x.shape[1])
-        nothing, count = x[:1] * 0, min(self.settings.directions, self.settings.latent)
-        directions = [
-            class_directions(x[task.labels == label], nothing, spread, count)
-            for label in task.classes
-        ]
-        maps = align(torch.stack(directions)).transpose(1, 2)  # (k, count, d)
+        count = min(self.settings.directions, self.settings.latent)
+        classes = [x[task.labels == label] for label in task.classes]
+        maps = linear_maps(classes, spread, count)  # (k, count, d)
         means = torch.stack([self.means_[label] for label in task.classes])  # (k, latent)
         data = Batch(maps, means, self._rows(task.classes))
         teach_directions(decoder.network, data, rule, rate, self.settings.training, rng)
@@ -279,15 +282,18 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
             return []
         trunks = len({id(decoder.network.linears[0].weight) for decoder in self.decoders_})
         tasks = len(self.decoders_)  # if dynamic, as many as there are tasks in use
-        return self._cost(self.density_width, len(self.means_), tasks, trunks)
+        return self.cost(self.density_width, len(self.means_), tasks, decoders=trunks)
 
     def cost(
-        self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
+        self,
+        dim: int,
+        classes: int,
+        tasks: int = 1,
+        samples: int | None = None,
+        *,
+        decoders: int = 1,
     ) -> list[Component]:
-        """What it will cost, if no null space saturates."""
-        return self._cost(dim, classes, tasks, decoders=1)
-
-    def _cost(self, dim: int, classes: int, tasks: int, decoders: int) -> list[Component]:
+        """What it will cost, with one decoder if no null space saturates."""
         return cost.vae(
             dim,
             classes,
@@ -304,3 +310,27 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
             embedding=self.settings.embedding,
             decoders=decoders,
         )
+
+
+class FactorVAEMemory(VAEMemory):
+    """An incremental VAE in whitened coordinates, with class directions.
+
+    Parameters
+    ----------
+    **settings
+        See :class:`frugalvae.memories.vae.settings.FactorSettings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frugalvae.interfaces import Task
+    >>> rng = np.random.default_rng(0)
+    >>> memory = FactorVAEMemory(hidden=16, latent=4, epochs=5)
+    >>> x = rng.normal(size=(20, 8)) + 9 * (np.arange(20)[:, None] % 2)
+    >>> memory.learn(Task(x, np.arange(20) % 2), rng)
+    >>> memory.log_density(x[:4]).argmax(axis=1).tolist()
+    [0, 1, 0, 1]
+    """
+
+    __signature__ = inspect.signature(FactorSettings)
+    settings_type = FactorSettings

@@ -6,7 +6,8 @@ map before it, so the z-score alone gives the same result from half the statisti
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,47 +23,49 @@ class CoordinateChange(NamedTuple):
     backward: Tensor  # (d, d)
 
 
-class Normaliser(Protocol):
+class Normaliser(ABC):
     """Maps features of a class to a common scale and back."""
 
+    holds_tensors = True
+
+    @abstractmethod
     def learn(self, task: TensorTask) -> CoordinateChange | None:
         """Take the statistics of new classes; how coordinates of old ones changed, if they did."""
-        ...
 
+    @abstractmethod
     def normalise(self, label: int, features: Tensor) -> Tensor:
         """Features (n, d) of a class on the common scale."""
-        ...
 
-    def prepare(self, features: Tensor) -> Tensor:
-        """The part of :meth:`normalise` that is the same for all classes."""
-        ...
-
-    def finish(self, label: int, prepared: Tensor) -> Tensor:
-        """The part of :meth:`normalise` that depends on the class."""
-        ...
-
+    @abstractmethod
     def restore(self, label: int, normalised: Tensor) -> Tensor:
         """The inverse of :meth:`normalise`."""
-        ...
+
+    @abstractmethod
+    def log_volume(self, label: int, features: Tensor) -> Tensor:
+        """Logarithm of the determinant of the derivative of :meth:`normalise`, (n,)."""
+
+    @abstractmethod
+    def forget(self, label: int) -> list[str]:
+        """Drop the statistics of a class. A sentence for each trace of it that remains."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Array]:
+        """What is stored."""
+
+    def prepare(self, features: Tensor) -> Tensor:
+        """The part of :meth:`normalise` that is worth doing once for all classes."""
+        return features
+
+    def finish(self, label: int, prepared: Tensor) -> Tensor:
+        """The part of :meth:`normalise` that is left."""
+        return self.normalise(label, prepared)
 
     def spread(self) -> Tensor:
         """Standard deviation within classes of each normalised coordinate, (d,) or ()."""
-        ...
-
-    def log_volume(self, label: int, features: Tensor) -> Tensor:
-        """Logarithm of the determinant of the derivative of :meth:`normalise`, (n,)."""
-        ...
-
-    def forget(self, label: int) -> list[str]:
-        """Drop the statistics of a class. A sentence for each trace of it that remains."""
-        ...
-
-    def arrays(self) -> dict[str, Array]:
-        """What is stored."""
-        ...
+        return torch.ones(())
 
 
-class GlobalNormaliser:
+class GlobalNormaliser(Normaliser):
     """Zero mean and unit variance over the first task, the same map for every class.
 
     This is what "no class-wise normalisation" means: the likelihood still assumes unit
@@ -75,8 +78,6 @@ class GlobalNormaliser:
     >>> normaliser.normalise(2, torch.tensor([[9.0]]))
     tensor([[7.]])
     """
-
-    holds_tensors = True
 
     def __init__(self) -> None:
         self.mean_ = torch.empty(0)  # (d,)
@@ -92,21 +93,9 @@ class GlobalNormaliser:
         """Subtract the mean, divide by the standard deviation."""
         return (features - self.mean_) / self.std_
 
-    def prepare(self, features: Tensor) -> Tensor:
-        """All of it."""
-        return self.normalise(0, features)
-
-    def finish(self, label: int, prepared: Tensor) -> Tensor:
-        """Nothing."""
-        return prepared
-
     def restore(self, label: int, normalised: Tensor) -> Tensor:
         """Multiply by the standard deviation, add the mean."""
         return normalised * self.std_ + self.mean_
-
-    def spread(self) -> Tensor:
-        """One, by construction."""
-        return torch.ones(())
 
     def log_volume(self, label: int, features: Tensor) -> Tensor:
         """Minus the sum of log standard deviations."""
@@ -121,7 +110,7 @@ class GlobalNormaliser:
         return {"normaliser.mean": to_array(self.mean_), "normaliser.std": to_array(self.std_)}
 
 
-class ClasswiseNormaliser:
+class ClasswiseNormaliser(Normaliser):
     """Zero mean and unit variance for each class separately.
 
     A dimension that is constant in a class becomes zero and is restored to exactly that
@@ -137,8 +126,6 @@ class ClasswiseNormaliser:
     tensor([[2., 5.]])
     """
 
-    holds_tensors = True
-
     def __init__(self) -> None:
         self.mean_: dict[int, Tensor] = {}
         self.std_: dict[int, Tensor] = {}
@@ -153,21 +140,9 @@ class ClasswiseNormaliser:
         std = self.std_[label]
         return torch.where(std > 0, (features - self.mean_[label]) / std, 0.0)
 
-    def prepare(self, features: Tensor) -> Tensor:
-        """Nothing: classes share nothing."""
-        return features
-
-    def finish(self, label: int, prepared: Tensor) -> Tensor:
-        """All of it."""
-        return self.normalise(label, prepared)
-
     def restore(self, label: int, normalised: Tensor) -> Tensor:
         """Multiply by the standard deviation, add the mean."""
         return normalised * self.std_[label] + self.mean_[label]
-
-    def spread(self) -> Tensor:
-        """One, by construction."""
-        return torch.ones(())
 
     def log_volume(self, label: int, features: Tensor) -> Tensor:
         """Minus the sum of log standard deviations, without constant dimensions."""

@@ -21,9 +21,8 @@ from frugalvae.maths.networks import MLP
 from frugalvae.maths.nullspace import NullSpace
 from frugalvae.maths.priors import Placement, make_prior
 from frugalvae.maths.training import Batch, encode, train_vae
-from frugalvae.memories.vae.decoder import Decoder, UpdateRule, new_decoder
+from frugalvae.memories.vae.decoder import Decoder, UpdateRule, latents_to_protect, new_decoder
 from frugalvae.memories.vae.normalise import Normaliser, make_normaliser
-from frugalvae.memories.vae.protected import latents_to_protect
 from frugalvae.memories.vae.residual import noise_std
 from frugalvae.memories.vae.settings import PaperSettings
 from frugalvae.tensors import TensorTask, device_of, to_array, to_generator

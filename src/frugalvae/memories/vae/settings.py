@@ -8,10 +8,8 @@ from typing import Literal, get_args
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.maths.priors import Prior, make_prior
 from frugalvae.maths.training import Training
-from frugalvae.memories.vae.decoder import Projection, Update
-from frugalvae.memories.vae.saturation import Thresholds
-
-Source = Literal["prior", "prior-mean", "posterior", "posterior-mean", "batch-mean"]
+from frugalvae.memories.vae.decoder import Projection, Source, Update
+from frugalvae.memories.vae.records import Thresholds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +87,7 @@ class PaperSettings:
         for name in ("classwise", "dynamic"):
             check_choice(name, getattr(self, name), (True, False))
         for name, least in (("hidden", 1), ("latent", 1), ("embedding", 0)):
-            check_number(name, getattr(self, name), least, whole=True)
+            check_number(name, getattr(self, name), least, 8_192, whole=True)
         for name in ("learning_rate", "later_learning_rate"):
             check_number(name, getattr(self, name), 1e-12)
         check_number("ratio", self.ratio, 1)
@@ -135,13 +133,13 @@ class VAESettings(PaperSettings):
     directions
         Fit the decoder to this many directions per class instead of training it on Eq. 6, in
         ``max_steps`` steps and without an encoder; at most ``latent``. See
-        :func:`frugalvae.memories.vae.teaching.teach_directions`.
+        :func:`frugalvae.memories.vae.residual.teach_directions`.
     share
         The share of a class's own variance, decoded or from class directions, that its density
         uses. Few samples overestimate it.
     saturation, min_free
         When a null space counts as saturated; see
-        :class:`frugalvae.memories.vae.saturation.Thresholds`.
+        :class:`frugalvae.memories.vae.records.Thresholds`.
     on_saturation
         ``"warn"``, or start a ``"fresh"`` decoder for the next classes.
     """
@@ -160,7 +158,7 @@ class VAESettings(PaperSettings):
         check_choice("on_saturation", self.on_saturation, ("warn", "fresh"))
         check_choice("whitened", self.whitened, (True, False))
         for name in ("factors", "directions"):
-            check_number(name, getattr(self, name), 0, whole=True)
+            check_number(name, getattr(self, name), 0, 8_192, whole=True)
         if self.directions and not self.inputs.startswith("prior"):
             raise InputError(
                 f"inputs is {self.inputs!r}, which needs an encoder, and with directions="
@@ -174,3 +172,23 @@ class VAESettings(PaperSettings):
     def thresholds(self) -> Thresholds:
         """When a null space counts as saturated."""
         return Thresholds(self.saturation, self.min_free)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorSettings(VAESettings):
+    """Settings with other defaults: whitened, class directions, a small decoder that is taught.
+
+    >>> FactorSettings().whitened
+    True
+    """
+
+    whitened: bool = True
+    factors: int = 4
+    directions: int = 8
+    share: float = 0.15
+    hidden: int = 256
+    latent: int = 128
+    batch_size: int = 256
+    max_steps: int = 200
+    learning_rate: float = 2e-3
+    later_learning_rate: float = 2e-3

@@ -11,17 +11,20 @@ from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import pack
 from frugalvae.maths.whitening import PrincipalWhitener
 from frugalvae.memories.vae.decoder import Decoder
-from frugalvae.memories.vae.normalise import CoordinateChange
+from frugalvae.memories.vae.normalise import CoordinateChange, Normaliser
 from frugalvae.tensors import TensorTask, stack, to_array
 
 
-class WhitenedNormaliser:
+class WhitenedNormaliser(Normaliser):
     """Zero mean per class, and the shared covariance as the identity.
 
     The shared covariance is that of all samples around their class means. Its sums are kept,
     so it is exact however classes are divided into tasks. Normalised coordinates change with
     it, and :meth:`learn` returns how. Features without negative values are replaced by their
     square roots first, which are less skewed.
+
+    Coordinates are principal axes with the signs that LAPACK gives them. They are derived again
+    from the sums when a file is loaded, so another LAPACK may turn some of them around.
 
     Parameters
     ----------
@@ -42,8 +45,6 @@ class WhitenedNormaliser:
     >>> normaliser.restore(7, torch.zeros(1, 2))
     tensor([[ 2., -6.]])
     """
-
-    holds_tensors = True
 
     def __init__(self, ridge: float = 0.2) -> None:
         self.ridge = ridge

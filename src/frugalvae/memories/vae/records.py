@@ -1,4 +1,4 @@
-"""Saturation: when a layer's null space counts as used up. The one place that says so."""
+"""What is recorded of each task: where class means stand, and how much of null spaces is left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,42 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from frugalvae.errors import SaturationWarning
+from frugalvae.errors import ConvergenceWarning, SaturationWarning
+
+LARGE_RESIDUAL = 1e-3  # at the usual radius of 21, means then still move by 0.02 per step
+
+
+@dataclass(frozen=True)
+class PriorState:
+    """How a task's class means were placed, and where all means stand since.
+
+    Attributes
+    ----------
+    task
+        Counted from 1.
+    iterations, residual, converged
+        See :class:`frugalvae.maths.priors.Placement`.
+    smallest_distance, mean_radius
+        The smallest distance between two means, and their mean distance from the origin.
+    """
+
+    task: int
+    iterations: int
+    residual: float
+    converged: bool
+    smallest_distance: float
+    mean_radius: float
+
+    def warn(self) -> None:
+        """Warn if the iteration stopped far from converged."""
+        if self.residual > LARGE_RESIDUAL:
+            warnings.warn(
+                f"the fixed-point iteration stopped after {self.iterations} steps with a "
+                f"residual of {self.residual:.1e}; give the memory "
+                "prior=FixedPointPrior(max_iterations=..., damping=...) of frugalvae.maths.priors",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
 
 @dataclass(frozen=True)

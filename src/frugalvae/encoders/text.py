@@ -1,8 +1,8 @@
-"""A text tower in the format ONNX: features of classes' names."""
+"""What a text tower is told of a class, and a text tower in the format ONNX."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.hub import import_tokenizers
-from frugalvae.encoders.layout import Layout
-from frugalvae.encoders.model_file import read_model
-from frugalvae.encoders.sentence import sentence
+from frugalvae.encoders.hub import Layout
+from frugalvae.encoders.onnx_file import read_model
+from frugalvae.encoders.preprocess import read_settings
 from frugalvae.encoders.session import Network
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, needing
 
 OUTPUTS = ("text_embeds", "pooler_output")
 CONTEXT = {"clip": 77, "siglip": 64, "siglip2": 64}  # tokens, where config.json is silent
 AT_ONCE = 16  # sentences
+
+
+def sentence(name: str) -> str:
+    """A class's name as CLIP and SigLIP like to read it.
+
+    >>> sentence("001.Black_footed_Albatross")
+    'a photo of a Black footed Albatross.'
+    """
+    return f"a photo of a {spoken(name)}."
+
+
+def spoken(name: str) -> str:
+    """A class's name as people say it: folders often carry numbers and underscores.
+
+    >>> spoken("birds/001.Black_footed_Albatross"), spoken("707-320")
+    ('Black footed Albatross', '707-320')
+    """
+    last = name.rsplit("/", maxsplit=1)[-1]
+    return re.sub(r"^\d+\.", "", last).replace("_", " ").strip() or name
 
 
 class TextNetwork:
@@ -61,7 +79,9 @@ class TextNetwork:
 
     def _tokens(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Tokens (k, context) of texts, and which of them are not padding."""
-        tokenizer = import_tokenizers().Tokenizer.from_file(str(self._file("tokenizer.json")))
+        with needing("A text tower"):
+            import tokenizers
+        tokenizer = tokenizers.Tokenizer.from_file(str(self._file("tokenizer.json")))
         tokenizer.no_padding()
         tokenizer.no_truncation()
         context, padding = self._context(), self._padding(tokenizer)
@@ -78,7 +98,7 @@ class TextNetwork:
         return tokens, there
 
     def _context(self) -> int:
-        config = _read(self._file("config.json"))
+        config = read_settings(self._file("config.json"))
         told = (config.get("text_config") or {}).get("max_position_embeddings")
         kind = str(config.get("model_type"))
         if told is None and kind not in CONTEXT:
@@ -87,7 +107,7 @@ class TextNetwork:
 
     def _padding(self, tokenizer: Any) -> int:
         path = self._file("tokenizer_config.json")
-        token = _read(path).get("pad_token")
+        token = read_settings(path).get("pad_token")
         text = token.get("content") if isinstance(token, dict) else token
         number = tokenizer.token_to_id(str(text))
         if number is None:
@@ -102,10 +122,3 @@ class TextNetwork:
                 "where the model comes from, or remove the text tower"
             )
         return path
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return {**json.loads(path.read_text())}
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: no JSON of settings ({error}); copy it anew") from error

@@ -1,14 +1,34 @@
-"""What an encoder makes of one image that never changes: a mark of its features.
+"""What tells the features of one encoder from another's: a digest of weights, and a mark.
 
-The same network in ONNX and in PyTorch has other files, and other digests. Its features
-agree, and so do these few numbers of them.
+The same network in ONNX and in PyTorch has other files, and other digests. Its features of one
+image that never changes agree, and so do a few numbers of them: the mark.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+
+
+def weights_digest(weights: Mapping[str, NDArray[Any]]) -> str:
+    """A short name of all weights together: other weights, another name.
+
+    Types are called as PyTorch calls them, as in the first files that say it.
+
+    >>> weights_digest({})
+    'e3b0c44298fc1c14'
+    """
+    digest = hashlib.sha256()
+    for name, weight in sorted(weights.items()):
+        digest.update(f"{name} {weight.shape} torch.{weight.dtype}".encode())
+        digest.update(np.ascontiguousarray(weight).data)
+    return digest.hexdigest()[:16]
+
 
 COUNT = 16  # numbers that are kept
 AGREE = 0.04  # of their length, two marks may differ: cosines of 0.999, and equal lengths
