@@ -49,7 +49,15 @@ def test_json_has_what_the_classifier_says(taught: Tool) -> None:
 
 def test_csv_has_a_row_for_each_rank(taught: Tool) -> None:
     rows = list(csv.DictReader(io.StringIO(taught("predict", taught.folder, "--csv", "--top=3"))))
-    assert list(rows[0]) == ["input", "rank", "label", "probability", "known", "familiarity"]
+    assert list(rows[0]) == [
+        "input",
+        "rank",
+        "label",
+        "probability",
+        "known",
+        "familiarity",
+        "reason",
+    ]
     assert len(rows) == 18 * 3
     assert [row["rank"] for row in rows[:3]] == ["1", "2", "3"]
     assert sum(float(row["probability"]) for row in rows[:3]) == pytest.approx(1, abs=1e-5)
@@ -142,7 +150,7 @@ def test_classes_that_are_not_probable_enough_are_not_named(taught: Tool) -> Non
     unsure = answered(taught, *words, least)
     assert (unsure["label"], unsure["top"]) == (None, [])
     assert taught("predict", *words, least) == f"{path}[0]  not sure\n"
-    assert taught("predict", *words, least, "--csv").splitlines()[1] == f"{path}[0],,,,,"
+    assert taught("predict", *words, least, "--csv").splitlines()[1] == f"{path}[0],,,,,,"
 
 
 def test_a_wrong_path_is_refused_before_the_work(taught: Tool) -> None:
