@@ -320,6 +320,25 @@ def test_the_summary_says_what_matters() -> None:
     )
 
 
+def test_probabilities_that_match_on_average_only_are_not_called_right() -> None:
+    """Half of them far too high, half far too low: the mean is right, and none of them is."""
+    sure = np.repeat([0.98, 0.62], 50)
+    right = [0] * 40 + [1] * 10 + [0] * 40 + [1] * 10  # 80% of either half
+    truth, chances = np.array(right), np.stack([sure, 1 - sure], axis=1)
+    e = made(2, truth=truth, probabilities=chances, samples=["s"] * 100)
+    assert e.calibration_error == pytest.approx(0.18)
+    assert summary(e).endswith(
+        "Its probabilities match its accuracy on average, 80.0%, but not one by one: the "
+        "calibration error is 18.0%."
+    )
+    sure[:] = 0.83
+    e = made(2, truth=truth, probabilities=np.stack([sure, 1 - sure], 1), samples=["s"] * 100)
+    assert summary(e).endswith("Its probabilities match its accuracy: 83.0% on average.")
+    sure[:] = np.repeat([0.88, 0.72], 50)  # 8% off
+    e = made(2, truth=truth, probabilities=np.stack([sure, 1 - sure], 1), samples=["s"] * 100)
+    assert "but not one by one: the calibration error is 8.0%" in summary(e)
+
+
 def test_names_of_folders_are_written_with_spaces_unless_that_would_mix_them_up() -> None:
     assert made(2, classes=["a_b", "_"]).names == ["a b", "_"]
     assert made(2, classes=["a_b", "a b"]).names == ["a_b", "a b"]
@@ -493,6 +512,8 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
         "features of 5 numbers.*learned from features of 3",
         feature_file(tmp_path / "w.npz", width=5),
     )
+    with pytest.raises(InputError, match="has the ending .xlsx; expected one of .html, .htm"):
+        evaluate(file, images, tmp_path / "r.xlsx")
     before = file.read_bytes()
     with pytest.raises(InputError, match="is what is to be evaluated; give another --output"):
         evaluate(file, images, file)

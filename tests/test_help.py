@@ -46,7 +46,12 @@ def test_a_verb_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit) as ended:
         main(["predcit", "x.frugal"])
     assert ended.value.code == 2
-    assert "'predcit'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "there is no command 'predcit'. Did you mean 'predict'?" in said
+    assert said.endswith("'frugalvae --help' lists all\n")
+    with pytest.raises(SystemExit):
+        main(["xyz"])
+    assert "Did you mean" not in capsys.readouterr().err
 
 
 # --------------------------------------------------------------------------- completion

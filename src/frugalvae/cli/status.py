@@ -177,7 +177,8 @@ def name_of(part: Mapping[str, Any]) -> str:
 def components(contents: Contents) -> dict[str, tuple[int, int]]:
     """Parameters and bytes of all tensors, added up by the names of :data:`NAMES`."""
     found: dict[str, tuple[int, int]] = {}
-    for path, kept in sorted(contents.arrays.items()):
+    tensors = {path: kept for path, kept in sorted(contents.arrays.items()) if kept.size}
+    for path, kept in tensors.items():
         name = component_name(path, contents)
         numbers, taken = found.get(name, (0, 0))
         found[name] = numbers + kept.size, taken + kept.nbytes

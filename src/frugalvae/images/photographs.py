@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,11 +34,12 @@ Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 THREADS = os.cpu_count() or 1
 
 
-def encode_all(encoder: Encoder, images: Listing) -> NDArray[np.float32]:
-    """Features (n, d) of all images of a folder; an error that names those that have none."""
+def encode_all(encoder: Encoder, images: Listing, *, strict: bool = True) -> Encoded:
+    """Features of the images of a folder; if ``strict``, an error names those that have none."""
     done = encode_files(images.files, encoder, BATCH_SIZE, THREADS)
-    refuse([str(path) for path in images.paths], done.reasons)
-    return done.features
+    if strict:
+        refuse(images.paths, done.reasons, "; strict=False leaves out what cannot be read")
+    return done
 
 
 def encode_batches(
@@ -76,14 +77,14 @@ def encode_photographs(
     return done.features
 
 
-def refuse(given: Sequence[Any], reasons: dict[int, str]) -> None:
+def refuse(given: Sequence[Any], reasons: dict[int, str], advice: str = "") -> None:
     """Raise an error about photographs that cannot be read, if there are any."""
     if reasons:
         place, why = next(iter(reasons.items()))
-        shown = given[place] if isinstance(given[place], str | Path) else f"number {place}"
+        shown = given[place] if isinstance(given[place], str | PurePath) else f"number {place}"
         raise InputError(
             f"{len(reasons)} of {len(given)} photographs cannot be read, the first is "
-            f"{shown}: {why}"
+            f"{shown}: {why}{advice}"
         )
 
 

@@ -17,7 +17,7 @@ from frugalvae.report import plots
 from frugalvae.report.evaluation import Evaluation
 from frugalvae.report.render import data_uri, render
 
-CLOSE = 0.05  # mean probability and accuracy count as equal up to this difference
+CLOSE = 0.05  # probability and accuracy count as equal up to this difference
 SIDE = 128  # pixels of a thumbnail; more than are shown, for screens with high resolution
 QUALITY = 72
 
@@ -160,7 +160,7 @@ def _calibration(evaluation: Evaluation) -> str:
     stated = f"{percent(mean)} on average"
     if abs(mean - evaluation.accuracy) <= CLOSE:
         error = evaluation.calibration_error
-        if error <= 2 * CLOSE:
+        if error <= CLOSE:
             return f"Its probabilities match its accuracy: {stated}."
         return (
             f"Its probabilities match its accuracy on average, {percent(mean)}, but not one by "
