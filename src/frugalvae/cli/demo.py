@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from frugalvae.cli.options import add, check_output
 from frugalvae.console import Display
 from frugalvae.files import write_bytes, write_text
-from frugalvae.formatting import count, percent, seconds
+from frugalvae.formatting import count, percent
 
 if TYPE_CHECKING:
     from frugalvae.bench.demo_runs import DemoRun
@@ -81,5 +81,5 @@ def table_row(run: DemoRun) -> list[str]:
         percent(run.record.metrics["forgetting"]),
         count(memory["stored"]),
         count(memory["paper"]),
-        seconds(run.seconds),
+        f"{run.seconds:.1f}",
     ]

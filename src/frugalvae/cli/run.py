@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from frugalvae.cli.options import add, check_output, settings_of, share, task_sizes
 from frugalvae.console import Display
 from frugalvae.files import write_json
-from frugalvae.formatting import count, plural, scientific, seconds
+from frugalvae.formatting import count, plural
 from frugalvae.memories import usual_head
 
 if TYPE_CHECKING:
@@ -126,12 +126,13 @@ def summary(record: Record) -> list[list[str]]:
         ["parameters, as the paper counts", count(record.memory["paper"])],
         ["parameters stored", count(record.memory["stored"])],
         ["bytes", count(record.memory["bytes"])],
-        ["seconds", seconds(spent)],
+        ["seconds", f"{spent:.1f}"],
     ]
     last = [state for state in record.layers if state["task"] == len(record.tasks)]
     if last:
         tightest = min(last, key=lambda state: state["rank"] / state["size"])
         free = f"{tightest['rank']} of {tightest['size']}, in layer {tightest['layer']}"
         rows.append(["fewest free directions", free])
-        rows.append(["largest R", scientific(max(state["proportion"] for state in last))])
+        largest = max(state["proportion"] for state in last)
+        rows.append(["largest R", f"{largest:.1e}" if largest else "0"])
     return rows

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.errors import MemoryFileError
-from frugalvae.formatting import local_time, plural, size
+from frugalvae.formatting import local_time, plural, shortened, size
 
 if TYPE_CHECKING:
     from frugalvae.storage.model_file import Contents
@@ -283,5 +283,4 @@ def named(classes: dict[str, int | None], most: int) -> str:
     'emu (30), dax and 1 more'
     """
     shown = [name + (f" ({count})" if count else "") for name, count in classes.items()]
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more
+    return shortened(shown, most)
