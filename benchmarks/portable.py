@@ -30,7 +30,7 @@ from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.bench.spec import Experiment, Row
 from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.toml import parse
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 VARIABLES = "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR", "OPENBLAS_CORETYPE"

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from frugalvae.bench.catalogue import data_folder, in_data_folder
-from frugalvae.errors import MissingPackageError
-from frugalvae.extras import EXTRAS
+from frugalvae.errors import EXTRAS, MissingPackageError
 from frugalvae.heads import make_head
 from frugalvae.images.feature_file import Features, load_features
 from frugalvae.interfaces import Head, Memory

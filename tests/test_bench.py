@@ -30,7 +30,7 @@ from frugalvae.bench.spec import Experiment, Part, defaults
 from frugalvae.bench.toml import parse, read_experiments
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 from frugalvae.memories import MEMORIES, usual_head
 from tests.waiting import PATIENCE, descendants, needs_proc, wait_until, worked
 

@@ -19,7 +19,7 @@ from frugalvae.bench import demo_runs
 from frugalvae.bench.demo_runs import MEMORIES, SAMPLES, VAE, DemoRun, real_images, teach
 from frugalvae.cli.main import parser
 from frugalvae.errors import InputError
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 from frugalvae.report import plot_parts, plots
 from frugalvae.report.demo_page import demo_page, demo_picture
 from frugalvae.report.render import render

@@ -138,7 +138,7 @@ def test_nothing_heavy_is_imported() -> None:
 import sys
 from PIL import Image
 from frugalvae.encoders import make_frozen
-from frugalvae.images.shards import encode
+from frugalvae.images.photographs import encode
 encoder = make_frozen("efficientnet", size=64)
 encode(encoder, [encoder.prepare(Image.new("RGB", (80, 70)))], 4)
 print(*{"torch", "sklearn", "scipy", "onnx", "transformers", "google.protobuf"} & {*sys.modules})

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features, load_features, write_features
 from tests.conftest import blobs
 

@@ -18,9 +18,8 @@ from PIL import EpsImagePlugin, Image
 from frugalvae.encoders.preprocess import Preprocessing, target_size
 from frugalvae.errors import InputError
 from frugalvae.images.cifar import loads
-from frugalvae.images.dataset import Images, digit_images, load_images
+from frugalvae.images.dataset import Images, digit_images, load_digits, load_images
 from frugalvae.images.decode import decode
-from frugalvae.images.digits import load_digits
 from frugalvae.progress import listening
 
 RED, WHITE = [255, 0, 0], [255, 255, 255]

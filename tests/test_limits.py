@@ -13,8 +13,16 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from frugalvae.images.decode import decode, opened, shrunk
-from frugalvae.images.limits import LARGE_PIXELS, MOST_BYTES, MOST_PIXELS, memory, webp_size
+from frugalvae.images.decode import (
+    LARGE_PIXELS,
+    MOST_BYTES,
+    MOST_PIXELS,
+    decode,
+    memory,
+    opened,
+    shrunk,
+    webp_size,
+)
 from tests.test_images import as_jpeg, picture
 from tests.waiting import needs_proc
 
@@ -132,7 +140,7 @@ ENCODE = """
 import sys
 from pathlib import Path
 from frugalvae.images.listing import open_images
-from frugalvae.images.shards import encode_files
+from frugalvae.images.photographs import encode_files
 from tests.colours import Colours
 with open_images(sys.argv[1], "learning") as images:
     done = encode_files(images.files, Colours(), 4, threads=6)

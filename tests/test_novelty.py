@@ -11,7 +11,7 @@ import pytest
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 from frugalvae.memories import MEMORIES
 from frugalvae.novelty import TaughtNovelty
 from frugalvae.storage.container import from_bytes

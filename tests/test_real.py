@@ -10,7 +10,7 @@ import pytest
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.bench.record import Record
 from frugalvae.bench.stream_run import run_stream
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features
 from tests.conftest import real_features
 

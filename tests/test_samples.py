@@ -19,7 +19,7 @@ from frugalvae.bench.observe import make_observer
 from frugalvae.bench.sampling_metrics import precision_and_recall, relative_frechet_distance
 from frugalvae.bench.spec import SAMPLE_MEASURES
 from frugalvae.bench.stream_run import run_stream
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features
 from frugalvae.interfaces import Memory, Task
 from frugalvae.memories.store_all import StoreAllMemory

@@ -29,10 +29,9 @@ from frugalvae.errors import FrugalError, InputError, MemoryFileError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.symmetric import square_root
 from frugalvae.memories.store_all import StoreAllMemory
-from frugalvae.storage import migrations
 from frugalvae.storage.container import from_bytes, to_bytes
-from frugalvae.storage.reader import Reader
-from frugalvae.storage.writer import Writer
+from frugalvae.storage.document import MIGRATIONS
+from frugalvae.storage.objects import Reader, Writer
 from tests.conftest import blobs
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -620,7 +619,7 @@ def test_an_older_format_is_brought_up_to_date(
     written = safetensors.numpy.save(tensors, {"frugalvae": json.dumps(old)})
     scratch.write_bytes(sign(written))
     refused(scratch, None, "there is no format 0")
-    monkeypatch.setitem(migrations.MIGRATIONS, 0, to_1)
+    monkeypatch.setitem(MIGRATIONS, 0, to_1)
     assert FrugalClassifier.load(scratch).classes_.tolist() == [0, 1, 2]
 
 

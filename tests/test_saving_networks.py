@@ -18,9 +18,8 @@ from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.heads import HEADS
 from frugalvae.maths.priors import Placement
 from frugalvae.memories import MEMORIES
-from frugalvae.storage.classes import HELPERS, class_named, name_of
-from frugalvae.storage.reader import Reader
-from frugalvae.storage.writer import Writer
+from frugalvae.storage.objects import Reader, Writer
+from frugalvae.storage.parts import HELPERS, class_named, name_of
 from tests.conftest import SMALL, blobs
 from tests.test_saving import OldDraws, answers_as_it_did, forged, put, refused, saved, taught
 

@@ -13,7 +13,7 @@ import pytest
 
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features
 from tests.conftest import accuracy, blobs, made, real_features, small_head
 from tests.test_learner import named, small, state

@@ -393,8 +393,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ['blue']
         """
         from frugalvae.images.encode import named_reasons
-        from frugalvae.images.left_out import counted, named
-        from frugalvae.images.listing import open_images
+        from frugalvae.images.listing import counted, named, open_images
         from frugalvae.images.photographs import encode_all
 
         known = set(map(str, self.model_.classes.tolist())) if self._is_fitted() else set()

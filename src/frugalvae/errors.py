@@ -5,7 +5,25 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+#: The extra that installs each optional package.
+EXTRAS = {
+    "torch": "vae",
+    "transformers": "clip",
+    "huggingface_hub": "onnx",
+    "tokenizers": "onnx",
+    "pillow_heif": "heif",
+    "jinja2": "report",
+    "matplotlib": "report",
+    "ray": "ray",
+    "starlette": "serve",
+    "uvicorn": "serve",
+}
+
+#: The extra of parts that need more than the package that is found missing first.
+PART_EXTRAS = {"clip": "clip", "transformers": "clip", "prompt": "clip"}
 
 
 class FrugalError(Exception):
@@ -107,3 +125,25 @@ def suggestion(name: object, known: Iterable[object]) -> str:
     names = {str(candidate): candidate for candidate in known}
     close = difflib.get_close_matches(str(name), names, n=1)
     return f" Did you mean {names[close[0]]!r}?" if close else ""
+
+
+@contextmanager
+def needing(what: str, part: str = "") -> Iterator[None]:
+    """If an optional package is missing inside the block, say how to install it.
+
+    >>> with needing("The moon"):
+    ...     raise ModuleNotFoundError(name="torch")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.MissingPackageError: The moon needs 'torch', which is not installed; ...
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package not in EXTRAS:
+            raise
+        raise MissingPackageError(
+            f"{what} needs {package!r}, which is not installed; "
+            f"pip install 'frugalvae[{PART_EXTRAS.get(part) or EXTRAS[package]}]'"
+        ) from error

@@ -8,7 +8,7 @@ import re
 import stat
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from frugalvae.errors import InputError
 
@@ -69,7 +69,9 @@ def _mode(path: Path) -> int:
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        return 0o666 & ~_umask()
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
 
 
 def write_text(path: str | Path, content: str) -> None:
@@ -83,10 +85,21 @@ def write_json(path: str | Path, content: dict[str, Any]) -> None:
     write_text(path, _LIST.sub(lambda match: " ".join(match[0].split()), text) + "\n")
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def json_object(text: str | bytes) -> dict[str, Any] | None:
+    """The JSON object that a text is; None if it is none.
+
+    >>> json_object('{"n": 1}'), json_object('{"n": NaN}'), json_object("[1]")
+    ({'n': 1}, None, None)
+    """
+    try:
+        found = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
 
 
 def sync_folder(folder: Path) -> None:

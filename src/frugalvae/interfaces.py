@@ -158,6 +158,17 @@ class DensityMemory(Memory, Protocol):
 
 
 @runtime_checkable
+class TemperedMemory(DensityMemory, Protocol):
+    """A memory that knows how sure its densities may be."""
+
+    def logits(
+        self, features: Array, shrinkage: Shrinkage = ..., tempering: float | None = None
+    ) -> Array:
+        """Scores (n, k) whose softmax are class probabilities, classes in their order."""
+        ...
+
+
+@runtime_checkable
 class MeanMemory(Memory, Protocol):
     """A memory that knows the mean of each class without drawing samples."""
 

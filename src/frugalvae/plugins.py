@@ -14,8 +14,7 @@ from dataclasses import asdict, is_dataclass
 from importlib import import_module
 from typing import Any
 
-from frugalvae.errors import FrugalError, InputError, UnknownNameError, suggestion
-from frugalvae.extras import EXTRAS, needing
+from frugalvae.errors import EXTRAS, FrugalError, InputError, UnknownNameError, needing, suggestion
 
 #: Folders in which ``module:Class`` is also looked for; the command line adds the current one.
 FOLDERS: list[str] = []

@@ -13,8 +13,7 @@ import numpy as np
 
 from frugalvae.bench.catalogue import CATALOGUE, data_folder, in_data_folder
 from frugalvae.errors import InputError, suggestion
-from frugalvae.images.dataset import Images, digit_images, load_images
-from frugalvae.images.digits import load_digits
+from frugalvae.images.dataset import Images, digit_images, load_digits, load_images
 from frugalvae.images.feature_file import Features, load_features
 
 BUNDLED: dict[str, Callable[[], Features | Images]] = {

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.checks import as_label
 from frugalvae.console import complain
 from frugalvae.errors import UnknownClassError, suggestion
 from frugalvae.formatting import printable, shortened
-from frugalvae.names import as_label
 from frugalvae.storage.store import Store
 
 if TYPE_CHECKING:

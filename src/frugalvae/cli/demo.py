@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
         real_images,
         teach,
     )
-    from frugalvae.images.digits import load_digits
+    from frugalvae.images.dataset import load_digits
     from frugalvae.report.demo_page import demo_page, demo_picture
 
     output, picture, seed = options.output, options.picture, options.seed

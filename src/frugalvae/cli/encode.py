@@ -17,7 +17,7 @@ from frugalvae.formatting import duration, plural
 if TYPE_CHECKING:
     from frugalvae.images.encode import Report, Runner
     from frugalvae.images.listing import Listing
-    from frugalvae.images.shards import Encoded, Shard
+    from frugalvae.images.photographs import Encoded, Shard
     from frugalvae.interfaces import Encoder
 
 
@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> None:
     """Encode, show how it goes, and say what came of it."""
     from frugalvae.encoders.remembered import DEFAULT
     from frugalvae.images.encode import check_testable, encode_images
-    from frugalvae.images.left_out import counted
-    from frugalvae.images.listing import open_images
+    from frugalvae.images.listing import counted, open_images
 
     encoder = options.encoder or DEFAULT
     check_output(options.output, ".npz")
@@ -104,7 +103,7 @@ def on_ray(encoder: Encoder, options: argparse.Namespace) -> Iterator[Runner | N
         yield None
         return
     from frugalvae.cluster import Cluster
-    from frugalvae.images.on_ray import encode_on_ray
+    from frugalvae.images.photographs import encode_on_ray
 
     cluster = Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)
 
@@ -129,7 +128,7 @@ def describe(images: Listing) -> str:
 
 def summary(report: Report) -> list[str]:
     """Some lines after it."""
-    from frugalvae.images.left_out import named
+    from frugalvae.images.listing import named
 
     lines = []
     if report.encoded:

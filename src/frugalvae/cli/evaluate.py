@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae import __version__
+from frugalvae.checks import as_label, folded
 from frugalvae.cli.options import add, add_encoder, check_output, choice, refuse_encoder
 from frugalvae.console import Display, complain, print_json
-from frugalvae.errors import InputError, MissingPackageError, suggestion
-from frugalvae.extras import needing
+from frugalvae.errors import InputError, MissingPackageError, needing, suggestion
 from frugalvae.files import write_text
 from frugalvae.formatting import percent, plural, printable
-from frugalvae.names import as_label, folded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     refuse_wrong(options)
     store = Store(options.file, trust=options.trust)
     store.check_there()  # before anything heavy is imported
-    from frugalvae.images.left_out import counted
+    from frugalvae.images.listing import counted
 
     display, model = Display(options.quiet or options.json), store.load()
     with display.watching(), open_samples(model, options) as samples:
@@ -193,9 +192,8 @@ class Samples:
 def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]:
     """Features of what is to be classified; files can be read inside the block."""
     from frugalvae.encoders.remembered import described, load_encoder
-    from frugalvae.images.left_out import refuse
-    from frugalvae.images.listing import open_images
-    from frugalvae.images.shards import encode_files
+    from frugalvae.images.listing import open_images, refuse
+    from frugalvae.images.photographs import encode_files
 
     path = options.images
     if path.suffix == ".npz" and not path.is_dir():

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.checks import as_label
 from frugalvae.cli.options import choice
 from frugalvae.console import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.decode import reading_images
-from frugalvae.images.shards import encode_files
+from frugalvae.images.photographs import encode_files
 from frugalvae.images.walk import File, Found, on_disk, walk
-from frugalvae.names import as_label
 
 #: Is told what is in a folder, before any of it is read.
 Look = Callable[[Path, Found], None]
@@ -88,8 +88,7 @@ def gather(
 
 def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remembered]:
     """The array ``x`` of a file; or what its training part has of a class."""
-    from frugalvae.images.feature_file import load_features, read_rows
-    from frugalvae.images.npz import array_names
+    from frugalvae.images.feature_file import array_names, load_features, read_rows
 
     if "x" in array_names(path):
         return read_rows(path, ("x",))

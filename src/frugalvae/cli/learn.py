@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.checks import as_label, check_case
 from frugalvae.cli.options import add, add_encoder, choice, refuse_encoder, settings_of
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened, size
-from frugalvae.names import as_label, check_case
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from frugalvae.encoders.remembered import Remembered
     from frugalvae.images.listing import Listing
-    from frugalvae.images.shards import Encoded
+    from frugalvae.images.photographs import Encoded
     from frugalvae.interfaces import Encoder
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
@@ -157,8 +157,7 @@ class Lesson:
 
     def samples(self) -> NewSamples:
         """Features of what is new, with a line for all that is left out."""
-        from frugalvae.images.left_out import counted, named
-        from frugalvae.images.listing import open_images
+        from frugalvae.images.listing import counted, named, open_images
 
         options = self.options
         if options.source.suffix == ".npz":
@@ -211,7 +210,7 @@ class Lesson:
 
         from frugalvae.encoders.remembered import load_encoder
         from frugalvae.images.encode import describe, named_reasons
-        from frugalvae.images.left_out import named, refuse
+        from frugalvae.images.listing import named, refuse
 
         if self.options.strict:
             refuse(found.skipped)
@@ -243,9 +242,8 @@ class Lesson:
 
     def encode(self, found: Listing, encoder: Encoder, new: list[str]) -> Encoded:
         """Features of the images of new classes; finished shards are kept beside the file."""
-        from frugalvae.images.encode import SHARD, cut, finish
-        from frugalvae.images.resume import Parts, depends_on, digest
-        from frugalvae.images.shards import encode_here
+        from frugalvae.images.encode import SHARD, Parts, cut, depends_on, digest, finish
+        from frugalvae.images.photographs import encode_here
 
         batch, threads = self.options.batch_size, os.cpu_count() or 1
         shard = batch * max(SHARD // batch, 1)
@@ -260,7 +258,7 @@ class Lesson:
 
     def clear_parts(self, found: Listing) -> None:
         """Remove what was encoded of this folder: all of it is learned."""
-        from frugalvae.images.resume import Parts, depends_on
+        from frugalvae.images.encode import Parts, depends_on
 
         parts = Parts(self.store.path, depends_on(found, {}, 0))
         if parts.are_of("images"):
@@ -269,7 +267,7 @@ class Lesson:
     def teach(self, samples: NewSamples) -> Model:
         """Learn and write; then what was encoded for it is not needed any more."""
         from frugalvae.cli.common import announce_model, with_source
-        from frugalvae.images.resume import Parts
+        from frugalvae.images.encode import Parts
 
         if self.store.exists:
             announce_model(self.model, self.options.model, self.options.file)

@@ -11,8 +11,7 @@ from importlib import import_module
 
 from frugalvae import __version__, plugins
 from frugalvae.console import complain
-from frugalvae.errors import FrugalError, suggestion
-from frugalvae.extras import needing
+from frugalvae.errors import FrugalError, needing, suggestion
 
 #: Every verb, and what ``frugalvae --help`` says of it. A verb is a module of this package with
 #: ``add_arguments(parser)`` and ``run(options)``; it is imported when it is asked for.

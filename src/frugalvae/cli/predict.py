@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from frugalvae.images.shards import Encoded
+    from frugalvae.images.photographs import Encoded
     from frugalvae.interfaces import Encoder
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
         for text in FORMS[form](options.file, told(answers)):
             write(text)
     if skipped and form not in ("json", "jsonl"):  # which name them
-        from frugalvae.images.left_out import counted
+        from frugalvae.images.listing import counted
 
         for line in counted(skipped):
             complain(line)
@@ -241,7 +241,7 @@ class Predictor:
         from frugalvae.cli.inputs import find_images
         from frugalvae.encoders.remembered import load_encoder
         from frugalvae.images.decode import reading_images
-        from frugalvae.images.left_out import refuse
+        from frugalvae.images.listing import refuse
         from frugalvae.images.photographs import encode_batches
 
         with ExitStack() as opened, reading_images():

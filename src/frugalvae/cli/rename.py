@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Rename the class, unless the new name is taken."""
+    from frugalvae.checks import as_label, check_case
     from frugalvae.cli.common import change_class
-    from frugalvae.names import as_label, check_case
 
     with change_class(options) as (store, model, label):
         name: Any = as_label(options.name)

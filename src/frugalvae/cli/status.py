@@ -31,6 +31,14 @@ NAMES = {
         "spread_": "class variances",
     },
     "GaussianMemory": {"pooled_": "shared covariance"},
+    "MomentMemory": {
+        "arrays.means": "means",
+        "arrays.roots": "class scatters",
+        "arrays.root_scales": "class scatters",
+        "arrays.variances": "shared covariance",
+        "arrays.correlations": "shared covariance",
+        "arrays.*": "class statistics",
+    },
     "MixtureMemory": {"*.means": "means", "*.variances": "variances", "*.weights": "weights"},
     "FeTrILMemory": {"means_": "class means", "features_*": "features of the last task"},
     "VAEMemory": {

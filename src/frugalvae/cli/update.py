@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.checks import as_label
 from frugalvae.cli.options import add, add_encoder, refuse_encoder
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
-from frugalvae.names import as_label
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +82,7 @@ def digest_of(label: Any, x: NDArray[np.float32]) -> str:
 def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Display) -> Gathered:
     """Features of all inputs that can be read; the others are named."""
     from frugalvae.cli.inputs import gather
-    from frugalvae.images.left_out import counted, named, refuse
+    from frugalvae.images.listing import counted, named, refuse
 
     if all(path.suffix == ".npz" for path in options.inputs):
         refuse_encoder(options, options.inputs[0])

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, cast
 from frugalvae.checks import check_together
 from frugalvae.errors import check_number
 from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
+from frugalvae.interfaces import Replay, Task, TemperedMemory
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Shrinkage
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import DensityMemory
+
+TEMPERING = 3.0  # where a memory does not know better
 
 
 class BayesHead(HeadDefaults):
@@ -25,12 +27,12 @@ class BayesHead(HeadDefaults):
     ----------
     own, ridge
         How far class covariances are shrunk towards the shared one; see
-        :class:`~frugalvae.maths.gaussians.Shrinkage`.
+        :class:`~frugalvae.maths.gaussians.Shrinkage`. By default as the memory sees fit.
     tempering
         Densities of d coordinates are raised to the power ``tempering / sqrt(d)``. Features are
         correlated in ways the Gaussian ignores, which makes it overconfident; the effect grows
-        with d. Tempering changes no prediction; ``calibrate=True`` of the classifier fits the
-        rest.
+        with d. By default 3, or what held-out samples tell the memory. Tempering changes no
+        prediction; ``calibrate=True`` of the classifier fits the rest.
 
     Examples
     --------
@@ -49,9 +51,14 @@ class BayesHead(HeadDefaults):
     needs_every_task = False  # it reads the memory as it is
 
     def __init__(
-        self, *, own: float = 0.1, ridge: float | None = None, tempering: float = 3.0
+        self,
+        *,
+        own: float | None = None,
+        ridge: float | None = None,
+        tempering: float | None = None,
     ) -> None:
-        check_number("tempering", tempering, 1e-6)
+        if tempering is not None:
+            check_number("tempering", tempering, 1e-6)
         self.own, self.ridge = own, ridge
         self._shrinkage = Shrinkage(own, ridge)
         self.tempering = tempering
@@ -73,9 +80,13 @@ class BayesHead(HeadDefaults):
 
     def logits(self, features: Array) -> Array:
         """Tempered log densities, (n, k)."""
-        assert self.memory_ is not None
-        power = min(1.0, self.tempering / math.sqrt(self.memory_.density_width))
-        return power * self.memory_.log_density(features, self._shrinkage)
+        memory = self.memory_
+        assert memory is not None
+        if isinstance(memory, TemperedMemory):
+            return memory.logits(features, self._shrinkage, self.tempering)
+        tempering = TEMPERING if self.tempering is None else self.tempering
+        power = min(1.0, tempering / math.sqrt(memory.density_width))
+        return power * memory.log_density(features, self._shrinkage)
 
     def arrays(self) -> dict[str, Array]:
         """None."""

@@ -21,13 +21,6 @@ HOW = (
 )
 
 
-def is_cifar(path: Path) -> bool:
-    """Whether the path is a tar archive, or a folder with the files of CIFAR-100."""
-    if path.is_dir():
-        return all((path / part).is_file() for part in PARTS)
-    return path.is_file() and tarfile.is_tarfile(path)
-
-
 def read_cifar(path: Path) -> dict[str, tuple[NDArray[np.uint8], NDArray[np.str_]]]:
     """Images (n, 32, 32, 3) and their classes' names, of ``"train"`` and ``"test"``."""
     try:

@@ -1,4 +1,4 @@
-"""Which folders are classes.
+"""Which folders are classes, and which are parts for training, validation and test.
 
 A class is a folder, named by its path. One set of rules holds for folders, zip archives and
 CIFAR-100, and for all verbs:
@@ -10,7 +10,9 @@ CIFAR-100, and for all verbs:
   ``cat/cam 1/2024-05`` and ``cat/cam 2``), that folder is the class.
 - A folder of images alone is one class, named as the folder.
 - A few images beside folders of classes are left out.
-- Parts for training, validation and test are found as :mod:`frugalvae.images.splits` says.
+- Parts for training, validation and test, in all their spellings, are around the classes
+  (``train/cat``) or inside them (``cat/train``), and may be wrapped in one more folder. They
+  never become classes in silence: what is not plain is an error.
 
 What was assumed is told in ``Listing.notes``.
 """
@@ -18,15 +20,30 @@ What was assumed is told in ``Listing.notes``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
+from frugalvae.checks import as_label
 from frugalvae.errors import InputError
-from frugalvae.formatting import printable, shortened
-from frugalvae.images.splits import Folder
-from frugalvae.images.walk import HOW
-from frugalvae.names import as_label
+from frugalvae.formatting import plural, shortened
 
+HOW = "expected one folder per class with its images in it, or a zip archive of such folders"
 LOOSE = "in no class's folder"
+TRAIN, VALIDATION, TEST = "training", "validation", "the test"
+ROLES = {
+    **dict.fromkeys(("train", "training", "trainset", "train_set"), TRAIN),
+    **dict.fromkeys(("val", "valid", "validation", "validate", "dev"), VALIDATION),
+    **dict.fromkeys(("test", "testing", "testset", "test_set"), TEST),
+}
+ASIDE = "beside"  # the role of folders beside those for training and test
+DEPTH = "or give --depth 1 if they are classes"
+
+#: What images are wanted for: to learn, to be tested with, or for both.
+Wanted = Literal["learning", "testing", "both"]
+
+#: The names of the folders that an image is in, from the outside.
+Folder = tuple[str, ...]
 
 
 def find_classes(
@@ -111,10 +128,158 @@ def _assumed(within: dict[Folder, Folder]) -> list[str]:
     return notes
 
 
-def check_name(where: str, label: str) -> None:
-    """Refuse a folder whose name cannot be a label."""
-    if printable(label) != label or not all(label.split("/")):
+# ------------------------------------------------------------ parts for training and test
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a folder of images is.
+
+    Attributes
+    ----------
+    role
+        What its part of the data is for, if there are parts.
+    inside
+        The folder without the name of that part.
+    part
+        The folder of that part.
+    start
+        How many folders are around ``inside``.
+    """
+
+    role: str | None
+    inside: Folder
+    part: str = ""
+    start: int = 0
+
+
+def role_of(name: str) -> str | None:
+    """What a folder of that name is for, if it is named as parts of data sets are.
+
+    >>> role_of("Train"), role_of("valid"), role_of("cat")
+    ('training', 'validation', None)
+    """
+    return ROLES.get(name.strip().lower())
+
+
+def divide(
+    folders: Collection[Folder], depth: int | None, known: Iterable[str] = ()
+) -> dict[Folder, Place]:
+    """The part of the data that each folder belongs to; ``None`` if there are no parts.
+
+    Parameters
+    ----------
+    folders
+        All folders with images in them.
+    depth
+        How deep classes are, if that was said: a lone ``train`` may then be a class.
+    known
+        Classes that are known: what is called as one of them is no part.
+    """
+    classes = {name.split("/")[0] for name in known}
+    around = _around(folders, depth, classes)
+    if around is not None:
+        return around
+    if _are_parts(folders):
+        return {f: Place(role_of(f[-1]), f[:-1], f"*/{f[-1]}") for f in folders}
+    if depth is None:
+        _check_plain([folder for folder in folders if not classes & {*folder[:1]}])
+    return {folder: Place(None, folder) for folder in folders}
+
+
+def choose(places: Counter[Place], wanted: Wanted) -> tuple[set[Place], list[str]]:
+    """The parts that are wanted, and what to say of it."""
+    there = {place.role for place in places} - {ASIDE}
+    if there == {None}:
+        return set(places), []
+    train = {TRAIN} & there
+    test = {TEST} & there or {VALIDATION} & there
+    roles = {"learning": train, "testing": test, "both": train and train | test}[wanted]
+    if not roles:
+        others = {place.part for place in places if place.part}
         raise InputError(
-            f"{where}: the folder '{printable(label)}' cannot be a class: its name is blank, has "
-            "control characters, or is not UTF-8; rename it"
+            f"there is {_shown(others)} and no folder for "
+            f"{'the test' if wanted == 'testing' else 'training'}; give the folder that is meant"
         )
+    chosen = {place for place in places if place.role in roles}
+    said = [
+        _counted(places, {place for place in places if (place in chosen) == taken and place.part})
+        for taken in (True, False)
+    ]
+    note = f"taken: {said[0]}" + (f"; left alone: {said[1]}" if said[1] else "")
+    return chosen, [note]
+
+
+def _counted(places: Counter[Place], some: Iterable[Place]) -> str:
+    """``train/ (12 images, for training), val/ (3 images, for validation)``."""
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for place in some:
+        counts[place.part, place.role] += places[place]
+    return ", ".join(
+        f"{part}/ ({plural(count, 'image')} for {role})"
+        for (part, role), count in sorted(counts.items())
+    )
+
+
+def _around(
+    folders: Collection[Folder], depth: int | None, classes: set[str]
+) -> dict[Folder, Place] | None:
+    """Parts that have classes in them, be it in one more folder around all of them."""
+    level, tops = 0, {folder[0] for folder in folders if folder}
+    while len(tops) == 1 and all(len(f) > level + 1 for f in folders) and not _named(tops, classes):
+        level += 1
+        tops = {folder[level] for folder in folders}
+    parts = _named(tops, classes)
+    deep = {f[level] for f in folders if len(f) > level + 1} & parts
+    roles = {role_of(name) for name in parts}
+    if not deep or (len(roles) == 1 and depth is not None):
+        if len(roles) > 1 and depth is None:
+            raise InputError(
+                f"{_shown(parts)} hold images and no folders of classes: put the images of each "
+                f"class into a folder of its own, {DEPTH}"
+            )
+        return None
+    if len(roles) == 1 and tops != parts:
+        raise InputError(
+            f"{_shown(parts)} is named as a part of a data set, and {_shown(tops - parts)} "
+            f"beside it is not: give the one folder that is meant, {DEPTH}"
+        )
+    return {f: _place(f, level, parts) for f in folders}
+
+
+def _place(folder: Folder, level: int, parts: Collection[str]) -> Place:
+    if len(folder) <= level or folder[level] not in parts:
+        return Place(ASIDE, folder)
+    part = "/".join(folder[: level + 1])
+    return Place(role_of(folder[level]), folder[level + 1 :], part, level + 1)
+
+
+def _named(names: Collection[str], classes: Collection[str]) -> set[str]:
+    """Those that are named as parts are."""
+    return {name for name in names if role_of(name) and name not in classes}
+
+
+def _are_parts(folders: Collection[Folder]) -> bool:
+    """Whether all folders are parts of classes, as ``cat/train`` and ``cat/test`` are."""
+    roles = {role_of(folder[-1]) if len(folder) > 1 else None for folder in folders}
+    return None not in roles and len(roles) > 1
+
+
+def _check_plain(folders: Collection[Folder]) -> None:
+    """Refuse parts that are neither around all classes nor inside all of them."""
+    inside: dict[Folder, set[str]] = {}
+    for folder in folders:
+        for level, name in enumerate(folder):
+            if role_of(name):
+                inside.setdefault(folder[:level], set()).add(name)
+    for outer, names in inside.items():
+        if len({role_of(name) for name in names}) > 1:
+            raise InputError(
+                f"{_shown('/'.join((*outer, name)) for name in names)} are named as parts of a "
+                "data set, and other folders have no such parts: put train/ and test/ around "
+                "all classes, or say with --depth N how deep the classes are"
+            )
+
+
+def _shown(names: Iterable[str]) -> str:
+    return shortened([f"{name}/" for name in sorted(names)])

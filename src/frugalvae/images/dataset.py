@@ -1,4 +1,4 @@
-"""Images with labels: from folders, zip archives and CIFAR-100."""
+"""Data sets to compare with: images of folders, zip archives and CIFAR-100, and digits."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.images.cifar import is_cifar, read_cifar
+from frugalvae.images.cifar import read_cifar
 from frugalvae.images.decode import decode, reading_images
-from frugalvae.images.digits import split_digits
+from frugalvae.images.feature_file import Features
 from frugalvae.images.listing import Listing, list_classes
-from frugalvae.images.walk import Found, check_there, walk
+from frugalvae.images.walk import Found, is_cifar, walk
 from frugalvae.maths.split import Split
 from frugalvae.progress import track
 
@@ -32,18 +33,6 @@ class Images(Split):
     y_train, y_test
         The label of each image: integers or names.
     """
-
-
-def digit_images() -> Images:
-    """Scikit-learn's digits, 8 x 8 pixels, split as :func:`frugalvae.images.digits.load_digits`.
-
-    >>> digit_images().x_train.shape
-    (1257, 8, 8, 3)
-    """
-    x_train, x_test, y_train, y_test = split_digits()
-    grey = [(x * (255 / 16)).round().astype(np.uint8) for x in (x_train, x_test)]
-    train, test = (x.reshape(-1, 8, 8, 1).repeat(3, axis=3) for x in grey)
-    return Images("digits", train, y_train, test, y_test)
 
 
 def load_images(paths: str | Path | Sequence[str | Path], size: int = 32) -> Images:
@@ -73,14 +62,12 @@ def load_images(paths: str | Path | Sequence[str | Path], size: int = 32) -> Ima
     """
     check_number("size", size, 1, whole=True)
     roots = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
-    check_there(roots)
-    for root in roots:
-        if is_cifar(root) and len(roots) > 1:
-            raise InputError(f"{root}: a CIFAR archive cannot be merged; load it alone")
     if not roots:
         raise InputError("no paths were given; give at least one folder or archive of images")
-    if is_cifar(roots[0]):
-        return _load_cifar(roots[0], size)
+    for root in filter(is_cifar, roots):
+        if len(roots) > 1:
+            raise InputError(f"{root}: a CIFAR archive cannot be merged; load it alone")
+        return _load_cifar(root, size)
     with ExitStack() as opened:
         found = merged([walk(root, opened) for root in roots])
         return _read(list_classes(found, "both"), size)
@@ -133,3 +120,42 @@ def _decoded(images: Listing, number: int, size: int) -> NDArray[np.uint8]:
 
 def _resized(image: Image.Image, size: int) -> NDArray[np.uint8]:
     return np.asarray(image.resize((size, size), Image.Resampling.BILINEAR))
+
+
+# --------------------------------------------------------------------------- digits
+
+
+def load_digits() -> Features:
+    """1,797 digits of 8 x 8 pixels between 0 and 1, always split 70 to 30 alike.
+
+    >>> digits = load_digits()
+    >>> digits.x_train.shape, digits.x_test.shape
+    ((1257, 64), (540, 64))
+    """
+    x_train, x_test, y_train, y_test = split_digits()
+    scaled = [(x / 16).astype(np.float32) for x in (x_train, x_test)]
+    return Features("digits", scaled[0], y_train, scaled[1], y_test)
+
+
+def split_digits() -> list[NDArray[Any]]:
+    """Pixels from 0 to 16 for training and for the test, (n, 64) each, then their labels."""
+    from sklearn.datasets import load_digits as bundled
+    from sklearn.model_selection import train_test_split
+
+    pixels, labels = bundled(return_X_y=True)
+    split: list[NDArray[Any]] = train_test_split(
+        pixels, labels, test_size=0.3, random_state=0, stratify=labels
+    )
+    return split
+
+
+def digit_images() -> Images:
+    """Scikit-learn's digits, 8 x 8 pixels, split as :func:`load_digits`.
+
+    >>> digit_images().x_train.shape
+    (1257, 8, 8, 3)
+    """
+    x_train, x_test, y_train, y_test = split_digits()
+    grey = [(x * (255 / 16)).round().astype(np.uint8) for x in (x_train, x_test)]
+    train, test = (x.reshape(-1, 8, 8, 1).repeat(3, axis=3) for x in grey)
+    return Images("digits", train, y_train, test, y_test)

@@ -1,20 +1,32 @@
-"""Feature files: what a frozen encoder made of a data set, as one ``.npz``."""
+"""Feature files: what a frozen encoder made of a data set, as one ``.npz``.
+
+Nothing of a file is believed before it is checked: a few bytes can claim any number of entries of
+any shape. What a file claims is compared with the bytes that are there before anything is
+allocated, nothing is unpickled, and only regular files are opened.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import math
+import stat
+import sys
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from frugalvae.checks import check_label
 from frugalvae.errors import FeatureFileError, InputError
-from frugalvae.files import write_bytes
-from frugalvae.images.npz import array_names, read_arrays
+from frugalvae.files import json_object, write_bytes
+from frugalvae.formatting import printable
 from frugalvae.maths.split import Split
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
@@ -28,6 +40,12 @@ IDENTITY = {
     "given": {"name": str, "settings": dict},
 }
 HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
+
+UNPACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other methods have no limit on memory
+ENDING = ".npy"
+ROOM = 100_000_000  # bytes that arrays may have in any case
+PACKED = 20  # how many times as large as their file they may be beyond that
+HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 @dataclass(frozen=True)
@@ -98,9 +116,11 @@ def read_encoder(path: Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] 
     """What made the features, if the file says it."""
     if "encoder" not in arrays:
         return None
-    told = _json_object(arrays["encoder"])
+    kept = arrays["encoder"]
+    text = kept.shape == () and kept.dtype.kind == "U"
+    told = json_object(kept.item()) if text else None
     if told is None:
-        shape = _describe(arrays["encoder"])
+        shape = _describe(kept)
         raise FeatureFileError(f"{path}: encoder is {shape}, expected a JSON object as string")
     wrong = _malformed(told, IDENTITY)
     if wrong:
@@ -128,22 +148,17 @@ def write_features(path: str | Path, features: Features) -> None:
     """Write a feature file: complete, or not at all."""
     labels = np.concatenate([features.y_train, features.y_test])
     names, numbers = np.unique(labels, return_inverse=True)
-    named: dict[str, Any] = {"class_names": names} if names.dtype.kind == "U" else {}
+    named = names.dtype.kind == "U"
     y_train, y_test = np.split(numbers if named else labels, [len(features.y_train)])
+    arrays = {"x_train": features.x_train, "y_train": y_train}
+    arrays |= {"x_test": features.x_test, "y_test": y_test}
+    if named:
+        arrays["class_names"] = names
     if features.text is not None:
-        named["text"] = np.stack([features.text[name] for name in names.tolist()])
+        arrays["text"] = np.stack([features.text[name] for name in names.tolist()])
     if features.encoder is not None:
-        named["encoder"] = np.array(json.dumps(features.encoder))
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        x_train=features.x_train,
-        y_train=y_train,
-        x_test=features.x_test,
-        y_test=y_test,
-        **named,
-    )
-    write_bytes(path, buffer.getvalue())
+        arrays["encoder"] = np.array(json.dumps(features.encoder))
+    write_arrays(path, arrays)
 
 
 def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
@@ -205,20 +220,94 @@ def _unfit(names: list[str]) -> list[str]:
     return []
 
 
-def _json_object(array: NDArray[Any]) -> dict[str, Any] | None:
-    """A JSON object that is written in an array of one string; None if it is none."""
-    if array.shape != () or array.dtype.kind != "U":
-        return None
-    try:
-        told = json.loads(array.item(), parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return None
-    return told if isinstance(told, dict) else None
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
 def _describe(array: NDArray[Any]) -> str:
     return f"{array.dtype} of shape {array.shape}"
+
+
+# --------------------------------------------------------------------------- arrays of an .npz
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays by their names: all of them, or no file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    write_bytes(path, buffer.getvalue())
+
+
+def read_arrays(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Those of some arrays that a file has; others are not read."""
+    with _opened(path) as archive:
+        entries = _entries(archive)
+        chosen = {name: entry for name, entry in entries.items() if name in wanted}
+        claimed, there = sum(entry.file_size for entry in chosen.values()), path.stat().st_size
+        if claimed > ROOM + PACKED * there:
+            raise ValueError(f"{there:,} bytes claim to be arrays of {claimed:,}")
+        return {name: _read(archive, name, entry) for name, entry in chosen.items()}
+
+
+def array_names(path: Path) -> list[str]:
+    """The names of all arrays of a file."""
+    with _opened(path) as archive:
+        return list(_entries(archive))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """A file that is a zip archive; whatever is wrong with it is one kind of error."""
+    shown = printable(str(path))
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise FeatureFileError(f"{shown}: there is no such file; check the path") from error
+    try:
+        if not stat.S_ISREG(mode):
+            raise ValueError("it is not a regular file")
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no zip archive")
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except Exception as error:  # a damaged archive fails in zlib, tokenize and elsewhere
+        raise FeatureFileError(
+            f"{shown}: not a readable .npz file of plain arrays "
+            f"({printable(str(error)) or type(error).__name__}); make it again with 'frugalvae "
+            "encode' or numpy.savez"
+        ) from error
+
+
+def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    found: dict[str, zipfile.ZipInfo] = {}
+    for entry in archive.infolist():
+        name = entry.filename.removesuffix(ENDING)
+        if name in found:
+            raise ValueError(f"{name} is there twice")
+        if name != entry.filename:
+            found[name] = entry
+    return found
+
+
+def _read(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """An array, after its shape was found to be that of its bytes."""
+    if entry.compress_type not in UNPACKED:
+        raise ValueError(f"{name} is packed in a way that is not read here")
+    with archive.open(entry) as file:
+        shape, dtype = _header(file)
+        if dtype.hasobject or dtype.kind == "V":
+            raise ValueError(f"{name} holds objects")
+        count = math.prod(shape)
+        if min(shape, default=0) < 0 or count * dtype.itemsize != entry.file_size - file.tell():
+            raise ValueError(f"{name} claims the shape {shape} of {dtype}, which its bytes are not")
+        file.seek(0)
+        array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+    if dtype.kind == "U" and array.nbytes:
+        letters = np.frombuffer(array.tobytes(), np.dtype("u4").newbyteorder(dtype.byteorder))
+        if letters.max() > sys.maxunicode:  # NumPy would fail when it is looked at
+            raise ValueError(f"{name} holds what is no text")
+    return array
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = npy.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"an array in version {version} of its format, expected 1.0 or 2.0")
+    shape, _, dtype = HEADERS[version](file)
+    return shape, dtype

@@ -1,9 +1,9 @@
-"""The images of a data set: the class of each, and which are for training and for the test."""
+"""The images of a data set: the class of each, which are for the test, and what is left out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -11,12 +11,13 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.checks import as_label, is_plain
 from frugalvae.errors import InputError
-from frugalvae.images.classes import LOOSE, check_name, find_classes
-from frugalvae.images.decode import reading_images
-from frugalvae.images.kinds import KINDS
-from frugalvae.images.splits import (
+from frugalvae.formatting import plural, printable, shortened
+from frugalvae.images.classes import (
     ASIDE,
+    HOW,
+    LOOSE,
     TEST,
     VALIDATION,
     Folder,
@@ -24,13 +25,16 @@ from frugalvae.images.splits import (
     Wanted,
     choose,
     divide,
+    find_classes,
 )
-from frugalvae.images.walk import HOW, File, Found, walk
+from frugalvae.images.decode import reading_images
+from frugalvae.images.walk import HIDDEN, KINDS, File, Found, walk
 from frugalvae.maths.split import held_out_rows
-from frugalvae.names import as_label
 
 TEST_PART = 0.25  # of each class, where there is no folder for the test
 BESIDE = "beside the folders for training and test"
+SHOWN = 20  # lines about files, of as many as there may be
+EACH = 3  # files of one reason that have a line each
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,11 @@ def list_classes(
     paths = sorted(taken.keys() - set(loose))
     labels = np.array(["/".join(classes[taken[path].inside]) for path in paths])
     for label in set(labels.tolist()):
-        check_name(found.name, label)
+        if not all(map(is_plain, label.split("/"))):
+            raise InputError(
+                f"{found.name}: the folder '{printable(label)}' cannot be a class: its name is "
+                "blank, has control characters, or is not UTF-8; rename it"
+            )
     notes += more + _differently(paths, labels, taken)
     roles = [taken[path].role for path in paths]
     files = [found.files[path] for path in paths]
@@ -155,3 +163,56 @@ def _test_rows(
             f"{name}: the test has classes that training lacks: {unknown[:5].tolist()}"
         )
     return test
+
+
+# ------------------------------------------------------------ files that are left out
+
+
+def refuse(left_out: Mapping[str, str]) -> None:
+    """Raise an error that names files that are not read, if there are any.
+
+    What is hidden or a system's own is no error: nobody put it there.
+    """
+    wrong = {path: why for path, why in left_out.items() if why != HIDDEN}
+    if wrong:
+        lines = "\n".join(named(wrong))
+        raise InputError(
+            f"{plural(len(wrong), 'file')} cannot be read; nothing was written. Repair or "
+            f"remove them, or leave out --strict to go on without them:\n{lines}"
+        )
+
+
+def named(left_out: Mapping[str, str]) -> list[str]:
+    """A line for each file; one line for all where many have the same reason.
+
+    >>> named({"cat/1.png": "the file is empty"})
+    ['  cat/1.png: the file is empty']
+    """
+    lines = []
+    for why, paths in grouped(left_out).items():
+        if len(paths) > EACH:
+            lines.append(f"  {shortened(paths)}: {why}")
+        else:
+            lines += [f"  {printable(path)}: {left_out[path]}" for path in paths]
+    more = len(lines) - SHOWN
+    return lines[:SHOWN] + ([f"  and {more:,} more"] if more > 0 else [])
+
+
+def counted(left_out: Mapping[str, str]) -> list[str]:
+    """One line per reason, with how many files have it.
+
+    >>> counted({"cat/a.txt": "not an image", "b.pdf": "not an image"})
+    ['left out, not an image: 2 (cat/a.txt, b.pdf)']
+    """
+    return [
+        f"left out, {why}: {len(paths):,} ({shortened(paths)})"
+        for why, paths in grouped(left_out).items()
+    ]
+
+
+def grouped(left_out: Mapping[str, str]) -> dict[str, list[str]]:
+    """Files by reason; what a reason says in parentheses differs from file to file."""
+    groups: dict[str, list[str]] = {}
+    for path, why in left_out.items():
+        groups.setdefault(why.partition(" (")[0], []).append(path)
+    return groups

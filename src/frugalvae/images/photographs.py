@@ -1,58 +1,70 @@
-"""From photographs to features: files, images in memory, or a mixture of both."""
+"""From photographs to features: decoded ahead of the network in threads, here or on Ray."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from frugalvae.errors import InputError
+from frugalvae.errors import FrugalError, InputError
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.decode import decode, reading_images, rgb
+from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images, rgb
 from frugalvae.images.listing import Listing
-from frugalvae.images.shards import (
-    Encoded,
-    Shard,
-    ahead,
-    encode,
-    encode_files,
-    encode_here,
-    reason,
-)
-from frugalvae.images.walk import File, read_file
+from frugalvae.images.walk import File, on_disk
 from frugalvae.interfaces import Encoder
+from frugalvae.progress import track
+
+if TYPE_CHECKING:
+    from frugalvae.cluster import Cluster
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
 Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 
 THREADS = os.cpu_count() or 1
+AHEAD = 3  # batches that are ready or being decoded while the network works on one
+WAITING = 2  # shards that are at hand for processes of Ray that become free
+DECODERS = 2  # threads that decode beside the network on Ray, which may be on a GPU
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def encode_all(encoder: Encoder, images: Listing, *, strict: bool = True) -> Encoded:
-    """Features of the images of a folder; if ``strict``, an error names those that have none."""
-    done = encode_files(images.files, encoder, BATCH_SIZE, THREADS)
-    if strict:
-        refuse(images.paths, done.reasons, "; strict=False leaves out what cannot be read")
-    return done
+@dataclass(frozen=True)
+class Shard:
+    """Some consecutive images of a data set: what is encoded and written at a time."""
+
+    number: int
+    files: Sequence[File]
 
 
-def encode_batches(
-    encoder: Encoder, files: Sequence[File], batch_size: int = BATCH_SIZE
-) -> Iterator[tuple[range, Encoded]]:
-    """Features a batch at a time, as soon as it is done, with the places of its files.
+@dataclass(frozen=True)
+class Encoded:
+    """What came of a shard.
 
-    Decoding goes on meanwhile.
+    Attributes
+    ----------
+    features
+        Of the images that could be read, shape (m, d), float32.
+    places
+        Where in the shard each of these is.
+    reasons
+        Why each of the others could not be read, by its place.
     """
-    starts = range(0, len(files), batch_size)
-    shards = [Shard(start, files[start : start + batch_size]) for start in starts]
-    for shard, encoded in encode_here(shards, encoder, batch_size, THREADS):
-        yield range(shard.number, shard.number + len(shard.files)), encoded
+
+    features: NDArray[np.float32]
+    places: NDArray[np.int64]
+    reasons: dict[int, str]
 
 
 def encode_photographs(
@@ -71,35 +83,96 @@ def encode_photographs(
     if not given:
         raise InputError("no photographs were given; give paths, images of Pillow, or arrays")
     with reading_images():
-        ready = ahead(partial(prepared, encoder), given, THREADS, 4 * BATCH_SIZE)
-        done = encode(encoder, ready, BATCH_SIZE)
-    refuse(given, done.reasons)
+        return _complete(encode_files(given, encoder, BATCH_SIZE, THREADS), given)
+
+
+def encode_all(encoder: Encoder, images: Listing, *, strict: bool = True) -> Encoded:
+    """Features of the images of a folder; if ``strict``, an error names those that have none."""
+    done = encode_files(images.files, encoder, BATCH_SIZE, THREADS)
+    if strict:
+        _complete(done, images.paths, "; strict=False leaves out what cannot be read")
+    return done
+
+
+def _complete(done: Encoded, given: Sequence[Any], advice: str = "") -> NDArray[np.float32]:
+    """The features, unless there are photographs that cannot be read."""
+    for place, why in done.reasons.items():
+        shown = given[place] if isinstance(given[place], str | PurePath) else f"number {place}"
+        raise InputError(
+            f"{len(done.reasons)} of {len(given)} photographs cannot be read, the first is "
+            f"{shown}: {why}{advice}"
+        )
     return done.features
 
 
-def refuse(given: Sequence[Any], reasons: dict[int, str], advice: str = "") -> None:
-    """Raise an error about photographs that cannot be read, if there are any."""
-    if reasons:
-        place, why = next(iter(reasons.items()))
-        shown = given[place] if isinstance(given[place], str | PurePath) else f"number {place}"
-        raise InputError(
-            f"{len(reasons)} of {len(given)} photographs cannot be read, the first is "
-            f"{shown}: {why}{advice}"
-        )
+def encode_files(files: Sequence[File], encoder: Encoder, batch_size: int, threads: int) -> Encoded:
+    """Features of some files, which are kept nowhere."""
+    [(_, encoded)] = encode_here([Shard(0, files)], encoder, batch_size, threads)
+    return encoded
 
 
-def prepared(encoder: Encoder, photograph: Photograph) -> NDArray[np.float32] | str:
+def encode_batches(
+    encoder: Encoder, files: Sequence[File], batch_size: int = BATCH_SIZE
+) -> Iterator[tuple[range, Encoded]]:
+    """Features a batch at a time, as soon as it is done, with the places of its files.
+
+    Decoding goes on meanwhile.
+    """
+    starts = range(0, len(files), batch_size)
+    shards = [Shard(start, files[start : start + batch_size]) for start in starts]
+    for shard, encoded in encode_here(shards, encoder, batch_size, THREADS):
+        yield range(shard.number, shard.number + len(shard.files)), encoded
+
+
+def encode_here(
+    shards: Sequence[Shard], encoder: Encoder, batch_size: int, threads: int
+) -> Iterator[tuple[Shard, Encoded]]:
+    """Encode one shard after the other; decoding does not stop between them."""
+    files = [file for shard in shards for file in shard.files]
+    ready = ahead(partial(prepare, encoder), files, threads, AHEAD * batch_size)
+    steps = track(range(len(files)), "encoding images")
+    counted = (item for _, item in zip(steps, ready, strict=True))
+    for shard in shards:
+        yield shard, encode(encoder, islice(counted, len(shard.files)), batch_size)
+    next(counted, None)  # tells that all is done
+
+
+def ahead(
+    work: Callable[[Item], Result], items: Sequence[Item], threads: int, most: int
+) -> Iterator[Result]:
+    """Results in the order of the items; up to ``most`` of them are worked on in advance.
+
+    >>> list(ahead(str.upper, ["a", "b", "c"], threads=2, most=2))
+    ['A', 'B', 'C']
+    """
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) == most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def prepare(encoder: Encoder, photograph: File | Photograph) -> NDArray[np.float32] | str:
     """What the network takes of a photograph; or why it cannot be read."""
     try:
         return encoder.prepare(opened(photograph, getattr(encoder, "side", None)))
-    except Exception as error:  # Pillow fails in many ways
+    except Exception as error:  # Pillow and zipfile fail in many ways
         return reason(error)
 
 
-def opened(photograph: Photograph, side: int | None) -> Image.Image:
+def opened(photograph: File | Photograph, side: int | None) -> Image.Image:
     """A photograph upright, in red, green and blue."""
     if isinstance(photograph, str | Path):
-        return decode(read_file(Path(photograph)), side)
+        photograph = on_disk(Path(photograph))
+    if isinstance(photograph, File):
+        with alone(photograph.size > LARGE_BYTES):
+            return decode(photograph.read(), side)
     if isinstance(photograph, Image.Image):
         return rgb(photograph.copy())
     array = np.asarray(photograph)
@@ -109,3 +182,126 @@ def opened(photograph: Photograph, side: int | None) -> Image.Image:
             "255 of type uint8, (height, width, 3) or (height, width)"
         )
     return rgb(Image.fromarray(array))
+
+
+def unreadable(images: Listing, threads: int) -> dict[str, str]:
+    """Images that cannot be read, each with the reason."""
+
+    def problem(file: File) -> str | None:
+        try:
+            opened(file, side=1)  # all of it is read, however small it is made
+        except Exception as error:  # Pillow and zipfile fail in many ways
+            return reason(error)
+        return None
+
+    found = ahead(problem, images.files, threads, 4 * threads)
+    checked = zip(track(images.paths, "checking images"), found, strict=True)
+    return {str(path): why for path, why in checked if why is not None}
+
+
+def reason(error: Exception) -> str:
+    """What an error says, in one line.
+
+    >>> reason(MemoryError()), reason(OSError("cut off"))
+    ('MemoryError', 'cut off')
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def encode(
+    encoder: Encoder, images: Iterable[NDArray[np.float32] | str], batch_size: int
+) -> Encoded:
+    """Features of prepared images, a batch at a time; reasons are passed on."""
+    rows: list[NDArray[np.float32]] = [np.empty((0, encoder.dim), np.float32)]
+    batch: list[NDArray[np.float32]] = []
+    places: list[int] = []
+    reasons: dict[int, str] = {}
+
+    def finish() -> None:
+        rows.append(encoder.encode(np.stack(batch)))
+        batch.clear()
+
+    for place, image in enumerate(images):
+        if isinstance(image, str):
+            reasons[place] = image
+            continue
+        places.append(place)
+        batch.append(image)
+        if len(batch) == batch_size:
+            finish()
+    if batch:
+        finish()
+    return Encoded(np.concatenate(rows), np.array(places, np.int64), reasons)
+
+
+# --------------------------------------------------------------------------- on Ray
+
+
+_loaded: dict[str, Encoder] = {}  # of a process of Ray, which works on many shards
+
+
+def encode_on_ray(
+    shards: Sequence[Shard], encoder: Encoder, batch_size: int, cluster: Cluster
+) -> Iterator[tuple[Shard, Encoded]]:
+    """Encode shards in parallel, and give each back when it is done, in any order.
+
+    The encoder goes into Ray's object store once, and only a few shards are in memory at
+    a time: machines of a cluster need this package installed, but no files in common.
+    """
+    shared, key = [cluster.ray.put(encoder.to("cpu"))], json.dumps(encoder.identity)
+    task = cluster.task(_encode_task)
+    counter = track(range(sum(len(shard.files) for shard in shards)), "encoding images")
+    left, running = iter(shards), dict[Any, Shard]()
+    try:
+        while True:
+            for shard in islice(left, max(cluster.slots + WAITING - len(running), 0)):
+                contents = [_content(file) for file in shard.files]
+                running[task.remote(shared, key, contents, batch_size)] = shard
+            if not running:
+                return
+            for ref in cluster.ray.wait(list(running), num_returns=1)[0]:
+                shard = running.pop(ref)
+                yield shard, _result(cluster.ray, ref)
+                list(islice(counter, len(shard.files)))  # which tells the listener
+    finally:
+        for ref in running:
+            cluster.ray.cancel(ref, force=True)
+
+
+def _content(file: File) -> bytes | str:
+    """The bytes of a file; or why it cannot be read."""
+    try:
+        return file.read()
+    except Exception as error:  # zipfile fails in many ways
+        return reason(error)
+
+
+def _result(ray: Any, ref: Any) -> Encoded:
+    try:
+        encoded: Encoded = ray.get(ref)
+        return encoded
+    except ray.exceptions.RayError as error:
+        raise FrugalError(
+            f"Ray gave up encoding ({type(error).__name__}: {reason(error)}); a process that "
+            "dies may be out of memory: try a smaller --batch-size or fewer --jobs. What is "
+            "finished is kept, and the same command goes on"
+        ) from error
+
+
+def _encode_task(
+    shared: list[Any], key: str, contents: list[bytes | str], batch_size: int
+) -> Encoded:
+    """What a task does, in a process of Ray."""
+    import ray
+
+    if key not in _loaded:
+        _loaded.clear()
+        _loaded[key] = ray.get(shared[0]).to(None)
+    encoder = _loaded[key]
+
+    def ready(content: bytes | str) -> Any:
+        return content if isinstance(content, str) else prepare(encoder, File(lambda: content))
+
+    with reading_images():
+        images = ahead(ready, contents, DECODERS, AHEAD * batch_size)
+        return encode(encoder, images, batch_size)

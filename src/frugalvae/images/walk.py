@@ -15,28 +15,47 @@ from __future__ import annotations
 
 import os
 import stat
+import tarfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from frugalvae.errors import InputError
-from frugalvae.formatting import printable
-from frugalvae.images.cifar import as_ppm, is_cifar, read_cifar
-from frugalvae.images.decode import HEAD
-from frugalvae.images.kinds import HIDDEN, NO_FILE, is_hidden, why_left_out
-from frugalvae.images.limits import MOST_BYTES
-from frugalvae.images.splits import role_of
+from frugalvae.formatting import printable, size
+from frugalvae.images.cifar import PARTS, as_ppm, read_cifar
+from frugalvae.images.classes import HOW, role_of
+from frugalvae.images.decode import HEAD, MOST_BYTES, format_of
 
+#: What claims to be an image; other files are images if their content is one.
+ENDINGS = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
+ENDINGS |= {".avif", ".heic", ".heif", ".hif", ".jp2", ".j2k", ".ppm", ".pgm"}
+#: What cameras write besides photographs: often a TIFF inside, with no finished picture.
+RAW_ENDINGS = {".nef", ".cr2", ".cr3", ".dng", ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw"}
+RAW_ENDINGS |= {".3fr", ".iiq", ".nrw"}
+OTHER_ENDINGS = {".ico", ".icns", ".svg", ".psd", ".xcf", ".eps", ".tga", ".jxl", ".exr", ".dds"}
+KINDS = "JPEG, PNG, WebP, TIFF, BMP, GIF, AVIF, JPEG 2000, HEIC"
+
+#: Names of files and folders that systems make for themselves, in lower case.
+SYSTEM = {"__macosx", "@eadir", "@tmp", "#recycle", "@recycle", "$recycle.bin", "recycler"}
+SYSTEM |= {"system volume information", "lost+found", "thumbs.db", "ehthumbs.db", "desktop.ini"}
+SYSTEM |= {"icon\r"}
+
+# Why a file is left out. What is in parentheses differs from file to file.
+HIDDEN = "hidden, or a system's own"
+NO_IMAGE = "not an image"
+RAW = "a camera's raw file; convert it to JPEG"
+OTHER = "an image of a kind that is not read here; convert it to JPEG or PNG"
+NO_FILE = "not a regular file"
+TOO_LARGE = "too large"
 REPEATED = "the same folder again, by a link"
 EMPTY = "a folder without images"
 OUTSIDE = "a path that leads out of the archive"
 TWICE = "there twice in the archive"
 PACKED = "packed in a way that is not read here"
 UNPACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other methods have no limit on memory
-HOW = "expected one folder per class with its images in it, or a zip archive of such folders"
 
 
 @dataclass(frozen=True)
@@ -71,29 +90,53 @@ class Found:
         self.skipped[str(path)] = why
 
     def add(self, path: PurePosixPath, file: File, head: Callable[[], bytes]) -> None:
-        """Take a file if it is an image."""
-        why = why_left_out(path, file.size, head)
-        if why is None:
-            self.files[path] = file
+        """Take a file if it is an image, by its ending, or else by its first bytes.
+
+        What ends as an image and is none is found out when it is decoded.
+        """
+        ending = path.suffix.lower()
+        if ending in RAW_ENDINGS:
+            self.skip(path, RAW)
+        elif ending in OTHER_ENDINGS:
+            self.skip(path, OTHER)
+        elif ending not in ENDINGS and not _begins_as_image(head):
+            self.skip(path, NO_IMAGE)
+        elif file.size > MOST_BYTES:
+            self.skip(path, f"{TOO_LARGE} ({size(file.size)}, the most is {size(MOST_BYTES)})")
         else:
-            self.skip(path, why)
+            self.files[path] = file
+
+
+def _begins_as_image(head: Callable[[], bytes]) -> bool:
+    try:
+        return format_of(head()) is not None
+    except Exception:  # zipfile fails in many ways
+        return False
 
 
 def walk(root: Path, opened: ExitStack) -> Found:
     """All images of a folder, a zip archive or CIFAR-100; archives stay open as ``opened``."""
-    check_there([root])
+    if not root.exists():
+        raise InputError(f"{printable(str(root))}: there is no such file or folder; check the path")
     if is_cifar(root):
         return _cifar(root)
     return _folder(root) if root.is_dir() else _archive(root, opened)
 
 
-def check_there(roots: Sequence[Path]) -> None:
-    """Refuse paths that lead nowhere."""
-    for root in roots:
-        if not root.exists():
-            raise InputError(
-                f"{printable(str(root))}: there is no such file or folder; check the path"
-            )
+def is_cifar(path: Path) -> bool:
+    """Whether the path is a tar archive, or a folder with the files of CIFAR-100."""
+    if path.is_dir():
+        return all((path / part).is_file() for part in PARTS)
+    return path.is_file() and tarfile.is_tarfile(path)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or a folder is one that people do not see, or did not make.
+
+    >>> is_hidden(".thumbnails"), is_hidden("@eaDir"), is_hidden("cat")
+    (True, True, False)
+    """
+    return name.startswith(".") or name.lower() in SYSTEM
 
 
 # --------------------------------------------------------------------------- folders

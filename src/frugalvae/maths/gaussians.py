@@ -13,7 +13,7 @@ from frugalvae.errors import check_number
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.whitening import Whitener
 
-LEAST_RIDGE, PLAIN_RIDGE = 0.03, 0.1
+OWN, LEAST_RIDGE, PLAIN_RIDGE = 0.1, 0.03, 0.1
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,19 @@ class Shrinkage:
     Attributes
     ----------
     own
-        The weight of a class's own covariance, from 0 to 1.
+        The weight of a class's own covariance, from 0 to 1. By default 0.1, or what the memory
+        derives from the number of samples.
     ridge
         What is added to each variance, as a share of the mean variance. By default it is the
         number of coordinates per sample for a covariance, and 0.1 for variances alone.
     """
 
-    own: float = 0.1
+    own: float | None = None
     ridge: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("own", self.own, 0, 1)
+        if self.own is not None:
+            check_number("own", self.own, 0, 1)
         if self.ridge is not None:
             check_number("ridge", self.ridge, 1e-6)
 
@@ -48,6 +50,11 @@ class Shrinkage:
         return max(LEAST_RIDGE, width / max(1, samples)) if self.ridge is None else self.ridge
 
     @property
+    def weight(self) -> float:
+        """The weight of a class's own covariance, whatever the number of its samples."""
+        return OWN if self.own is None else self.own
+
+    @property
     def plain_ridge(self) -> float:
         """The ridge for variances without covariances."""
         return PLAIN_RIDGE if self.ridge is None else self.ridge
@@ -57,7 +64,7 @@ class Shrinkage:
         own = own.astype(np.float64)
         shared = own.mean(axis=0)  # (d,)
         level = float(shared.mean()) or 1.0
-        shrunk: Array = self.own * own + (1 - self.own) * shared + self.plain_ridge * level
+        shrunk: Array = self.weight * own + (1 - self.weight) * shared + self.plain_ridge * level
         return shrunk
 
 

@@ -27,6 +27,7 @@ MEMORIES = Registry(
         ),
         "gaussian-shared": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "shared"}),
         "gaussian-full": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "full"}),
+        "moments": ("frugalvae.memories.moments:MomentMemory", {}),
         "factors": ("frugalvae.memories.factors:FactorMemory", {}),
         "mixture": ("frugalvae.memories.mixture:MixtureMemory", {}),
         "fetril": ("frugalvae.memories.fetril:FeTrILMemory", {}),

@@ -345,7 +345,7 @@ class FactorMemory(MemoryDefaults):
         for row, factors in zip(padded, self.factors_.values(), strict=True):
             row[: len(factors)] = factors
         means = self._coordinates(stack(self.means_))  # (k, rank)
-        return Gaussians.of(whitener, means, padded, shrinkage.own)
+        return Gaussians.of(whitener, means, padded, shrinkage.weight)
 
     def _coordinates(self, rows: Array) -> Array:
         return rows if self.rank_ == self._dim else rotate(rows, self.rank_)

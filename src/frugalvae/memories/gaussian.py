@@ -134,8 +134,8 @@ class GaussianMemory(MemoryDefaults):
         ridge = shrinkage.plain_ridge * (float(unpack(shared).diagonal().mean()) or 1.0)
         columns = []
         for label, mean in self.means_.items():
-            own = shrinkage.own * self.covariances_[label].astype(np.float64)
-            mixed = unpack(own + (1 - shrinkage.own) * shared)
+            own = shrinkage.weight * self.covariances_[label].astype(np.float64)
+            mixed = unpack(own + (1 - shrinkage.weight) * shared)
             mixed[np.diag_indices(len(mixed))] += ridge
             one = Gaussians.of(Whitener.of(mixed, 0.0), mean[None], _no_factors(mean[None]))
             columns.append(one.log_density(features))

@@ -11,15 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.files import json_object
 from frugalvae.maths.arrays import Array
-from frugalvae.storage.migrations import FORMAT, GET_ANOTHER, migrated
+from frugalvae.storage.document import FORMAT, GET_ANOTHER, migrated
 
-NO_FILE_OF_OURS = "it is no file that FrugalClassifier.save() wrote, or its beginning is damaged"
 LONGEST_HEADER = 2**25  # bytes: parsed, JSON takes up to twenty times as many
 MOST_AXES = 8
 
@@ -51,45 +51,40 @@ def to_bytes(document: dict[str, Any], arrays: dict[str, Array]) -> bytes:
 
 def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     """The document, brought to this version's format, and the arrays, as views of the bytes."""
-    size = int.from_bytes(content[:8], "little")
-    if size > min(len(content) - 8, LONGEST_HEADER):
-        raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}")
-    header = _parsed(content[8 : 8 + size])
-    metadata = header.pop("__metadata__", None)
-    text = metadata.get("frugalvae") if isinstance(metadata, dict) else None
-    document = _parsed(text if isinstance(text, str) else "")
-    version = document.get("format")
-    if type(version) is not int:
-        raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}")
-    if version > FORMAT:
+    document, table, start = _header(content)
+    if document["format"] > FORMAT:
         raise MemoryFileError(
-            f"it was written by a newer version of frugalvae (format {version}, this version "
-            f"reads up to {FORMAT}); pip install --upgrade frugalvae"
+            f"it was written by a newer version of frugalvae (format {document['format']}, this "
+            f"version reads up to {FORMAT}); pip install --upgrade frugalvae"
         )
-    _check_digest(content, document.get("sha256"))
-    return migrated(document, version), _arrays(header, content, 8 + size)
+    digest = document.get("sha256")
+    blank = content.replace(_mark(str(digest)), _mark("0" * 64), 1)
+    if hashlib.sha256(blank).hexdigest() != digest:
+        raise MemoryFileError(f"it is damaged: its checksum does not fit; {GET_ANOTHER}")
+    return migrated(document), _arrays(table, content, start)
 
 
-def _parsed(text: bytes | str) -> dict[str, Any]:
-    """A JSON object; whatever else it is, it is no file of ours."""
-    try:
-        found = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}") from error
-    if not isinstance(found, dict):
-        raise MemoryFileError(f"{NO_FILE_OF_OURS}; {GET_ANOTHER}")
-    return found
+def _header(content: bytes) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """The document, the table of arrays, and where these begin."""
+    size = int.from_bytes(content[:8], "little")
+    if size <= min(len(content) - 8, LONGEST_HEADER):
+        table = json_object(content[8 : 8 + size]) or {}
+        metadata = table.pop("__metadata__", None)
+        text = metadata.get("frugalvae") if isinstance(metadata, dict) else None
+        document = json_object(text) if isinstance(text, str) else None
+        if document is not None and type(document.get("format")) is int:
+            return document, table, 8 + size
+    raise MemoryFileError(
+        "it is no file that FrugalClassifier.save() wrote, or its beginning is damaged; "
+        f"{GET_ANOTHER}"
+    )
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _arrays(header: dict[str, Any], content: bytes, start: int) -> dict[str, Array]:
+def _arrays(table: dict[str, Any], content: bytes, start: int) -> dict[str, Array]:
     """Arrays that lie one after the other and fill the file, without a gap."""
     found, end = {}, 0
     for name, (first, last), shape, dtype in sorted(
-        (_table_row(name, about, len(content)) for name, about in header.items()),
+        (_table_row(name, about, len(content)) for name, about in table.items()),
         key=lambda row: row[1],
     ):
         count = math.prod(shape)
@@ -112,12 +107,6 @@ def _table_row(
             if dtype in DTYPES and whole and len(shape) <= MOST_AXES and 0 <= first <= last:
                 return name, (first, last), tuple(shape), np.dtype(DTYPES[dtype])
     raise MemoryFileError(f"its tensor {name!r} has a shape or a type that no tensor has")
-
-
-def _check_digest(content: bytes, digest: Any) -> None:
-    blank = content.replace(_mark(str(digest)), _mark("0" * 64), 1)
-    if hashlib.sha256(blank).hexdigest() != digest:
-        raise MemoryFileError(f"it is damaged: its checksum does not fit; {GET_ANOTHER}")
 
 
 def _mark(digest: str) -> bytes:

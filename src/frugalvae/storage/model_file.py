@@ -1,7 +1,8 @@
-"""What is kept of a model, and how one is made of it again.
+"""A model to a file and back.
 
 :func:`read_file` is the one way into a file, for every verb: it checks all that can be checked
-without making the parts. :func:`load` makes them of what it gives, and lets them answer.
+without making the parts. :func:`load` makes them of what it gives, and lets them answer: a model
+has to show that it knows what it claims to know.
 """
 
 from __future__ import annotations
@@ -10,40 +11,48 @@ import stat
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from frugalvae import __version__
-from frugalvae.checks import check_learned
+from frugalvae.checks import check_kept, check_learned
 from frugalvae.errors import (
     DeviceError,
-    FrugalError,
     InputError,
     MemoryFileError,
     MissingPackageError,
     UntrustedModuleError,
     check_choice,
 )
-from frugalvae.files import check_place, write_bytes
+from frugalvae.files import write_bytes
+from frugalvae.heads import HEADS
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
+from frugalvae.memories import MEMORIES
 from frugalvae.model import Model, Recipe
 from frugalvae.storage.container import from_bytes, to_bytes
-from frugalvae.storage.labels import labels_from_json, labels_to_json
-from frugalvae.storage.migrations import GET_ANOTHER
-from frugalvae.storage.reader import Reader
-from frugalvae.storage.schema import check_document, read_confidence
-from frugalvae.storage.verify import check_model, parts_of
-from frugalvae.storage.writer import Writer
+from frugalvae.storage.document import (
+    GET_ANOTHER,
+    check_document,
+    labels_from_json,
+    labels_to_json,
+    read_confidence,
+)
+from frugalvae.storage.objects import Reader, Writer
+from frugalvae.storage.parts import class_named, is_ours
+
+if TYPE_CHECKING:
+    from frugalvae.interfaces import Head, Memory
+    from frugalvae.plugins import Registry
 
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
+SHOWN = 64  # classes that are drawn from, of memories that know their means without it
 
 
 def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
     """Write a model, all at once or not at all."""
     check_choice("dtype", dtype, ("float32", "float16"))
-    check_place(path)
     parts = parts_of(model)
     check_learned(*(parts[:1] if model.head_stale else parts))  # a head may finish its sums here
     writer = Writer(half=dtype == "float16")
@@ -82,11 +91,20 @@ class Contents:
 
 def read_file(path: Path, named: Path | None = None) -> Contents:
     """What is in a file; ``named`` is what errors call it."""
-    content = _content(path, named or path)
+    named = named or path
+    try:
+        plain = stat.S_ISREG(path.stat().st_mode)  # a pipe would never end
+        content = path.read_bytes() if plain else b""
+    except FileNotFoundError as error:
+        raise MemoryFileError(f"{named}: there is no such file; check the path") from error
+    except OSError as error:
+        raise MemoryFileError(f"{named} cannot be read ({error.strerror})") from error
+    if not plain:
+        raise MemoryFileError(f"{named} is a folder or a device; give the name of a file")
     try:
         return _checked(content)
     except MemoryFileError as error:
-        raise MemoryFileError(f"{named or path}: {error}") from error
+        raise MemoryFileError(f"{named}: {error}") from error
 
 
 def _checked(content: bytes) -> Contents:
@@ -105,9 +123,13 @@ def load(path: str | Path, device: str | None = None, *, trust: Collection[str] 
     trust
         Modules that parts from outside may be imported from.
     """
-    if isinstance(trust, str):
-        trust = [trust]
-    contents = read_file(Path(path))
+    return make(read_file(Path(path)), path, device, [trust] if isinstance(trust, str) else trust)
+
+
+def make(
+    contents: Contents, named: str | Path, device: str | None = None, trust: Collection[str] = ()
+) -> Model:
+    """The model of a file that was read; ``named`` is what errors call the file."""
     try:
         with computing_on(device), np.errstate(all="ignore"):
             reader = Reader(contents.arrays, trust)
@@ -116,25 +138,13 @@ def load(path: str | Path, device: str | None = None, *, trust: Collection[str] 
     except DeviceError:  # no fault of the file
         raise
     except (MissingPackageError, UntrustedModuleError, MemoryFileError) as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise type(error)(f"{named}: {error}") from error
     except Exception as error:  # a file can be wrong in more ways than can be foreseen
         raise MemoryFileError(
-            f"{path}: its parts do not fit together ({type(error).__name__}: {error}); "
+            f"{named}: its parts do not fit together ({type(error).__name__}: {error}); "
             f"{GET_ANOTHER}"
         ) from error
     return model
-
-
-def check_loads(path: Path, named: Path, trust: Collection[str] = ()) -> Contents:
-    """What is in a file, after a model was made of it if all of its parts are at hand."""
-    contents = read_file(path, named)
-    try:
-        load(path, trust=trust)
-    except MissingPackageError:
-        pass
-    except FrugalError as error:
-        raise type(error)(str(error).replace(str(path), str(named), 1)) from error
-    return contents
 
 
 def describe(model: Model, writer: Writer) -> dict[str, Any]:
@@ -194,14 +204,79 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
     )
 
 
-def _content(path: Path, named: Path) -> bytes:
-    """All bytes of a plain file: a pipe would never end."""
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            raise MemoryFileError(f"{named} is a folder or a device; give the name of a file")
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise MemoryFileError(f"{named}: there is no such file; check the path") from error
-    except OSError as error:
-        raise MemoryFileError(f"{named} cannot be read ({error.strerror})") from error
+# --------------------------------------------------------------------------- what a model must show
+
+
+def check_model(model: Model, reader: Reader) -> None:
+    """Refuse a model that does not know what it claims to know."""
+    if reader.unused:
+        raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
+    memory, head = parts_of(model)
+    for template in (model.recipe.memory, model.recipe.head):
+        if isinstance(template, str) and ":" in template:
+            class_named(template, reader.trust)
+    _check_part("memory", model.recipe.memory, memory, MEMORIES)
+    _check_part("head", model.recipe.head, head, HEADS)
+    for part in (memory, head):  # before any of it is made
+        if hasattr(part, "derived_bytes"):
+            reader.spend(part.derived_bytes(model.n_features))
+    numbers = model.numbers.tolist()
+    _check_taught(memory, numbers)
+    _check_samples(model, memory)
+    if model.head_stale and head.needs_every_task:
+        raise MemoryFileError("its head is said to be due, and is one that never is")
+    if not model.head_stale:
+        _check_taught(head, numbers)
+        zero = np.zeros((1, model.n_features))
+        _check_finite(model.logits(zero), len(model.classes))
+
+
+def parts_of(model: Model) -> tuple[Memory, Head]:
+    """Memory and head of a model that was taught."""
+    assert model.memory is not None
+    assert model.head is not None
+    return model.memory, model.head
+
+
+def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
+    named = template is None
+    if isinstance(template, str):
+        named = ":" in template or template in registry
+    fresh = _is_of(template, registry) and getattr(template, "classes", None) == []
+    if not (named or fresh) or not _is_of(taught, registry):
+        raise MemoryFileError(f"its {role} is none that this version knows")
+
+
+def _is_of(part: Any, registry: Registry) -> bool:
+    """Whether it is a memory, or a head: one of ours, or from a module that is trusted."""
+    ours = registry.modules.get(type(part).__name__) == type(part).__module__
+    return ours or (hasattr(part, "classes") and not is_ours(type(part)))
+
+
+def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
+    """Sizes first: then nothing that is made from the settings can be out of proportion."""
+    kept = part.arrays()
+    stored = sum(array.nbytes for array in kept.values())
+    if stored != sum(component.bytes for component in part.components()):
+        raise MemoryFileError(f"its {type(part).__name__} is not of the size that it should be")
+    if sorted(part.classes) != numbers:
+        raise MemoryFileError(f"its {type(part).__name__} does not know its {len(numbers)} classes")
+    check_kept(part, kept)
+
+
+def _check_samples(model: Model, memory: Memory) -> None:
+    """Draw from each class; where that is slow, from some."""
+    if not memory.arrays():  # it keeps nothing, and says so when it is asked
+        return
+    numbers, rng = model.numbers.tolist(), np.random.default_rng(0)
+    if hasattr(memory, "mapped_means"):
+        numbers = numbers[:: 1 + len(numbers) // SHOWN]
+    if getattr(memory, "covariance", None) == "full":
+        numbers = numbers[:1]  # each takes an eigendecomposition, and keeps it
+    for number in numbers:
+        _check_finite(memory.sample(number, 1, rng), model.n_features)
+
+
+def _check_finite(row: Any, width: int) -> None:
+    if row.shape != (1, width) or not np.isfinite(row).all():
+        raise MemoryFileError("it gives answers of the wrong shape, or that are not finite")

@@ -1,4 +1,4 @@
-"""The state of a part: what a file keeps of it, and what it is made of again.
+"""What a file keeps of a part, how the part is made of it again, and which classes it may name.
 
 A part may say it itself: ``state()`` gives a dictionary of plain values, arrays and other parts,
 and the class method ``from_state(state)`` makes the part of such a dictionary. Most need neither:
@@ -8,20 +8,119 @@ and the class method ``from_state(state)`` makes the part of such a dictionary. 
   ``learned``: its attributes whose names end in ``_``. An attribute whose name begins with ``_``
   is derived from those. It is never written: the constructor sets it to nothing, and it is made
   when it is first needed. A frozen model that a head uses belongs there.
+
+A file may name classes of ours, of installed plugins, and of modules that the caller trusts.
+Nothing else is imported because a file names it.
 """
 
 from __future__ import annotations
 
+import sys
 import types
 import typing
+from collections.abc import Collection
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.plugins import arguments_of
-from frugalvae.storage.classes import is_learned, is_ours
+from frugalvae.errors import InputError, MemoryFileError, UntrustedModuleError
+from frugalvae.heads import HEADS
+from frugalvae.memories import MEMORIES
+from frugalvae.plugins import arguments_of, import_outside
+
+#: What our memories and heads are made of, and where it is defined.
+HELPERS = {
+    "Decoder": "frugalvae.memories.vae.decoder",
+    "LayerState": "frugalvae.memories.vae.saturation",
+    "PriorState": "frugalvae.memories.vae.placement",
+    "Mixture": "frugalvae.memories.mixture",
+    "MLP": "frugalvae.maths.networks",
+    "ClasswiseNormaliser": "frugalvae.memories.vae.normalise",
+    "GlobalNormaliser": "frugalvae.memories.vae.normalise",
+    "WhitenedNormaliser": "frugalvae.memories.vae.whitened",
+    "LayerInputs": "frugalvae.maths.nullspace",
+    "FixedPointPrior": "frugalvae.maths.priors",
+    "NormalPrior": "frugalvae.maths.priors",
+    "SinglePrior": "frugalvae.maths.priors",
+    "UniformPrior": "frugalvae.maths.priors",
+}
+
+
+def is_ours(kind: type) -> bool:
+    """Whether a class is one that every installation knows by its name alone."""
+    places = {**HELPERS, **MEMORIES.modules, **HEADS.modules}
+    registered = places.get(kind.__name__) == kind.__module__
+    return registered and kind.__module__.startswith("frugalvae.")
+
+
+def name_of(kind: type) -> str:
+    """What a class is called in a file: its name, and where it is defined if it is not ours.
+
+    >>> from fractions import Fraction
+    >>> name_of(Fraction)
+    'fractions:Fraction'
+    """
+    if is_ours(kind):
+        return kind.__name__
+    module, name = kind.__module__, kind.__qualname__
+    if module == "__main__" or getattr(sys.modules.get(module), name, None) is not kind:
+        raise InputError(
+            f"{module}.{name} cannot be saved: a file names a class by its module, and this one "
+            "cannot be imported from there; define it at the top of a module of its own"
+        )
+    return f"{module}:{name}"
+
+
+def class_named(name: str, trust: Collection[str] = ()) -> type:
+    """The class that a file names, imported now: some need PyTorch.
+
+    >>> class_named("FactorMemory")
+    <class 'frugalvae.memories.factors.FactorMemory'>
+    >>> class_named("os:system")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.UntrustedModuleError: it holds a 'system' of the module 'os', ...
+    """
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        return _class_from_outside(module, attribute, trust)
+    for registry in (MEMORIES, HEADS):
+        if name in registry.modules:
+            part: type = registry.part_of_class(name)
+            return part
+    if name not in HELPERS:
+        raise MemoryFileError(
+            f"it holds a {name!r}, which this version does not know; "
+            "load it with the version that wrote it, or a newer one"
+        )
+    kind: type = getattr(import_module(HELPERS[name]), name)
+    return kind
+
+
+def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
+    """A class of a module that is trusted, inside a trusted package, or installed as a plugin."""
+    trusted = any(f"{module}.".startswith(f"{known}.") for known in trust)
+    if not trusted and not any(parts.offers(f"{module}:{name}") for parts in (MEMORIES, HEADS)):
+        raise UntrustedModuleError(
+            f"it holds a {name!r} of the module {module!r}, which is not part of frugalvae. "
+            "Importing a module runs its code: if you know it, load the file with "
+            f"FrugalClassifier.load(path, trust=[{module!r}]), or give --trust {module}"
+        )
+    try:
+        kind = getattr(import_outside(module, f"the file's {name}"), name)
+    except (ImportError, AttributeError, InputError) as error:
+        raise MemoryFileError(
+            f"it holds a {name!r} of the module {module!r}, which cannot be imported here "
+            f"({error}); put the module where Python finds it"
+        ) from error
+    if not isinstance(kind, type):
+        raise MemoryFileError(f"it holds a {name!r} of the module {module!r}, which is no class")
+    return kind
+
+
+# --------------------------------------------------------------------------- state
 
 
 def states_itself(kind: type) -> bool:
@@ -63,13 +162,6 @@ def from_state(kind: type, state: dict[str, Any]) -> Any:
             if name in state and not fits(state[name], hint):
                 raise MemoryFileError(f"{name} of a {kind.__name__} is {str(state[name])[:40]!r}")
     return kind(**state)
-
-
-def from_settings(kind: type, settings: dict[str, Any]) -> Any:
-    """A part that knows nothing yet; its constructor checks the settings."""
-    if states_itself(kind):
-        raise MemoryFileError(f"a {kind.__name__} is not made from settings")
-    return kind(**settings)
 
 
 def teach(part: Any, learned: dict[str, Any]) -> None:
@@ -125,3 +217,12 @@ def fits(value: Any, hint: Any) -> bool:
     if hint is int:
         return type(value) is int and abs(value) < 2**63
     return isinstance(value, hint)
+
+
+def is_learned(attribute: str) -> bool:
+    """Whether an attribute of that name is written, and may be read.
+
+    >>> [is_learned(name) for name in ("means_", "means", "_rule", "__class__")]
+    [True, False, False, False]
+    """
+    return attribute.isidentifier() and attribute.endswith("_") and not attribute.startswith("_")

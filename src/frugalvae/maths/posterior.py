@@ -1,0 +1,452 @@
+"""Bayes' rule for classes of few, of many and of unequal numbers of samples.
+
+Classes are Gaussians. What is known of them are counts, means and scatters. Where samples are
+few, a prior that all classes share fills in; its parameters follow from the means themselves
+(empirical Bayes):
+
+1. The covariance of a class is W + w S_c / n_c. W is the shared covariance with a ridge, S_c the
+   scatter of the class, and w its weight, which grows with n_c.
+2. The class means have a prior N(g, B). A mean of few samples keeps the directions in which
+   classes differ, and loses the others.
+3. Means are drawn towards the length that the prior expects. With one sample in every class this
+   is the cosine similarity around g.
+4. A class gets back a part of what not knowing its mean costs it, and a class that has too few
+   samples for a scatter of its own borrows what the scatters of its neighbours say.
+
+With classes of many samples this is quadratic discriminant analysis with shrunk covariances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import solve_lower
+
+LEAST_RIDGE = 0.03  # of the mean variance
+GUESS = 0.6  # of the variance of class means: a guess of the variance within them
+WEIGHT, HALF_WEIGHT = 0.15, 40  # w = WEIGHT n / (n + HALF_WEIGHT)
+DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
+CREDIT = 0.1  # of what not knowing a mean costs
+NEIGHBOURS = 2  # classes whose scatter a class borrows
+CANDIDATES = 2048  # classes among which neighbours are looked for: those of most samples
+LEAST_LACK = 0.01  # below it a class borrows nothing
+STEPS = 10  # of the fixed point of g and b
+LEAST_VARIANCE = 1e-3  # of class means, relative to the variance within classes
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Counts, means and scatters of k classes.
+
+    ``r`` coordinates have a covariance. There may be others, which have means and one common
+    variance.
+
+    Attributes
+    ----------
+    counts
+        Samples of each class, (k,).
+    means
+        Class means, (k, r).
+    scatter
+        Sum of the outer products of samples around their class means, (r, r).
+    roots
+        Rows (m, r) whose outer products add up to the scatter of their class, or its largest part.
+    owners
+        The class of each row, ascending, (m,).
+    other_means
+        Class means in the other coordinates, (k, d - r).
+    other_squares
+        The sum of squares around class means in the other coordinates.
+    """
+
+    counts: Array
+    means: Array
+    scatter: Array
+    roots: Array
+    owners: Array
+    other_means: Array
+    other_squares: float = 0.0
+
+
+@dataclass(frozen=True)
+class SharedCovariance:
+    """W, the covariance that all classes share, with its ridge.
+
+    Attributes
+    ----------
+    whitener
+        L^-T, with L L^T = W, (r, r): rows are multiplied by it from the right.
+    ridge
+        What was added to each variance.
+    noise
+        The mean variance of a sample around its class mean in whitened coordinates.
+    """
+
+    whitener: Array
+    ridge: float
+    noise: float
+
+    @classmethod
+    def of(cls, moments: Moments, ridge: float | None = None) -> SharedCovariance:
+        """W of some moments. ``ridge`` is relative to the mean variance; see :func:`posterior`."""
+        samples, rank = float(moments.counts.sum()), len(moments.scatter)
+        freedom = samples - len(moments.counts)
+        amount = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
+        added = amount * _level(moments, freedom)
+        covariance = moments.scatter / max(freedom, 1) + added * np.eye(rank)
+        whitener = solve_lower(np.linalg.cholesky(covariance), np.eye(rank)).T
+        noise = 1 - added * float((whitener**2).sum()) / rank
+        return cls(np.ascontiguousarray(whitener), added, max(noise, 0.0))
+
+
+@dataclass(frozen=True)
+class MeanPrior:
+    """The distribution N(0, B) of class means around their centre, in whitened coordinates.
+
+    Attributes
+    ----------
+    axes, variances
+        Directions in which classes differ, (r, j), and variances of B along them, (j,).
+    floor
+        The variance of B in all other directions of the r coordinates.
+    other, weight
+        The variance in coordinates without a covariance, and how much these count.
+    """
+
+    axes: Array
+    variances: Array
+    floor: float
+    other: float
+    weight: float
+
+    def shrunk(self, deviations: Array, counts: Array) -> Array:
+        """Posterior means (k, d) of class means (k, d) around the centre, of so many samples."""
+        rank, per_sample = len(self.axes), 1 / counts[:, None]
+        known = self.floor / (self.floor + per_sample)  # (k, 1)
+        along = (self.variances / (self.variances + per_sample) - known) * (
+            deviations[:, :rank] @ self.axes
+        )
+        inside = known * deviations[:, :rank] + along @ self.axes.T
+        beside = self.other / (self.other + per_sample) * deviations[:, rank:]
+        return np.concatenate([inside, beside], axis=1)
+
+    def squares(self, counts: Array, others: int) -> tuple[Array, Array]:
+        """The expected square of a posterior mean, and the variance that is left, (k,) each."""
+        rank, per_sample = len(self.axes), 1 / counts[:, None]
+        variances = np.append(self.variances, [self.floor, self.other])
+        times = np.append(
+            np.ones(len(self.variances)), [rank - len(self.variances), self.weight * others]
+        )
+        known = variances / (variances + per_sample)  # (k, j + 2)
+        return (known * variances) @ times, ((1 - known) * variances) @ times
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What scores rows of coordinates; all of it is derived from moments.
+
+    Attributes
+    ----------
+    whitener
+        What rows of the r coordinates are multiplied by from the right, (r, r).
+    scale
+        What the other coordinates are multiplied by.
+    centre
+        g, (d,), in whitened coordinates; so are the following.
+    deviations
+        Class means around g, (k, d).
+    targets
+        The same after the prior, (k, d).
+    constants
+        What is added to each class's score, (k,).
+    axes, sizes, owners
+        Directions (m, r) of unit length, the scatter of their class along them, and their class.
+    weights
+        w / n of each class, (k,).
+    neighbours, borrowed
+        Of each class, classes whose scatter it borrows, (k, 2), and how much of it, (k,).
+    """
+
+    moments: Moments
+    prior: MeanPrior
+    whitener: Array
+    scale: float
+    centre: Array
+    deviations: Array
+    targets: Array
+    constants: Array
+    axes: Array
+    sizes: Array
+    owners: Array
+    weights: Array
+    neighbours: Array
+    borrowed: Array
+
+    def whiten(self, rows: Array, others: Array) -> Array:
+        """Whitened coordinates (n, d) of rows (n, r) and their other coordinates, around g."""
+        return _side_by_side(rows @ self.whitener, self.scale * others) - self.centre
+
+    def scores(self, white: Array) -> Array:
+        """Log densities (n, k) of whitened rows (n, d), up to a term that all classes share."""
+        scores = white @ self.targets.T + self.constants
+        if len(self.owners):
+            scores += self._lent(self._from_scatter(white))
+        return scores
+
+    def _from_scatter(self, white: Array) -> Array:
+        """What the classes' own scatters add to their scores, (n, k)."""
+        white = white[:, : len(self.whitener)].astype(np.float32)
+        shares = self.sizes * self.weights[self.owners]  # (m,)
+        along = white @ self.axes.T  # (n, m)
+        along -= self._offsets
+        along *= along
+        along *= (0.5 * shares / (1 + shares)).astype(np.float32)
+        first = np.flatnonzero(np.diff(self.owners, prepend=-1))
+        found = np.zeros((len(white), len(self.targets)))
+        found[:, self.owners[first]] = np.add.reduceat(along, first, axis=1)
+        return found - 0.5 * np.bincount(self.owners, np.log1p(shares), len(self.targets))
+
+    @property
+    def _offsets(self) -> Array:
+        rank = len(self.whitener)
+        offsets = np.einsum("mr,mr->m", self.axes, self.targets[self.owners, :rank])
+        return offsets.astype(np.float32)
+
+    def _lent(self, added: Array) -> Array:
+        """With what classes of few samples borrow."""
+        few = np.flatnonzero(self.borrowed)
+        lent = added[:, self.neighbours[few]].mean(axis=2)  # (n, few)
+        added[:, few] += self.borrowed[few] * lent
+        return added
+
+    def left_out(self, white: Array, owners: Array) -> Array:
+        """Scores (n, k) of taught rows, each as if its class had been taught without it.
+
+        In closed form, by Sherman and Morrison's identity: without the row the class mean
+        moves, and the scatters lose one outer product. The prior, and what other classes' own
+        scatters say, are left as they are. Classes of one sample cannot lose it.
+
+        Parameters
+        ----------
+        white
+            Whitened rows, (n, d).
+        owners
+            The class of each, (n,).
+        """
+        scores, rank = np.empty((len(white), len(self.targets))), len(self.whitener)
+        freedom = max(1.0, self.moments.counts.sum() - len(self.targets))
+        others = self._from_scatter(white) if len(self.owners) else np.zeros_like(scores)
+        squares = (self.targets**2).sum(axis=1)
+        for label in np.unique(owners):
+            rows, count = owners == label, self.moments.counts[label]
+            x, added = white[rows], others[rows]
+            gone = x - self.deviations[label]  # (n, d): the row around its class mean
+            less = count / (count - 1)
+            drop = np.minimum(less / freedom * (gone[:, :rank] ** 2).sum(axis=1), 0.9)
+            extra = (less / freedom / (1 - drop))[:, None]  # of the inverse of W without the row
+            target = self._target_without(label, gone, count)
+            along = gone[:, :rank] @ self.targets[:, :rank].T  # (n, k)
+            along[:, label] = np.einsum("nr,nr->n", gone[:, :rank], target[:, :rank])
+            linear = x @ self.targets.T
+            linear[:, label] = np.einsum("nd,nd->n", x, target)
+            square = np.broadcast_to(squares, linear.shape).copy()
+            square[:, label] = (target**2).sum(axis=1)
+            reach = np.einsum("nr,nr->n", x[:, :rank], gone[:, :rank])[:, None]
+            linear += extra * (reach * along - along**2 / 2) - square / 2
+            added[:, label] = self._own_without(label, gone, x - target, count)
+            scores[rows] = linear + (self.constants + squares / 2) + self._lent(added)
+        return scores
+
+    def _target_without(self, label: int, gone: Array, count: float) -> Array:
+        """Posterior means (n, d) of a class without each of some rows."""
+        fewer = np.full(len(gone), count - 1)
+        without = self.prior.shrunk(self.deviations[label] - gone / (count - 1), fewer)
+        plain = self.prior.shrunk(self.deviations[[label]], np.array([count]))
+        length = np.sqrt((self.targets[label] ** 2).sum() / max((plain**2).sum(), 1e-30))
+        target: Array = length * without
+        return target
+
+    def _own_without(self, label: int, gone: Array, away: Array, count: float) -> Array:
+        """What a class's own scatter adds without each of some rows, (n,)."""
+        own = self.owners == label
+        if not own.any():
+            return np.zeros(len(gone))
+        axes, rank = self.axes[own].T.astype(np.float64), len(self.whitener)  # (r, m)
+        weight = _weight(count - 1) * self.weights[label] / _weight(count) * count / (count - 1)
+        whole = 1 + weight * self.sizes[own]  # (m,)
+        gone, away = gone[:, :rank] @ axes, away[:, :rank] @ axes  # (n, m)
+        lost = weight * count / (count - 1)
+        left = np.maximum(1 - lost * (gone**2 / whole).sum(axis=1), 1e-3)
+        quadratic = ((1 - 1 / whole) * away**2).sum(axis=1)
+        quadratic -= lost * (gone * away / whole).sum(axis=1) ** 2 / left
+        added: Array = (quadratic - np.log(whole).sum() - np.log(left)) / 2
+        return added
+
+
+def posterior(
+    moments: Moments,
+    own: float | None = None,
+    ridge: float | None = None,
+    *,
+    shared: SharedCovariance | None = None,
+) -> Posterior:
+    """The rule that moments give.
+
+    Parameters
+    ----------
+    moments
+        What is known of the classes.
+    own
+        The weight that a class's own scatter tends to as samples come. By default 0.15.
+    ridge
+        What is added to each variance of W, as a share of the mean variance. By default the
+        number of coordinates per sample, and at least 0.03.
+    shared
+        W, if it is known already.
+
+    Examples
+    --------
+    >>> means, none = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.empty((2, 0))
+    >>> known = Moments(np.array([9, 9]), means, np.eye(2), np.empty((0, 2)), np.empty(0, int), none)
+    >>> rule = posterior(known)
+    >>> white = rule.whiten(np.array([[0.5, 3.0]]), np.empty((1, 0)))
+    >>> int(rule.scores(white).argmax())
+    1
+    """
+    counts, rank = moments.counts.astype(np.float64), len(moments.scatter)
+    classes, samples = len(counts), float(counts.sum())
+    freedom = max(1.0, samples - classes)
+    shared = SharedCovariance.of(moments, ridge) if shared is None else shared
+    whitener = shared.whitener
+    others, weight = moments.other_means.shape[1], classes / samples
+    level = moments.other_squares / max(others, 1) / freedom + shared.ridge
+    scale = (weight / level) ** 0.5
+    white = _side_by_side(moments.means @ whitener, scale * moments.other_means)
+    centre, deviations, prior = _mean_prior(white, counts, rank, shared.noise, weight)
+    targets = prior.shrunk(deviations, counts)
+    expected, unknown = prior.squares(counts, others)
+    drawn = np.maximum(DRAWN * counts / (counts + HALF_DRAWN), classes / samples)
+    squares = np.maximum((targets**2).sum(axis=1), 1e-30)
+    targets *= ((expected / squares) ** (drawn / 2))[:, None]
+    axes, sizes, owners = _principal_rows(moments.roots @ whitener, moments.owners)
+    limit = WEIGHT if own is None else own
+    neighbours, borrowed = _neighbours(targets, counts)
+    return Posterior(
+        moments=moments,
+        prior=prior,
+        whitener=whitener,
+        scale=scale,
+        centre=centre,
+        deviations=deviations,
+        targets=targets,
+        constants=(CREDIT * unknown - (targets**2).sum(axis=1)) / 2,
+        axes=axes,
+        sizes=sizes,
+        owners=owners,
+        weights=limit / WEIGHT * _weight(counts) / counts,
+        neighbours=neighbours,
+        borrowed=borrowed,
+    )
+
+
+def _weight(counts: Array) -> Array:
+    """The weight of a scatter of so many samples."""
+    weight: Array = WEIGHT * counts / (counts + HALF_WEIGHT)
+    return weight
+
+
+def _level(moments: Moments, freedom: float) -> float:
+    """The mean variance within classes; a guess counts as much as one sample."""
+    means = _side_by_side(moments.means, moments.other_means)
+    apart = ((means - means.mean(axis=0)) ** 2).sum() / max(1, len(means) - 1) / means.shape[1]
+    total = float(np.trace(moments.scatter)) / len(moments.scatter)
+    return float((total + GUESS * apart) / (freedom + 1)) or 1.0
+
+
+def _mean_prior(
+    white: Array, counts: Array, rank: int, noise: float, weight: float
+) -> tuple[Array, Array, MeanPrior]:
+    """The centre (d,), class means around it (k, d), and their distribution, by moments."""
+    samples, classes = float(counts.sum()), len(counts)
+    reliable, centre, spread = _centre(white[:, :rank], counts, noise)
+    inside = white[:, :rank] - centre
+    total = float(reliable.sum())
+    values, axes = _principal_axes(np.sqrt(reliable)[:, None] * inside)
+    variances = np.maximum(values / total - noise * float((reliable / counts).sum()) / total, 0)
+    variances = variances * (spread * rank / max(float(variances.sum()), 1e-12))
+    freedom = samples - classes
+    share = total / (total + rank) * freedom / (freedom + 0.1 * classes)
+    other, beside = 0.0, white[:, rank:]
+    if beside.shape[1]:
+        _, centre_beside, other = _centre(beside / weight**0.5, counts, noise)
+        beside = beside - weight**0.5 * centre_beside
+        centre = np.concatenate([centre, weight**0.5 * centre_beside])
+    floor = (1 - share) * spread
+    prior = MeanPrior(axes, share * variances + floor, floor, other, weight)
+    return centre, _side_by_side(inside, beside), prior
+
+
+def _centre(white: Array, counts: Array, noise: float) -> tuple[Array, Array, float]:
+    """How far each class mean is to be relied on (k,), their centre (d,), and their variance.
+
+    ``noise`` is the variance of a sample. A fixed point: each follows from the others.
+    """
+    spread = 0.5
+    for _ in range(STEPS):
+        reliable = counts * spread / (counts * spread + noise)
+        centre = reliable @ white / reliable.sum()
+        squares = ((white - centre) ** 2).mean(axis=1) - noise / counts
+        spread = max(LEAST_VARIANCE, float(reliable @ squares / reliable.sum()))
+    return reliable, centre, spread
+
+
+def _principal_axes(rows: Array) -> tuple[Array, Array]:
+    """Eigenvalues (j,) of ``rows.T @ rows`` above rounding, and eigenvectors (d, j)."""
+    if len(rows) < rows.shape[1]:
+        values, vectors = np.linalg.eigh(rows @ rows.T)
+        kept = values > 1e-10 * max(values[-1], 1e-30)
+        return values[kept], rows.T @ vectors[:, kept] / np.sqrt(values[kept])
+    values, vectors = np.linalg.eigh(rows.T @ rows)
+    kept = values > 1e-10 * max(values[-1], 1e-30)
+    return values[kept], vectors[:, kept]
+
+
+def _principal_rows(white: Array, owners: Array) -> tuple[Array, Array, Array]:
+    """Principal axes (m, r) of each class's rows, the squares along them (m,), and owners (m,)."""
+    counts = np.bincount(owners) if len(owners) else np.zeros(0, np.int64)
+    first, axes, sizes = np.cumsum(counts) - counts, np.zeros_like(white), np.zeros(len(white))
+    for size in set(counts.tolist()) - {0}:  # classes of as many rows together
+        rows = first[counts == size][:, None] + np.arange(size)  # (classes, size)
+        own = white[rows]  # (classes, size, r)
+        values, vectors = np.linalg.eigh(own @ own.swapaxes(1, 2))
+        values = np.maximum(values, 1e-30)
+        axes[rows] = vectors.swapaxes(1, 2) @ own / np.sqrt(values)[..., None]
+        sizes[rows] = values
+    kept = sizes > 1e-10 * sizes.max(initial=0)
+    return axes[kept].astype(np.float32), sizes[kept], owners[kept]
+
+
+def _neighbours(targets: Array, counts: Array) -> tuple[Array, Array]:
+    """Classes with samples enough that are nearest to each that has fewer, and its lack."""
+    known = counts / (counts + HALF_WEIGHT)
+    usual = float(known @ counts / counts.sum())
+    lack = 1 - known / usual
+    lack[lack < LEAST_LACK] = 0
+    rich = np.flatnonzero(known >= usual / 2)
+    rich = np.sort(rich[np.argsort(-counts[rich], kind="stable")[:CANDIDATES]])
+    neighbours = np.zeros((len(counts), NEIGHBOURS), np.int64)
+    if len(rich) <= NEIGHBOURS:
+        return neighbours, np.zeros(len(counts))
+    squares = (targets[rich] ** 2).sum(axis=1)
+    for block in np.array_split(np.flatnonzero(lack), 1 + len(counts) // CANDIDATES):
+        distances = squares - 2 * targets[block] @ targets[rich].T  # (block, rich)
+        distances[block[:, None] == rich] = np.inf
+        neighbours[block] = rich[np.argpartition(distances, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]]
+    return neighbours, lack
+
+
+def _side_by_side(rows: Array, others: Array) -> Array:
+    return np.concatenate([rows, others], axis=1) if others.shape[1] else rows

@@ -1,0 +1,71 @@
+"""Evidence: how samples were classified when they were held out, as sums.
+
+It tells how sure answers may be. Sums add up over batches and files, and go with their class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from frugalvae.maths.arrays import Array
+
+POWERS = 3.0 * 2.0 ** np.arange(-2.0, 2.6, 0.5)  # powers of densities that are tried, (10,)
+USUAL, WORTH = 1.25, 10  # the power without evidence, and the samples that it is worth
+
+
+def _nothing() -> Array:
+    return np.zeros(2 + len(POWERS), np.float32)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Samples held out, how many were classified correctly, and how sure answers were.
+
+    Attributes
+    ----------
+    sums
+        (12,): the number of samples; of correct answers; and, for each of ten powers, the sum
+        of the largest probability.
+
+    Examples
+    --------
+    >>> sure = Evidence.of(np.array([[4.0, 0.0], [3.0, 0.0]]), 0)
+    >>> unsure = Evidence.of(np.array([[1.0, 0.0], [0.0, 1.0]]), 0)
+    >>> (sure + unsure).right, sure.tempering > unsure.tempering
+    (3.0, True)
+    """
+
+    sums: Array = field(default_factory=_nothing)
+
+    @classmethod
+    def of(cls, scores: Array, label: int) -> Evidence:
+        """Of scores (n, k) of samples whose class is the column ``label``."""
+        below = scores - scores.max(axis=1, keepdims=True)
+        sure = [float((1 / np.exp(power * below).sum(axis=1)).sum()) for power in POWERS]
+        right = float((scores.argmax(axis=1) == label).sum())
+        return cls(np.array([len(scores), right, *sure], np.float32))
+
+    def __add__(self, other: Evidence) -> Evidence:
+        return Evidence(self.sums + other.sums)
+
+    @property
+    def held_out(self) -> float:
+        """The number of samples."""
+        return float(self.sums[0])
+
+    @property
+    def right(self) -> float:
+        """How many of them were classified correctly."""
+        return float(self.sums[1])
+
+    @property
+    def tempering(self) -> float:
+        """The power at which answers are as sure as they are right."""
+        held, right = self.held_out, self.right
+        if not held:
+            return USUAL
+        expected = right * held / (held + 1)  # nothing is certain
+        power = np.interp(expected, self.sums[2:], np.log(POWERS))
+        return float(np.exp((held * power + WORTH * np.log(USUAL)) / (held + WORTH)))

@@ -1,0 +1,104 @@
+"""Room: what a moment memory costs, and what a budget leaves for each part of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from frugalvae.cost import Component, triangle
+from frugalvae.errors import InputError, check_number
+
+UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+PER_CLASS, PER_CLASS_BYTES = 16, 64  # count, squares, scale, rows, and evidence
+MEAN, COVARIANCE, ROW = 2, 2, 1  # bytes of one parameter
+SCALE = 4  # bytes of the scale of a row, and of a variance beyond its correlations
+
+
+def usual_bytes(dim: int, classes: int) -> int:
+    """The default budget, in bytes.
+
+    Each class beyond 200 adds room for its mean and two rows.
+
+    >>> usual_bytes(512, 100), usual_bytes(1280, 200), usual_bytes(1280, 201)
+    (2010720, 3976800, 3981992)
+    """
+    further = MEAN * dim + 2 * ROW * (dim + SCALE) + PER_CLASS_BYTES
+    return 700_000 + 2_560 * dim + further * max(0, classes - 200)
+
+
+@dataclass(frozen=True)
+class Room:
+    """A budget, in bytes or in parameters.
+
+    >>> Room.of("3MB"), Room.of(500_000)
+    (Room(limit=3000000, in_bytes=True), Room(limit=500000, in_bytes=False))
+    """
+
+    limit: int
+    in_bytes: bool
+
+    @classmethod
+    def of(cls, budget: int | str) -> Room:
+        """A number of parameters, or bytes such as ``"3MB"``."""
+        if not isinstance(budget, str):
+            check_number("budget", budget, 1, 2**53, whole=True)
+            return cls(int(budget), in_bytes=False)
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKMG]?B)\s*", budget)
+        limit = int(float(found[1]) * UNITS[found[2]]) if found else 0
+        if not 1 <= limit <= 2**53:
+            raise InputError(
+                f"budget is {budget!r}; expected bytes, such as '3MB' or '500kB', or a number of "
+                "parameters"
+            )
+        return cls(limit, in_bytes=True)
+
+    def said(self, amount: int) -> str:
+        """An amount in words."""
+        return f"{amount:,} {'bytes' if self.in_bytes else 'parameters'}"
+
+    def whole(self, dim: int, classes: int, rows: int) -> int:
+        """The cost while the rows of all classes say everything."""
+        return self._cost(Room.components(dim, classes, dim, 0, rows))
+
+    def summed(self, dim: int, classes: int, rank: int, rows: int) -> int:
+        """The cost with a covariance of ``rank`` coordinates."""
+        return self._cost(Room.components(dim, classes, rank, rank, rows))
+
+    def rank(self, dim: int, classes: int, rows: int) -> int:
+        """How many coordinates the covariance may have, if classes want so many rows.
+
+        It gets half of what the means leave, and what the rows do not need.
+        """
+        left = max(0, self.limit - self.summed(dim, classes, 0, 0))
+        entry, per_row = (COVARIANCE, ROW) if self.in_bytes else (1, 1)
+        half = (left / entry) ** 0.5
+        need = rows * per_row / entry
+        all_rows = (need**2 + 2 * max(0, left - SCALE * rows) / entry) ** 0.5 - need
+        rank = max(1, min(dim, int(max(half, all_rows)) - 2))
+        return dim if self.summed(dim, classes, dim, 0) <= left / 2 else rank
+
+    def rows(self, dim: int, classes: int, rank: int) -> int:
+        """How many rows all classes together may have beside a covariance."""
+        left = self.limit - self.summed(dim, classes, rank, 0)
+        return max(0, left) // (ROW * rank + SCALE if self.in_bytes else rank + 1)
+
+    def _cost(self, parts: list[Component]) -> int:
+        return sum(part.bytes if self.in_bytes else part.stored for part in parts)
+
+    @staticmethod
+    def components(
+        dim: int, classes: int, width: int, rank: int, rows: int
+    ) -> list[Component]:
+        """Means, a covariance of ``rank`` coordinates, and rows of ``width``, of all classes."""
+        parts = [
+            Component("means", classes * dim, classes * dim, MEAN * classes * dim),
+            Component(
+                "shared covariance",
+                rank**2,
+                triangle(rank),
+                COVARIANCE * (triangle(rank) - rank) + SCALE * rank,
+            ),
+            Component("class scatters", rows * width, rows * (width + 1), rows * (ROW * width + SCALE)),
+            Component("class statistics", 0, PER_CLASS * classes, PER_CLASS_BYTES * classes),
+        ]
+        return [part for part in parts if part.stored]
