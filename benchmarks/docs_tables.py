@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from frugalvae.report.read_tables import read_tables
+from frugalvae.report.render import ours
 from frugalvae.report.results_table import Entry, Table
-from frugalvae.report.wording import ours
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "frontier.md", ROOT / "docs" / "paper.md")

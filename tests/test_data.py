@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frugalvae.bench.task_split import equal_sizes, split_classes
+from frugalvae.cli.inputs import rows_of_class
 from frugalvae.cli.main import main
-from frugalvae.cli.rows import rows_of_class
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.feature_file import (
     REQUIRED,

@@ -17,7 +17,7 @@ from PIL import Image
 
 from frugalvae.bench import demo_runs
 from frugalvae.bench.demo_runs import MEMORIES, SAMPLES, VAE, DemoRun, real_images, teach
-from frugalvae.cli.demo import demo
+from frugalvae.cli.main import parser
 from frugalvae.errors import InputError
 from frugalvae.images.dataset import load_digits
 from frugalvae.report import plot_parts, plots
@@ -95,6 +95,12 @@ class Shown:
     printed: str
 
 
+def demo(page: Path, *words: str) -> None:
+    """Run the command."""
+    options = parser("demo").parse_args(["demo", "-o", str(page), *words])
+    options.run(options)
+
+
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     folder, runs = tmp_path_factory.mktemp("demo"), []
@@ -108,7 +114,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
         patch.setattr(demo_runs, "VAE", TINY)
         patch.setattr(demo_runs, "teach", remembering)
         patch.setattr("sys.stdout", printed)
-        demo(folder / "page.html", seed=SEED, picture=folder / "picture.png")
+        demo(folder / "page.html", f"--seed={SEED}", f"--picture={folder / 'picture.png'}")
     return Shown(
         runs,
         (folder / "page.html").read_text("utf-8"),
@@ -259,7 +265,7 @@ def test_quiet_prints_nothing(
     runs = iter(shown.runs)
     monkeypatch.setattr(demo_runs, "teach", lambda *_: next(runs))
     monkeypatch.setattr(demo_runs, "VAE", TINY)
-    demo(tmp_path / "page.html", seed=SEED, quiet=True)
+    demo(tmp_path / "page.html", f"--seed={SEED}", "--quiet")
     assert capsys.readouterr() == ("", "")
     assert (tmp_path / "page.html").read_text("utf-8") == shown.html
 
@@ -271,7 +277,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(
     with pytest.raises(InputError, match=r"the folder .*nowhere does not exist; make it first"):
         demo(tmp_path / "nowhere" / "page.html")
     with pytest.raises(InputError, match="is a folder; give the name of a file"):
-        demo(tmp_path / "page.html", picture=tmp_path)
+        demo(tmp_path / "page.html", f"--picture={tmp_path}")
 
 
 def test_the_seed_decides_what_is_drawn(monkeypatch: pytest.MonkeyPatch, shown: Shown) -> None:

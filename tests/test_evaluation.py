@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,20 +19,25 @@ from PIL import Image
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli.evaluate import evaluate
-from frugalvae.cli.main import main
+from frugalvae.cli import evaluate as verb
+from frugalvae.cli.main import main, parser
 from frugalvae.cost import MemoryReport
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.memories import make_memory
-from frugalvae.report.evaluation import Evaluation
-from frugalvae.report.evaluation_json import to_json
-from frugalvae.report.evaluation_page import LIMITS, evaluation_page, pictured
-from frugalvae.report.evaluation_summary import shown_names, summary
-from frugalvae.report.reliability import reliability_bins
-from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
+from frugalvae.report.evaluation import Evaluation, reliability_bins
+from frugalvae.report.evaluation_page import (
+    LIMITS,
+    SIDE,
+    evaluation_page,
+    pictured,
+    summary,
+    thumbnail,
+    thumbnails,
+)
+from frugalvae.storage.store import Store
 from tests.colours import Colours
 from tests.test_images import save
 
@@ -46,6 +52,16 @@ VOID = {"meta", "img", "br", "wbr"}
 LEAVES = {"path", "rect", "line", "use"}
 
 REMEMBERED = "frugalvae.encoders.remembered"
+
+
+def evaluate(file: Path, images: Path, output: Path) -> Evaluation:
+    """What the command shows; it writes the page, too."""
+    words = ["evaluate", str(file), str(images), "-o", str(output), "--quiet"]
+    options = parser("evaluate").parse_args(words)
+    verb.run(options)
+    model = Store(file).load()
+    with verb.open_samples(model, options) as samples:
+        return verb.evaluate(model, samples, options)
 
 
 def made(k: int = 5, n: int = 60, tasks: int = 2, **changes: Any) -> Evaluation:
@@ -164,7 +180,7 @@ def test_classes_and_tasks_without_samples_have_no_accuracy() -> None:
     assert e.tested == [0, 1]
     assert np.isnan(e.class_accuracy[2:]).all()
     assert np.isnan(e.task_accuracy[2:]).all()
-    content = to_json(e)
+    content = e.to_json()
     assert content["classes"][3]["accuracy"] is None
     json.dumps(content, allow_nan=False)
     page = Page(evaluation_page(e, {}))
@@ -213,7 +229,7 @@ def test_hostile_names_are_shown_and_not_obeyed() -> None:
     _, page = page_of(e)
     assert not {"script", "i", "u"} & set(page.tags)
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    for name in (*shown_names(HOSTILE), "<img src=x>.png", "<b>bad</b>", "<u>.frugal"):
+    for name in (*made(classes=HOSTILE).names, "<img src=x>.png", "<b>bad</b>", "<u>.frugal"):
         assert name in page.text
     assert "Æther 鳥" in page.text
     names = [f'{n}<script>"' for n in range(LIMITS["table"] + 5)]
@@ -286,26 +302,46 @@ def test_a_thousand_images_full_of_detail_stay_below_three_megabytes() -> None:
 
 def test_the_summary_says_what_matters() -> None:
     truth = np.zeros(100, int)
+    named = partial(made, 2, classes=["cat", "emu"])
     right = [0] * 60 + [1] * 40
-    sure = made(2, truth=truth, probabilities=np.eye(2)[right] * 0.98 + 0.01, samples=["s"] * 100)
-    assert summary(sure, ["cat", "emu"]) == (
+    sure = named(truth=truth, probabilities=np.eye(2)[right] * 0.98 + 0.01, samples=["s"] * 100)
+    assert summary(sure) == (
         "40 are wrong; most often, cat is mistaken for emu (40 of 100). "
         "It is overconfident: its probabilities are 99.0% on average."
     )
-    shy = made(2, truth=truth, probabilities=np.tile([0.6, 0.4], (100, 1)), samples=["s"] * 100)
-    assert summary(shy, ["cat", "emu"]) == (
+    shy = named(truth=truth, probabilities=np.tile([0.6, 0.4], (100, 1)), samples=["s"] * 100)
+    assert summary(shy) == (
         "Every image is recognised. It is underconfident: its probabilities are 60.0% on average."
     )
-    few = made(2, truth=truth[:9], probabilities=np.tile([0.8, 0.2], (9, 1)), samples=["s"] * 9)
-    assert summary(few, ["cat", "emu"]).endswith(
+    few = named(truth=truth[:9], probabilities=np.tile([0.8, 0.2], (9, 1)), samples=["s"] * 9)
+    assert summary(few).endswith(
         "Its probabilities are 80.0% on average; 9 images are too few to tell whether that is "
         "too low."
     )
 
 
+def test_probabilities_that_match_on_average_only_are_not_called_right() -> None:
+    """Half of them far too high, half far too low: the mean is right, and none of them is."""
+    sure = np.repeat([0.98, 0.62], 50)
+    right = [0] * 40 + [1] * 10 + [0] * 40 + [1] * 10  # 80% of either half
+    truth, chances = np.array(right), np.stack([sure, 1 - sure], axis=1)
+    e = made(2, truth=truth, probabilities=chances, samples=["s"] * 100)
+    assert e.calibration_error == pytest.approx(0.18)
+    assert summary(e).endswith(
+        "Its probabilities match its accuracy on average, 80.0%, but not one by one: the "
+        "calibration error is 18.0%."
+    )
+    sure[:] = 0.83
+    e = made(2, truth=truth, probabilities=np.stack([sure, 1 - sure], 1), samples=["s"] * 100)
+    assert summary(e).endswith("Its probabilities match its accuracy: 83.0% on average.")
+    sure[:] = np.repeat([0.88, 0.72], 50)  # 8% off
+    e = made(2, truth=truth, probabilities=np.stack([sure, 1 - sure], 1), samples=["s"] * 100)
+    assert "but not one by one: the calibration error is 8.0%" in summary(e)
+
+
 def test_names_of_folders_are_written_with_spaces_unless_that_would_mix_them_up() -> None:
-    assert shown_names(["a_b", "_"]) == ["a b", "_"]
-    assert shown_names(["a_b", "a b"]) == ["a_b", "a b"]
+    assert made(2, classes=["a_b", "_"]).names == ["a b", "_"]
+    assert made(2, classes=["a_b", "a b"]).names == ["a_b", "a b"]
 
 
 # --------------------------------------------------------------------------- thumbnails
@@ -415,7 +451,7 @@ def test_json_is_all_that_is_printed(
 def test_a_zip_archive_gives_the_same(file: Path, images: Path, tmp_path: Path) -> None:
     archive = Path(shutil.make_archive(str(tmp_path / "packed"), "zip", images))
     output = tmp_path / "report.html"
-    one, other = (evaluate(file, path, output, quiet=True) for path in (images, archive))
+    one, other = (evaluate(file, path, output) for path in (images, archive))
     np.testing.assert_array_equal(one.probabilities, other.probabilities)
     assert one.samples == other.samples
     assert Page(output.read_text("utf-8")).values("src")
@@ -432,7 +468,7 @@ def feature_file(path: Path, encoder: dict[str, Any] | None = None, width: int =
 
 def test_features_are_evaluated_without_pictures(file: Path, tmp_path: Path) -> None:
     output = tmp_path / "report.html"
-    e = evaluate(file, feature_file(tmp_path / "f.npz"), output, quiet=True)
+    e = evaluate(file, feature_file(tmp_path / "f.npz"), output)
     assert e.accuracy == pytest.approx(11 / 12)
     page = Page(output.read_text("utf-8"))
     assert not page.values("src")
@@ -446,7 +482,7 @@ def test_labels_that_are_numbers_are_matched_with_folders(tmp_path: Path) -> Non
     clf.save(tmp_path / "numbers.frugal")
     save(tmp_path / "set" / "7" / "a.png", (200, 20, 20))
     save(tmp_path / "set" / "8" / "a.png", (20, 20, 200))
-    e = evaluate(tmp_path / "numbers.frugal", tmp_path / "set", tmp_path / "r.html", quiet=True)
+    e = evaluate(tmp_path / "numbers.frugal", tmp_path / "set", tmp_path / "r.html")
     assert (e.classes, e.accuracy) == (["7", "8"], 1.0)
 
 
@@ -457,7 +493,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
 
     def refused(message: str, path: Path, file: Path = file) -> None:
         with pytest.raises(InputError, match=message):
-            evaluate(file, path, output, quiet=True)
+            evaluate(file, path, output)
         assert not output.exists()
 
     refused("nowhere: there is no such file or folder", tmp_path / "nowhere")
@@ -476,6 +512,8 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
         "features of 5 numbers.*learned from features of 3",
         feature_file(tmp_path / "w.npz", width=5),
     )
+    with pytest.raises(InputError, match="has the ending .xlsx; expected one of .html, .htm"):
+        evaluate(file, images, tmp_path / "r.xlsx")
     before = file.read_bytes()
     with pytest.raises(InputError, match="is what is to be evaluated; give another --output"):
         evaluate(file, images, file)
@@ -500,9 +538,9 @@ def test_a_classifier_that_does_not_name_its_encoder_takes_features_alone(
     file, output = tmp_path / "unnamed.frugal", tmp_path / "report.html"
     classifier.save(file)
     with pytest.raises(InputError, match="does not say which encoder made them"):
-        evaluate(file, images, output, quiet=True)
+        evaluate(file, images, output)
     assert not output.exists()
-    assert evaluate(file, feature_file(tmp_path / "f.npz"), output, quiet=True).accuracy > 0.5
+    assert evaluate(file, feature_file(tmp_path / "f.npz"), output).accuracy > 0.5
 
 
 def test_an_identity_leads_back_to_its_encoder(

@@ -13,7 +13,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from tests.colours import Colours
-from tests.tool import Encoders, paint
+from tests.tool import Encoders, Tool, paint
 
 
 @pytest.fixture
@@ -104,6 +104,30 @@ def test_what_cannot_be_read_is_named_and_changes_nothing(photos: Path) -> None:
     with pytest.raises(InputError, match=r"wrong\.jpg"):
         fresh.learn_images(photos)
     assert not hasattr(fresh, "model_")
+
+
+def test_what_cannot_be_read_is_left_out_and_told_if_that_is_wanted(
+    photos: Path, tool: Tool, caplog: pytest.LogCaptureFixture
+) -> None:
+    (photos / "dax" / "wrong.jpg").write_text("no image")
+    (photos / "gnu").mkdir()
+    (photos / "gnu" / "empty.png").touch()
+    (photos / "notes.txt").write_text("notes")
+    with pytest.raises(InputError, match="; strict=False leaves out what cannot be read"):
+        FrugalClassifier().learn_images(photos)
+    classifier = FrugalClassifier().learn_images(photos, strict=False)
+    assert classifier.classes_.tolist() == ["cat", "dax", "emu"]
+    assert classifier.n_samples_of_class_.tolist() == [6, 6, 6]
+    told = tool.json("learn", photos)
+    assert classifier.left_out_ == {name: told[name] for name in classifier.left_out_}
+    assert set(classifier.left_out_["unreadable"]) == {"dax/wrong.jpg", "gnu/empty.png"}
+    assert classifier.left_out_["left_out"] == ["gnu"]
+    assert "left out as unreadable" in caplog.text
+    assert "dax/wrong.jpg" in caplog.text
+    before = classifier.model_
+    with pytest.raises(InputError, match="no image of a new class can be read"):
+        classifier.learn_images(photos, strict=False)
+    assert classifier.model_ is before
 
 
 def test_features_of_unknown_origin_cannot_be_asked_with_photographs(photos: Path) -> None:

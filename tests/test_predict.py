@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_json_has_what_the_classifier_says(taught: Tool) -> None:
 
 def test_csv_has_a_row_for_each_rank(taught: Tool) -> None:
     rows = list(csv.DictReader(io.StringIO(taught("predict", taught.folder, "--csv", "--top=3"))))
-    assert list(rows[0]) == ["input", "rank", "label", "probability", "known", "familiarity"]
+    assert ",".join(rows[0]) == "input,rank,label,probability,known,familiarity,reason"
     assert len(rows) == 18 * 3
     assert [row["rank"] for row in rows[:3]] == ["1", "2", "3"]
     assert sum(float(row["probability"]) for row in rows[:3]) == pytest.approx(1, abs=1e-5)
@@ -66,6 +67,13 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_answered(taught: Tool) -> 
     ]
     assert f"frugalvae: {inputs[0]} cannot be read: the file is empty" in taught.err
     assert taught("predict", inputs[0], code=1).count("\n") == 1
+    taught("predict", *inputs, "--csv", code=1)
+    rows = list(csv.DictReader(io.StringIO(taught.out)))
+    assert [(row["input"], row["label"], row["reason"]) for row in rows] == [
+        (str(inputs[0]), "", "the file is empty"),
+        (str(inputs[1]), "", "No such file or directory"),
+        (str(inputs[2]), "cat", ""),
+    ]
 
 
 def test_rows_of_feature_files_are_named(taught: Tool) -> None:
@@ -112,7 +120,7 @@ def test_what_is_none_of_the_classes_is_told(taught: Tool) -> None:
     assert (answer["known"], answer["label"]) == (False, None)
     assert 0 <= answer["familiarity"] < 0.05
     said = taught("predict", "--unknown", taught.folder / "other.png")
-    assert "none of these, nearest is" in said
+    assert re.search(r"none of these, nearest is \w+ \([\d.]+% among the known classes\)\n", said)
 
 
 def test_the_familiarity_is_what_the_classifier_says(taught: Tool) -> None:
@@ -142,7 +150,7 @@ def test_classes_that_are_not_probable_enough_are_not_named(taught: Tool) -> Non
     unsure = answered(taught, *words, least)
     assert (unsure["label"], unsure["top"]) == (None, [])
     assert taught("predict", *words, least) == f"{path}[0]  not sure\n"
-    assert taught("predict", *words, least, "--csv").splitlines()[1] == f"{path}[0],,,,,"
+    assert taught("predict", *words, least, "--csv").splitlines()[1] == f"{path}[0],,,,,,"
 
 
 def test_a_wrong_path_is_refused_before_the_work(taught: Tool) -> None:
@@ -341,7 +349,14 @@ def test_an_output_of_another_form_is_refused(taught: Tool) -> None:
     for name, words in (("a.xlsx", []), ("a.json", ["--csv"])):
         error = taught("predict", image, "-o", taught.folder / name, *words, code=2)
         assert f"{name} has the ending" in error
+        assert "expected one of " + ("--csv" if words else ".json, .jsonl, .csv, .txt") in error
         assert not (taught.folder / name).exists()
+
+
+def test_an_ending_in_capitals_chooses_the_same_form(taught: Tool) -> None:
+    image, file = taught.folder / "one" / "cat" / "1.png", taught.folder / "a.CSV"
+    taught("predict", image, "-o", file)
+    assert file.read_text("utf-8").startswith("input,rank,label")
 
 
 def test_lists_of_paths_from_windows_are_read(

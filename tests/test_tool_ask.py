@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,11 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.cli.history import describe_event
 from frugalvae.cli.main import main
+from frugalvae.cli.status import summarise
+from frugalvae.errors import SaturationWarning
 from frugalvae.formatting import size
+from frugalvae.memories import MEMORIES, make_memory
+from frugalvae.storage.store import Store
 from tests.conftest import SMALL
 from tests.tool import Encoders, Tool, paint
 
@@ -62,6 +67,29 @@ def test_status_tells_what_is_known_and_what_it_takes(taught: Tool) -> None:
     assert "encoder  colours, weights 0; feature dimension 3" in said
     assert "task 2   1 class: emu" in said
     assert f"The last change can be undone: frugalvae undo {taught.file}" in said
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_status_and_memory_report_name_components_alike(name: str, tmp_path: Path) -> None:
+    if name.startswith("vae"):
+        pytest.importorskip("torch", reason="the memory needs PyTorch")
+        settings = {"max_steps": 2, "hidden": 8, "latent": 4}
+    else:
+        settings = {}
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(120, 12)), np.arange(120) % 6
+    classifier = FrugalClassifier(make_memory(name, **settings), "lda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SaturationWarning)
+        for task in (y < 3, y >= 3):
+            classifier.partial_fit(x[task], y[task])
+    classifier.save(tmp_path / "x.frugal")
+    told = summarise(Store(tmp_path / "x.frugal")).components
+    parts = classifier.memory_report().components
+    report = {part.name: part.stored for part in parts if part.stored}
+    if name == "vae-ceo":  # its single prior is written as a mean per class, and costs nothing
+        assert told.pop("latent means")[0] == 6 * 4
+    assert {part: numbers for part, (numbers, _) in told.items()} == pytest.approx(report, abs=2)
 
 
 def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:

@@ -87,6 +87,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The temperature of :meth:`predict_proba`, and what :meth:`familiarity` compares with.
     history_
         See :meth:`history`.
+    left_out_
+        What the last :meth:`learn_images` did not learn from, and why.
 
     Examples
     --------
@@ -423,12 +425,15 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         encoder: str | None = None,
         model: str | None = None,
         depth: int | None = None,
+        strict: bool = True,
         **settings: Any,
     ) -> FrugalClassifier:
         """Learn the classes of a folder of photographs: each folder in it is a class.
 
         Classes that are known already are left alone, as in ``frugalvae learn``. What is
-        assumed of folders and what is left out is logged.
+        assumed of folders and what is left out is logged, and kept in ``left_out_`` with the
+        names of ``frugalvae learn --json``: ``unreadable``, ``left_out``, ``skipped`` and
+        ``assumed``.
 
         Parameters
         ----------
@@ -436,6 +441,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             With a folder of photographs for each class, or a zip archive of it.
         depth
             How many levels deep the folders of classes are; see ``frugalvae.images.classes``.
+        strict
+            Raise an error if a photograph cannot be read. ``False`` leaves it out, as
+            ``frugalvae learn`` does, and with it a class of which none can be read.
         encoder, model, settings
             What makes features of them, chosen with the first photographs and remembered from
             then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0),
@@ -454,7 +462,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.predict_images(Image.new("RGB", (60, 80), "blue")).tolist()
         ['blue']
         """
-        from frugalvae.images.listing import counted, open_images
+        from frugalvae.images.encode import named_reasons
+        from frugalvae.images.listing import counted, named, open_images
         from frugalvae.images.photographs import encode_all
 
         known = set(map(str, self.model_.classes.tolist())) if self._is_fitted() else set()
@@ -462,16 +471,26 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with self._teaching(), opened as found:
             for line in [*found.notes, *counted(found.skipped)]:
                 logger.warning("%s: %s", found.name, line)
+            told = {"skipped": found.skipped, "assumed": found.notes}
             images = found.of(set(found.classes) - known)
             if not images.files:
+                self.left_out_ = {"unreadable": {}, "left_out": [], **told}
                 return self
-            new = images.classes
             made, remembered = self._encoder(encoder, model, settings)
-            features = encode_all(made, images)
+            done = encode_all(made, images, strict=strict)
+            labels, unreadable = images.labels[done.places], named_reasons(images, done)
+            lines = "\n".join(named(unreadable))
+            if not len(labels):
+                raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
+            if unreadable:
+                logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
+            new = sorted(set(labels.tolist()))
             names = made.text_features(new)
             text = None if names is None else dict(zip(new, names, strict=True))
-            self.partial_fit(features, images.labels, text=text)
+            self.partial_fit(done.features, labels, text=text)
             self.encoder_ = remembered
+            missing = sorted(set(images.classes) - set(new))
+            self.left_out_ = {"unreadable": unreadable, "left_out": missing, **told}
         return self
 
     def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:

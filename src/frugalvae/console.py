@@ -1,32 +1,53 @@
-"""What the command line shows while it works and when it is done."""
+"""What the command line shows: results, progress, JSON for scripts, and errors."""
 
 from __future__ import annotations
 
+import json
+import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from frugalvae.formatting import printable, printable_message
 from frugalvae.progress import listening
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
+
+def complain(text: str) -> None:
+    """A message on standard error."""
+    print(f"frugalvae: {printable_message(text)}", file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """A value on standard output, as JSON."""
+    print(json_text(value, sys.stdout.encoding, indent=1))
+
+
+def json_text(value: Any, encoding: str | None = None, indent: int | None = None) -> str:
+    r"""JSON in plain letters, or in escapes where the encoding lacks some of them.
+
+    A name of a file that is not UTF-8 has lone surrogates, which no encoding has.
+
+    >>> json_text({"input": "\u00e9t\u00e9.jpg"}, "ascii")
+    '{"input": "\\u00e9t\\u00e9.jpg"}'
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    try:
+        text.encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=indent)
+    return text
 
 
 class Display:
     """Progress bars and results on standard output; bars only where that is a terminal.
 
     Whatever is shown is text: nothing in it is taken for markup, and escape sequences are shown
-    instead of obeyed. ``quiet`` shows nothing; errors are shown elsewhere.
+    instead of obeyed. ``quiet`` shows nothing; errors are shown elsewhere. What draws is imported
+    with the first display: an answer of ``predict`` need not wait for it.
 
     Parameters
     ----------
@@ -35,12 +56,15 @@ class Display:
     """
 
     def __init__(self, quiet: bool = False, last: ProgressColumn | None = None) -> None:
+        from rich import progress
+        from rich.console import Console
+
         self.console = Console(quiet=quiet, markup=False, highlight=False, emoji=False)
-        self.progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            last or TimeElapsedColumn(),
+        self.progress = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            last or progress.TimeElapsedColumn(),
             console=self.console,
             disable=not self.console.is_terminal,
             transient=True,
@@ -77,17 +101,18 @@ class Display:
     def _warn(self, message: Warning | str, *_: object) -> None:
         self.say(f"warning: {message}")
 
-    def say(self, text: str) -> None:
-        """A result in a line, which a list of indented lines may follow."""
-        self.console.print(Text(printable_message(text)), soft_wrap=True)
+    def say(self, *lines: str) -> None:
+        """Results, a line each; a list of indented lines may follow a line."""
+        from rich.text import Text
 
-    def say_lines(self, lines: Iterable[str]) -> None:
-        """Results, a line each."""
         for line in lines:
-            self.say(line)
+            self.console.print(Text(printable_message(line)), soft_wrap=True)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table: the first column to the left, numbers to the right; headings if any."""
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(
             title=Text(printable(title)),
             title_justify="left",

@@ -91,15 +91,6 @@ def percent(share: float | None) -> str:
     return f"{round(100 * share, 1) + 0.0:.1f}%"
 
 
-def scientific(number: float) -> str:
-    """A number of any size, to two digits.
-
-    >>> scientific(0.000123), scientific(0.0)
-    ('1.2e-04', '0')
-    """
-    return f"{number:.1e}" if number else "0"
-
-
 def local_time(when: str) -> str:
     """A time in ISO 8601 as the clock on the wall shows it; anything else as it is."""
     from datetime import datetime
@@ -120,15 +111,6 @@ def size(taken: int) -> str:
         if taken >= unit:
             return f"{taken / unit:.1f} {letters}"
     return f"{taken} bytes"
-
-
-def seconds(duration: float) -> str:
-    """A duration in seconds, to one decimal, for a table.
-
-    >>> seconds(8.04)
-    '8.0'
-    """
-    return f"{duration:.1f}"
 
 
 def duration(seconds: float) -> str:

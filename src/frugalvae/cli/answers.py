@@ -8,17 +8,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from frugalvae.cli.output import json_text
+from frugalvae.console import json_text
 from frugalvae.formatting import printable
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 NONE, UNSURE = "none of these", "not sure"
-FIELDS = ("input", "rank", "label", "probability", "known", "familiarity")
+FIELDS = ("input", "rank", "label", "probability", "known", "familiarity", "reason")
 
 
 @dataclass(frozen=True)
@@ -72,39 +68,6 @@ class Unreadable:
 Batch = list[Answer | Unreadable]
 
 
-def rank(
-    names: list[str],
-    classes: list[Any],
-    chances: NDArray[np.float64],
-    familiarity: NDArray[np.float64] | None,
-    *,
-    top: int = 1,
-    least: float = 0.0,
-    threshold: float = 0.0,
-) -> Batch:
-    """The likeliest classes of each input.
-
-    Parameters
-    ----------
-    chances
-        Probabilities (n, k) of the classes.
-    familiarity
-        Shape (n,), if it is to be judged whether inputs belong to a known class.
-    top, least
-        How many classes are named, and how probable they have to be.
-    threshold
-        The least familiarity of an input that is taken for known.
-    """
-    order = (-chances).argsort(axis=1, kind="stable")[:, :top]
-    answers: Batch = []
-    for row, name in enumerate(names):
-        ranked = [(classes[column], float(chances[row, column])) for column in order[row].tolist()]
-        likely = [(label, chance) for label, chance in ranked if chance >= least]
-        score = None if familiarity is None else float(familiarity[row])
-        answers.append(Answer(name, likely, None if score is None else score >= threshold, score))
-    return answers
-
-
 # --------------------------------------------------------------------------- forms
 
 
@@ -129,30 +92,40 @@ def in_words(answer: Answer) -> list[str]:
     >>> in_words(Answer("a.jpg", [("emu", 0.93), ("dax", 0.04)]))
     ['emu 93.0%', 'dax 4.0%']
     >>> in_words(Answer("a.jpg", [("emu", 0.93)], known=False))
-    ['none of these', 'nearest is emu 93.0%']
+    ['none of these', 'nearest is emu (93.0% among the known classes)']
     """
-    classes = [f"{label} {chance:.1%}" for label, chance in answer.top]
     if answer.known is False:
-        return [NONE, *(f"nearest is {first}" for first in classes[:1])]
-    return classes or [UNSURE]
+        nearest = "nearest is {} ({:.1%} among the known classes)"
+        return [NONE, *(nearest.format(*first) for first in answer.top[:1])]
+    return [f"{label} {chance:.1%}" for label, chance in answer.top] or [UNSURE]
 
 
 def as_csv(_: Path, batches: Iterable[Batch]) -> Iterator[str]:
-    """A row for each input and rank; one without a class if none is likely enough."""
+    """A row for each input and rank; one without a class if none is likely enough.
+
+    An input that cannot be read has a row with the reason; what folders have beside images has
+    none.
+    """
     yield ",".join(FIELDS) + "\n"
     for batch in batches:
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        for answer in batch:
-            if isinstance(answer, Unreadable):
-                continue
-            known = "" if answer.known is None else str(answer.known).lower()
-            score = "" if answer.familiarity is None else f"{answer.familiarity:.6f}"
-            for number, (label, chance) in enumerate(answer.top, start=1):
-                writer.writerow([answer.input, number, label, f"{chance:.6f}", known, score])
-            if not answer.top:
-                writer.writerow([answer.input, "", "", "", known, score])
+        for entry in batch:
+            if isinstance(entry, Answer):
+                writer.writerows(csv_rows(entry))
+            elif not entry.skipped:
+                writer.writerow([entry.input, "", "", "", "", "", entry.reason])
         yield buffer.getvalue()
+
+
+def csv_rows(answer: Answer) -> Iterator[list[Any]]:
+    """The rows of an answer, under :data:`FIELDS`."""
+    known = "" if answer.known is None else str(answer.known).lower()
+    score = "" if answer.familiarity is None else f"{answer.familiarity:.6f}"
+    for number, (label, chance) in enumerate(answer.top, start=1):
+        yield [answer.input, number, label, f"{chance:.6f}", known, score, ""]
+    if not answer.top:
+        yield [answer.input, "", "", "", known, score, ""]
 
 
 def as_json_lines(_: Path, batches: Iterable[Batch]) -> Iterator[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.cli.options import add_quiet, add_ray, add_settings, from_zero, positive
+from frugalvae.cli.options import add, add_ray, from_zero
 
 if TYPE_CHECKING:
     from frugalvae.bench.pool import Pool
@@ -35,14 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="data to run on: features (.npz), or images for experiments that train their "
         "encoder (default: what the experiment names, from the folder FRUGALVAE_DATA)",
     )
-    run.add_argument(
-        "--seeds",
-        type=from_zero,
-        nargs="+",
-        metavar="N",
-        help="seeds to run instead",
-    )
-    add_settings(run, "change a setting in all rows, such as memory.max_steps=20")
+    run.add_argument("--seeds", type=from_zero, nargs="+", metavar="N", help="seeds to run instead")
+    add(run, "--set", help="change a setting in all rows, such as memory.max_steps=20")
     run.add_argument(
         "-o",
         "--results",
@@ -51,18 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="where results are kept (default: %(default)s)",
     )
-    run.add_argument(
-        "--jobs",
-        type=positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="how many processes, of one thread each (default: one per core)",
-    )
+    about = "how many processes, of one thread each (default: one per core)"
+    add(run, "--jobs", help=about)
     run.add_argument(
         "--plan", action="store_true", help="list the runs that are missing, and run nothing"
     )
     add_ray(run, "run")
-    add_quiet(run)
+    add(run, "--quiet")
     run.set_defaults(if_interrupted="finished runs are kept, and the same command goes on")
 
 

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.cli.options import add_output, add_quiet, add_seed
-from frugalvae.files import check_place, write_bytes, write_text
-from frugalvae.formatting import count, percent, seconds
+from frugalvae.cli.options import add, check_output
+from frugalvae.console import Display
+from frugalvae.files import write_bytes, write_text
+from frugalvae.formatting import count, percent
 
 if TYPE_CHECKING:
     from frugalvae.bench.demo_runs import DemoRun
@@ -23,33 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Teach ten handwritten digits, two per task, to several memories. A table and a page show "
         "what each of them remembers. This takes about a minute."
     )
-    add_output(parser, "the page to write", "demo.html")
+    about = "the page to write (default: demo.html)"
+    add(parser, "--output", default=Path("demo.html"), help=about)
     parser.add_argument(
         "--picture", type=Path, metavar="FILE", help="also write a still picture (PNG)"
     )
-    add_seed(parser, "seed of everything random, also of the order of the digits (default: 0)")
-    add_quiet(parser)
+    about = "seed of everything random, also of the order of the digits (default: 0)"
+    add(parser, "--seed", help=about)
+    add(parser, "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Show the demo."""
-    demo(options.output, seed=options.seed, quiet=options.quiet, picture=options.picture)
-
-
-def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | None = None) -> None:
-    """Teach every memory the digits, print a table, and write a page.
-
-    Parameters
-    ----------
-    output
-        Where to write the page.
-    seed
-        Decides the order of the digits and everything random.
-    quiet
-        Print nothing.
-    picture
-        Where to write a still picture of the result (PNG), if one is wanted.
-    """
+    """Teach every memory the digits, print a table, and write a page."""
     from frugalvae.bench.demo_runs import (
         MEMORIES,
         SAMPLES,
@@ -59,16 +45,19 @@ def demo(output: Path, *, seed: int = 0, quiet: bool = False, picture: Path | No
         real_images,
         teach,
     )
-    from frugalvae.console import Display
     from frugalvae.images.dataset import load_digits
     from frugalvae.report.demo_page import demo_page, demo_picture
 
-    for path in filter(None, (output, picture)):
-        check_place(path)
-    display, features = Display(quiet), load_digits()
+    output, picture, seed = options.output, options.picture, options.seed
+    check_output(output, ".html", ".htm")
+    if picture is not None:
+        check_output(picture, ".png")
+    display, features = Display(options.quiet), load_digits()
     train, test = len(features.x_train), len(features.x_test)
-    display.say(f"Ten handwritten digits, two per task, taught to {len(MEMORIES)} memories.")
-    display.say(f"{train:,} training images, {test:,} test images; this takes about a minute.")
+    display.say(
+        f"Ten handwritten digits, two per task, taught to {len(MEMORIES)} memories.",
+        f"{train:,} training images, {test:,} test images; this takes about a minute.",
+    )
     runs = []
     with one_thread():
         for number, memory in enumerate(MEMORIES, start=1):
@@ -92,5 +81,5 @@ def table_row(run: DemoRun) -> list[str]:
         percent(run.record.metrics["forgetting"]),
         count(memory["stored"]),
         count(memory["paper"]),
-        seconds(run.seconds),
+        f"{run.seconds:.1f}",
     ]

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import (
-    add_encoder,
-    add_folders,
-    add_json,
-    add_output,
-    add_quiet,
-    add_ray,
-    add_settings,
-    positive,
-)
-from frugalvae.cli.output import print_json
+from frugalvae.cli.options import add, add_encoder, add_ray, check_output, settings_of
+from frugalvae.console import Display, print_json
 from frugalvae.encoders import MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
-from frugalvae.files import check_place
 from frugalvae.formatting import duration, plural
 
 if TYPE_CHECKING:
@@ -43,38 +32,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "images", type=Path, metavar="IMAGES", help="a folder, a zip archive of it, or CIFAR-100"
     )
-    add_output(parser, "the file to write", required=True, metavar="FILE.npz")
+    add(parser, "--output", required=True, metavar="FILE.npz", help="the file to write")
     add_encoder(parser)
-    add_settings(parser, "change a setting of the encoder, such as encoder.size=128")
-    parser.add_argument(
-        "--jobs",
-        type=positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="threads that decode images, or tasks on Ray (default: one per core)",
-    )
-    add_folders(parser)
+    add(parser, "--set", help="change a setting of the encoder, such as encoder.size=128")
+    about = "threads that decode images, or tasks on Ray (default: one per core)"
+    add(parser, "--jobs", help=about)
+    add(parser, "--depth", "--strict")
     add_ray(parser, "task")
-    add_json(parser)
-    add_quiet(parser)
+    add(parser, "--json", "--quiet")
     parser.set_defaults(if_interrupted="what is encoded is kept, and the same command goes on")
 
 
 def run(options: argparse.Namespace) -> None:
     """Encode, show how it goes, and say what came of it."""
-    from frugalvae.console import Display
     from frugalvae.encoders.remembered import DEFAULT
     from frugalvae.images.encode import check_testable, encode_images
     from frugalvae.images.listing import counted, open_images
 
     encoder = options.encoder or DEFAULT
-    check_place(options.output)
-    check_choice(encoder, options.model)
-    settings = encoder_settings(options.model, options.set)
+    check_output(options.output, ".npz")
+    settings = encoder_settings(encoder, options)
     display = Display(options.quiet or options.json)
     with open_images(options.images, "both", depth=options.depth) as images:
         check_testable(images)
-        display.say_lines([*images.notes, *counted(images.skipped), describe(images)])
+        display.say(*images.notes, *counted(images.skipped), describe(images))
         frozen = make_frozen(encoder, **settings)
         with display.watching(), on_ray(frozen, options) as runner:
             report = encode_images(
@@ -87,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
                 runner=runner,
                 say=display.say,
             )
-    display.say_lines([*summary(report), f"written: {options.output}"])
+    display.say(*summary(report), f"written: {options.output}")
     if options.json:
         print_json(outcome(options.output, images, report))
 
@@ -106,24 +87,13 @@ def outcome(output: Path, images: Listing, report: Report) -> dict[str, Any]:
     }
 
 
-def check_choice(encoder: str, model: str | None) -> None:
-    """Refuse what no encoder is made of, before images are looked for and models loaded."""
+def encoder_settings(encoder: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What the encoder is made with, or refuse it before images are looked for."""
     check_frozen(encoder)
-    if model is None and encoder in MANY:
+    if options.model is None and encoder in MANY:
         raise InputError(f"--encoder {encoder} needs a model: give --model with {MANY[encoder]}")
-
-
-def encoder_settings(model: str | None, changes: Sequence[tuple[str, str, Any]]) -> dict[str, Any]:
-    """What the encoder is made with.
-
-    >>> encoder_settings("lite2", [("encoder", "size", 128)])
-    {'model': 'lite2', 'size': 128}
-    """
-    for part, name, _ in changes:
-        if part != "encoder":
-            raise InputError(f"--set {part}.{name}: there is no {part} here, only an encoder")
-    named = {} if model is None else {"model": model}
-    return {**named, **{name: value for _, name, value in changes}}
+    model = {} if options.model is None else {"model": options.model}
+    return {**model, **settings_of(options, "encoder")["encoder"]}
 
 
 @contextmanager

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
-from collections.abc import Collection
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from frugalvae import __version__
-from frugalvae.cli.options import (
-    add_file,
-    add_folders,
-    add_json,
-    add_output,
-    add_quiet,
-    add_same_encoder,
-    add_trust,
-    choice,
-    refuse_encoder,
-)
-from frugalvae.cli.output import print_json
-from frugalvae.errors import InputError, MissingPackageError, needing
-from frugalvae.files import check_place, write_text
-from frugalvae.formatting import percent, plural
-from frugalvae.images import BATCH_SIZE
+from frugalvae.checks import as_label, folded
+from frugalvae.cli.options import add, add_encoder, check_output, choice, refuse_encoder
+from frugalvae.console import Display, complain, print_json
+from frugalvae.errors import InputError, MissingPackageError, needing, suggestion
+from frugalvae.files import write_text
+from frugalvae.formatting import percent, plural, printable
 
 if TYPE_CHECKING:
-    from frugalvae.cli.evaluation_data import Samples
-    from frugalvae.console import Display
-    from frugalvae.encoders.remembered import Choice
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from frugalvae.model import Model
     from frugalvae.report.evaluation import Evaluation
 
 SHOWN = 5  # mistakes in the terminal
@@ -43,130 +37,86 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "which classes are confused, the wrong images, and how far probabilities can be trusted. "
         "Each folder of images is a class; of train/ and test/, test/ is taken."
     )
-    add_file(parser)
+    add(parser, "file")
     parser.add_argument(
         "images",
         type=Path,
         metavar="IMAGES",
         help="a folder of test images, a zip archive of it, or a feature file (.npz)",
     )
-    add_output(parser, "the page to write", "evaluation.html")
-    add_folders(parser)
-    add_same_encoder(parser)
-    add_json(parser)
-    add_trust(parser)
-    add_quiet(parser)
+    about = "the page to write (default: evaluation.html)"
+    add(parser, "--output", default=Path("evaluation.html"), help=about)
+    add(parser, "--depth", "--strict")
+    add_encoder(parser, remembered=True)
+    add(parser, "--json", "--trust", "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Evaluate as the options say."""
-    if options.images.suffix == ".npz":
-        refuse_encoder(options, options.images)
-    evaluate(
-        options.file,
-        options.images,
-        options.output,
-        choice=choice(options),
-        batch_size=options.batch_size,
-        depth=options.depth,
-        strict=options.strict,
-        trust=options.trust,
-        quiet=options.quiet,
-        json=options.json,
-    )
-
-
-def evaluate(
-    file: Path,
-    images: Path,
-    output: Path,
-    *,
-    choice: Choice | None = None,
-    batch_size: int = BATCH_SIZE,
-    depth: int | None = None,
-    strict: bool = False,
-    trust: Collection[str] = (),
-    quiet: bool = False,
-    json: bool = False,
-) -> Evaluation:
-    """Classify test images, print the scores, and write a page about them.
-
-    Parameters
-    ----------
-    file
-        A saved classifier.
-    images
-        A folder or a zip archive with one folder per class, all of it for the test; or a feature
-        file, of which the test part is taken.
-    output
-        The page to write.
-    choice
-        The encoder, where the classifier's own has moved.
-    batch_size
-        How many images are encoded at a time.
-    depth
-        How many levels deep the folders of classes are, if that is not to be found out.
-    strict
-        Refuse if a file cannot be read or is not an image.
-    trust
-        Modules that parts from outside may be imported from.
-    quiet
-        Print nothing.
-    json
-        Print JSON instead of a table.
-    """
-    check_place(output)
-    for given in (file, images):
-        if output.resolve() == given.resolve():
-            raise InputError(f"{output} is what is to be evaluated; give another --output")
+    """Classify test images, print the scores, and write a page about them."""
     from frugalvae.storage.store import Store
 
-    store = Store(file, trust=trust)
+    refuse_wrong(options)
+    store = Store(options.file, trust=options.trust)
     store.check_there()  # before anything heavy is imported
-    from frugalvae.cli.evaluation_data import open_samples
-    from frugalvae.console import Display
-    from frugalvae.encoders.remembered import Choice
     from frugalvae.images.listing import counted
-    from frugalvae.report.evaluation import Evaluation
-    from frugalvae.report.evaluation_json import to_json
 
-    display, model = Display(quiet or json), store.load()
-    opened = open_samples(
-        model, file, images, choice or Choice(), batch_size=batch_size, depth=depth, strict=strict
-    )
-    with display.watching(), opened as samples:
-        evaluation = Evaluation(
-            [str(label) for label in model.classes.tolist()],
-            model.task_of_class,
-            samples.truth,
-            model.predict_proba(samples.features),
-            samples.names,
-            model.memory_report(),
-            samples.read is not None,
-            file.stat().st_size,
-            samples.skipped,
-            samples.unknown,
-            about(file, images, output, samples),
-        )
+    display, model = Display(options.quiet or options.json), store.load()
+    with display.watching(), open_samples(model, options) as samples:
+        evaluation = evaluate(model, samples, options)
         page = page_about(evaluation, samples)
-    if json and not quiet:
+    if options.json and not options.quiet:
         told = {"skipped": samples.left_out, "assumed": samples.notes}
-        print_json({**to_json(evaluation), **told})
-    display.say_lines([*samples.notes, *counted(samples.left_out)])
+        print_json({**evaluation.to_json(), **told})
+    display.say(*samples.notes, *counted(samples.left_out))
     show(evaluation, display)
     if isinstance(page, MissingPackageError):
         raise page  # the scores are printed all the same
-    write_text(output, page)
-    display.say(f"written: {output}")
-    return evaluation
+    write_text(options.output, page)
+    display.say(f"written: {options.output}")
+
+
+def refuse_wrong(options: argparse.Namespace) -> None:
+    """Refuse a page that would replace what is evaluated, and an encoder for features."""
+    for given in (options.file, options.images):
+        if options.output.resolve() == given.resolve():
+            raise InputError(f"{options.output} is what is to be evaluated; give another --output")
+    check_output(options.output, ".html", ".htm")
+    if options.images.suffix == ".npz":
+        refuse_encoder(options, options.images)
+
+
+def evaluate(model: Model, samples: Samples, options: argparse.Namespace) -> Evaluation:
+    """The predictions for all samples."""
+    from frugalvae.report.evaluation import Evaluation
+
+    file, images, output = options.file, options.images, options.output
+    about = {
+        "classifier": file.name,
+        "tested on": str(images),
+        "encoder": samples.encoder,
+        "made": f"{datetime.now():%Y-%m-%d %H:%M}, frugalvae {__version__}",
+        "command": shlex.join(["frugalvae", "evaluate", *map(str, (file, images, "-o", output))]),
+    }
+    return Evaluation(
+        [str(label) for label in model.classes.tolist()],
+        model.task_of_class,
+        samples.truth,
+        model.predict_proba(samples.features),
+        samples.names,
+        model.memory_report(),
+        samples.read is not None,
+        file.stat().st_size,
+        samples.skipped,
+        samples.unknown,
+        about,
+    )
 
 
 def page_about(evaluation: Evaluation, samples: Samples) -> str | MissingPackageError:
     """The page; or what has to be installed for it."""
     try:
         with needing("the page of 'evaluate'"):
-            from frugalvae.report.evaluation_page import evaluation_page, pictured
-            from frugalvae.report.thumbnails import thumbnails
+            from frugalvae.report.evaluation_page import evaluation_page, pictured, thumbnails
 
             pictures = thumbnails(pictured(evaluation), samples.read) if samples.read else {}
             return evaluation_page(evaluation, pictures)
@@ -174,22 +124,9 @@ def page_about(evaluation: Evaluation, samples: Samples) -> str | MissingPackage
         return error
 
 
-def about(file: Path, images: Path, output: Path, samples: Samples) -> dict[str, str]:
-    """What the page says besides the scores."""
-    return {
-        "classifier": file.name,
-        "tested on": str(images),
-        "encoder": samples.encoder,
-        "made": f"{datetime.now():%Y-%m-%d %H:%M}, frugalvae {__version__}",
-        "command": shlex.join(["frugalvae", "evaluate", *map(str, (file, images, "-o", output))]),
-    }
-
-
 def show(evaluation: Evaluation, display: Display) -> None:
     """What the terminal shows."""
-    from frugalvae.report.evaluation_summary import shown_names
-
-    names = shown_names(evaluation.classes)
+    names = evaluation.names
     low, high = evaluation.interval
     rows = [
         ["accuracy", f"{percent(evaluation.accuracy)} ({percent(low)} to {percent(high)})"],
@@ -215,3 +152,157 @@ def show(evaluation: Evaluation, display: Display) -> None:
         display.say(f"left out: {len(evaluation.unknown) - SHOWN:,} more classes")
     if evaluation.skipped:
         display.say(f"left out as unreadable: {plural(len(evaluation.skipped), 'image')}")
+
+
+# --------------------------------------------------------------------------- what it is tested on
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Test samples of classes that a classifier knows.
+
+    Attributes
+    ----------
+    features
+        Shape (n, d).
+    truth
+        The class of each, as its number.
+    names
+        The file of each, or its row.
+    encoder
+        What made the features, in words.
+    read
+        The content of a sample's file; ``None`` if features were given.
+    left_out, notes
+        Files that were not read, with the reason; and what was assumed of folders.
+    """
+
+    features: NDArray[np.float32]
+    truth: NDArray[np.int64]
+    names: list[str]
+    unknown: dict[str, int]
+    skipped: dict[str, str]
+    encoder: str
+    read: Callable[[int], bytes] | None
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]:
+    """Features of what is to be classified; files can be read inside the block."""
+    from frugalvae.encoders.remembered import described, load_encoder
+    from frugalvae.images.listing import open_images, refuse
+    from frugalvae.images.photographs import encode_files
+
+    path = options.images
+    if path.suffix == ".npz" and not path.is_dir():
+        yield from_features(model, options.file, path)
+        return
+    classes = [str(label) for label in model.classes.tolist()]
+    with open_images(path, "testing", depth=options.depth, known=classes) as found:
+        if options.strict:
+            refuse(found.skipped)
+        numbers, unknown = known(model, found.labels, path)
+        encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
+        check_width(model, encoder.dim, f"{described(encoder.identity)} gives features")
+        numbers, images = numbers[numbers >= 0], found.of(found.labels[numbers >= 0].tolist())
+        encoded = encode_files(images.files, encoder, options.batch_size, os.cpu_count() or 1)
+        names = [printable(str(path)) for path in images.paths]  # a page is UTF-8
+        unreadable = {names[place]: why for place, why in encoded.reasons.items()}
+        if options.strict:
+            refuse(unreadable)
+        if not len(encoded.places):
+            why = encoded.reasons[0]
+            raise InputError(f"{path}: no image in it can be read, such as {names[0]} ({why})")
+        yield Samples(
+            encoded.features,
+            numbers[encoded.places],
+            [names[place] for place in encoded.places],
+            unknown,
+            unreadable,
+            described(encoder.identity),
+            lambda row: images.files[encoded.places[row]].read(),
+            found.skipped,
+            found.notes + alike(unknown, classes),
+        )
+
+
+def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
+    """Unknown classes whose names differ from a known one only in case or blanks, a line each."""
+    known = {folded(name): name for name in classes}
+    return [
+        f"class {name!r} is not known; rename its folder if {known[folded(name)]!r} is meant"
+        for name in unknown
+        if folded(name) in known
+    ]
+
+
+def from_features(model: Model, file: Path, path: Path) -> Samples:
+    """The test part of a feature file."""
+    import numpy as np
+
+    from frugalvae.encoders.remembered import check_same, described
+    from frugalvae.images.feature_file import load_features
+
+    features = load_features(path)
+    numbers, unknown = known(model, features.y_test, path)
+    taught = model.encoder
+    check_same(taught, features.encoder, file, path)
+    check_width(model, features.x_test.shape[1], f"{path} has features")
+    rows = np.flatnonzero(numbers >= 0)
+    return Samples(
+        features.x_test[rows],
+        numbers[rows],
+        [str(row) for row in rows.tolist()],
+        unknown,
+        {},
+        described(features.encoder or taught or {}),
+        None,
+    )
+
+
+def known(
+    model: Model, labels: NDArray[Any], path: Path
+) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """The class of each label as its number, -1 if it is unknown; and how many of which are.
+
+    Labels are compared as text: a folder's name is text, and a label may be a number.
+    """
+    import numpy as np
+
+    numbers = {as_label(str(label)): n for n, label in enumerate(model.classes.tolist())}
+    written = [as_label(str(label)) for label in labels.tolist()]
+    names, inverse, counts = np.unique(written, return_inverse=True, return_counts=True)
+    found = np.array([numbers.get(name, -1) for name in names.tolist()], np.int64)
+    if (found < 0).all():
+        raise InputError(unknown_classes(names.tolist(), model, path))
+    unknown = {str(n): int(c) for n, c, f in zip(names, counts, found, strict=True) if f < 0}
+    return found[inverse], unknown
+
+
+def unknown_classes(names: list[str], model: Model, path: Path) -> str:
+    """That no class is known, and what may be the reason."""
+    from frugalvae.checks import listing
+
+    classes = {str(label) for label in model.classes.tolist()}
+    inside = sorted({name.split("/")[0] for name in names if name.split("/", 1)[-1] in classes})
+    if inside:
+        apart = [name for name in inside if not name.lower().startswith("train")]
+        hint = f" Its classes are in folders: give {path / (apart or inside)[0]}."
+    else:
+        hint = suggestion(names[0], classes)
+    shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+    return (
+        f"{path}: the classifier knows none of its {len(names)} classes, such as {shown}.{hint} "
+        f"{listing(model.classes)}"
+    )
+
+
+def check_width(model: Model, width: int, what: str) -> None:
+    """Refuse features of another width than those that were taught."""
+    if width != model.n_features:
+        raise InputError(
+            f"{what} of {width} numbers, and the classifier learned from features of "
+            f"{model.n_features}; use the encoder that it learned from"
+        )

@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from frugalvae.cli.options import add_file, add_json
-from frugalvae.cli.output import print_json
+from frugalvae.cli.options import add
+from frugalvae.console import print_json
 from frugalvae.formatting import local_time, printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     parser.description = "List every change of a classifier: what was learned, when, and from what."
-    add_file(parser)
-    add_json(parser)
+    add(parser, "file", "--json")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from frugalvae import __version__, plugins
-from frugalvae.cli.output import complain
-from frugalvae.errors import FrugalError, needing
+from frugalvae.console import complain
+from frugalvae.errors import FrugalError, needing, suggestion
 
 #: Every verb, and what ``frugalvae --help`` says of it. A verb is a module of this package with
 #: ``add_arguments(parser)`` and ``run(options)``; it is imported when it is asked for.
@@ -53,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")
     plugins.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
     verb = next((word for word in arguments if not word.startswith("-")), "")
+    if verb in arguments[:1] and verb not in VERBS:
+        near = suggestion(verb, VERBS)
+        parser("").error(f"there is no command {verb!r}.{near} 'frugalvae --help' lists all")
     options = parser(verb).parse_args(arguments)
     try:
         with needing(f"frugalvae {options.verb}"):

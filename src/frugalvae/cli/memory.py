@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from frugalvae.cli.options import add_json, positive
-from frugalvae.cli.output import print_json
+from frugalvae.cli.options import add, positive
+from frugalvae.console import print_json
 from frugalvae.memories import MEMORIES
 
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="training samples in all; store-all and fetril need it",
     )
-    add_json(parser)
+    add(parser, "--json")
 
 
 def run(options: argparse.Namespace) -> None:

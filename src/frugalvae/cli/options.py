@@ -3,156 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.encoders import FROZEN
 from frugalvae.errors import InputError
+from frugalvae.files import check_place
+from frugalvae.heads import HEADS
 from frugalvae.images import BATCH_SIZE
+from frugalvae.memories import MEMORIES
 
 if TYPE_CHECKING:
     from frugalvae.encoders.remembered import Choice
 
 Parser = argparse._ActionsContainer  # a parser, or a group of its options
 
-WAIT = 10.0  # seconds
+
+def add(parser: Parser, *names: str, **changes: Any) -> None:
+    """Let some of the :data:`SHARED` options be typed; ``changes`` are what differs here."""
+    for name in names:
+        short = ["-o"] if name == "--output" else []
+        parser.add_argument(*short, name, **SHARED[name] | changes)
 
 
-# --------------------------------------------------------------------------- options
-
-
-def add_file(parser: Parser) -> None:
-    """The classifier's file, which most verbs begin with."""
-    parser.add_argument("file", type=Path, metavar="FILE.frugal", help="the classifier")
-
-
-def add_trust(parser: Parser) -> None:
-    """``--trust``, of verbs that make a model of the file."""
-    parser.add_argument(
-        "--trust",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="import this module if the file names a memory or a head of it; may be given again",
-    )
-
-
-def add_label(parser: Parser) -> None:
-    """The class that a verb is about."""
-    parser.add_argument("label", metavar="CLASS", help="a class that the classifier knows")
-
-
-def add_case(parser: Parser) -> None:
-    """``--case-matters``."""
-    parser.add_argument(
-        "--case-matters",
-        action="store_true",
-        help="allow class names that differ only in upper and lower case",
-    )
-
-
-def add_wait(parser: Parser) -> None:
-    """``--wait``, of verbs that change the file."""
-    parser.add_argument(
-        "--wait",
-        type=seconds,
-        default=WAIT,
-        metavar="SECONDS",
-        help="how long to wait while another process changes the file (default: %(default)g)",
-    )
-
-
-def add_quiet(parser: Parser, about: str = "print nothing but errors") -> None:
-    """``--quiet``."""
-    parser.add_argument("--quiet", action="store_true", help=about)
-
-
-def add_json(parser: Parser, about: str = "print JSON, for scripts") -> None:
-    """``--json``."""
-    parser.add_argument("--json", action="store_true", help=about)
-
-
-def add_strict(parser: Parser) -> None:
-    """``--strict``, of verbs that read folders."""
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="do nothing if a file cannot be read or is not an image; without it such files are "
-        "left out, counted by reason, and named in --json",
-    )
-
-
-def add_folders(parser: Parser) -> None:
-    """``--depth`` and ``--strict``, of verbs that find classes in folders."""
-    parser.add_argument(
-        "--depth",
-        type=positive,
-        metavar="N",
-        help="classes are folders this many levels deep, and folders inside them belong to them; "
-        "1 is the first level (default: the outermost folders with images of their own)",
-    )
-    add_strict(parser)
-
-
-def add_output(parser: Parser, about: str, default: str | None = None, **more: Any) -> None:
-    """``-o`` and ``--output``."""
-    path = None if default is None else Path(default)
-    about += "" if default is None else f" (default: {default})"
-    more.setdefault("metavar", "FILE")
-    parser.add_argument("-o", "--output", type=Path, default=path, help=about, **more)
-
-
-def add_seed(parser: Parser, about: str, default: int | None = 0) -> None:
-    """``--seed``."""
-    parser.add_argument("--seed", type=from_zero, default=default, metavar="N", help=about)
-
-
-def add_settings(parser: Parser, about: str) -> None:
-    """``--set PART.NAME=VALUE``, which may be given several times."""
-    parser.add_argument(
-        "--set", action="append", default=[], type=setting, metavar="PART.NAME=VALUE", help=about
-    )
-
-
-def add_encoder(parser: Parser) -> None:
-    """``--encoder`` and ``--model``, where an encoder is chosen; and ``--batch-size``."""
-    parser.add_argument(
-        "--encoder",
-        metavar="NAME",
-        help=f"the frozen encoder: {', '.join(FROZEN)} (default: efficientnet)",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="MODEL",
-        help="the encoder's model: for efficientnet lite0 (default), lite1 or lite2; for onnx an "
-        ".onnx file; for the others a folder; or a name on the Hugging Face hub, such as "
-        "openai/clip-vit-large-patch14",
-    )
-    add_batch_size(parser)
-
-
-def add_same_encoder(parser: Parser) -> None:
-    """The same, where the file remembers its encoder."""
-    parser.add_argument(
-        "--encoder",
-        metavar="NAME",
-        help="the file's encoder in another format: onnx or transformers",
-    )
-    parser.add_argument(
-        "--model", metavar="MODEL", help="where the model of the file's encoder is, if it has moved"
-    )
-    add_batch_size(parser)
-
-
-def add_batch_size(parser: Parser) -> None:
-    """``--batch-size``."""
-    parser.add_argument(
-        "--batch-size",
-        type=positive,
-        default=BATCH_SIZE,
-        metavar="N",
-        help="how many images are encoded at a time (default: %(default)s)",
-    )
+def add_encoder(parser: Parser, *, remembered: bool = False) -> None:
+    """What is said of the encoder: which one, or where it is if the file remembers which."""
+    encoder = {"help": "the file's encoder in another format: onnx or transformers"}
+    model = {"help": "where the model of the file's encoder is, if it has moved"}
+    add(parser, "--encoder", **encoder if remembered else {})
+    add(parser, "--model", **model if remembered else {})
+    add(parser, "--batch-size")
 
 
 def add_ray(parser: Parser, what: str) -> None:
@@ -258,20 +139,98 @@ def choice(options: argparse.Namespace) -> Choice:
     """The encoder that was asked for."""
     from frugalvae.encoders.remembered import Choice
 
-    settings = {key: value for part, key, value in getattr(options, "set", []) if part == "encoder"}
+    changes = getattr(options, "set", [])  # not of verbs whose file remembers the encoder
+    settings = {key: value for part, key, value in changes if part == "encoder"}
     return Choice(options.encoder, options.model, settings)
 
 
 def refuse_encoder(options: argparse.Namespace, features: Path) -> None:
     """Refuse an encoder where only features are given: nothing is left to encode."""
-    given = [f"--{name}" for name in ("encoder", "model") if getattr(options, name) is not None]
-    given += ["--set encoder"] if any(part == "encoder" for part, *_ in _set(options)) else []
+    asked = choice(options)
+    given = [f"--{name}" for name in ("encoder", "model") if getattr(asked, name) is not None]
+    given += ["--set encoder"] if asked.settings else []
     if given:
         raise InputError(
             f"{features} holds features, so no image is encoded; leave out {' and '.join(given)}"
         )
 
 
-def _set(options: argparse.Namespace) -> list[tuple[str, str, Any]]:
-    found: list[tuple[str, str, Any]] = getattr(options, "set", [])
-    return found
+def check_output(output: Path, *known: str) -> None:
+    """Refuse a file that cannot be written, or whose ending promises another format."""
+    if output.suffix and output.suffix.lower() not in known:
+        raise InputError(
+            f"{output} has the ending {output.suffix}; expected one of {', '.join(known)}"
+        )
+    check_place(output)
+
+
+# --------------------------------------------------------------------------- all of them
+
+
+#: What :func:`add` knows, each with what argparse takes.
+SHARED: dict[str, dict[str, Any]] = {
+    "file": {"type": Path, "metavar": "FILE.frugal", "help": "the classifier"},
+    "label": {"metavar": "CLASS", "help": "a class that the classifier knows"},
+    "--batch-size": {
+        "type": positive,
+        "default": BATCH_SIZE,
+        "metavar": "N",
+        "help": "how many images are encoded at a time (default: %(default)s)",
+    },
+    "--case-matters": {
+        "action": "store_true",
+        "help": "allow class names that differ only in upper and lower case",
+    },
+    "--depth": {
+        "type": positive,
+        "metavar": "N",
+        "help": "classes are folders this many levels deep, and folders inside them belong to "
+        "them; 1 is the first level (default: the outermost folders with images of their own)",
+    },
+    "--encoder": {
+        "metavar": "NAME",
+        "help": f"the frozen encoder: {', '.join(FROZEN)} (default: efficientnet)",
+    },
+    "--head": {
+        "metavar": "NAME",
+        "help": f"{', '.join(HEADS)}, or module:Class (default: the memory's usual head)",
+    },
+    "--jobs": {"type": positive, "default": os.cpu_count() or 1, "metavar": "N"},
+    "--json": {"action": "store_true", "help": "print JSON, for scripts"},
+    "--memory": {
+        "metavar": "NAME",
+        "help": f"{', '.join(MEMORIES)}, or module:Class (default: moments)",
+    },
+    "--model": {
+        "metavar": "MODEL",
+        "help": "the encoder's model: for efficientnet lite0 (default), lite1 or lite2; for onnx "
+        "an .onnx file; for the others a folder; or a name on the Hugging Face hub, such as "
+        "openai/clip-vit-large-patch14",
+    },
+    "--output": {"type": Path, "metavar": "FILE"},
+    "--quiet": {"action": "store_true", "help": "print nothing but errors"},
+    "--seed": {
+        "type": from_zero,
+        "default": 0,
+        "metavar": "N",
+        "help": "seed of everything random (default: 0)",
+    },
+    "--set": {"action": "append", "default": [], "type": setting, "metavar": "PART.NAME=VALUE"},
+    "--strict": {
+        "action": "store_true",
+        "help": "do nothing if a file cannot be read or is not an image; without it such files "
+        "are left out, counted by reason, and named in --json",
+    },
+    "--trust": {
+        "action": "append",
+        "default": [],
+        "metavar": "MODULE",
+        "help": "import this module if the file names a memory or a head of it; may be given again",
+    },
+    "--wait": {
+        "type": seconds,
+        "default": 10.0,
+        "metavar": "SECONDS",
+        "help": "how long to wait while another process changes the file (default: %(default)g)",
+    },
+}

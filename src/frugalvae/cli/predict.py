@@ -11,22 +11,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.cli.answers import FIELDS, FORMS, NONE, UNSURE, Batch, Unreadable, rank
+from frugalvae.cli.answers import FIELDS, FORMS, NONE, UNSURE, Answer, Batch, Unreadable
 from frugalvae.cli.options import (
-    add_file,
-    add_output,
-    add_quiet,
-    add_same_encoder,
-    add_strict,
-    add_trust,
+    add,
+    add_encoder,
+    check_output,
     choice,
     positive,
     refuse_encoder,
     share,
 )
-from frugalvae.cli.output import complain
+from frugalvae.console import Display, complain
 from frugalvae.errors import InputError
-from frugalvae.files import check_place, write_bytes
+from frugalvae.files import write_bytes
 from frugalvae.formatting import printable
 
 if TYPE_CHECKING:
@@ -55,9 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "probable enough), known and familiarity (null without --unknown), and top, a list of "
         "label and probability; and unreadable and skipped, each with input and reason. JSON "
         "lines are the same objects, one per input. CSV has a row per input and rank: "
-        f"{', '.join(FIELDS)}."
+        f"{', '.join(FIELDS)}, which says why an input cannot be read."
     )
-    add_file(parser)
+    add(parser, "file")
     parser.add_argument(
         "inputs",
         type=Path,
@@ -102,14 +99,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("csv", "print CSV"),
     ):
         form.add_argument(f"--{name}", action="store_const", const=name, dest="form", help=about)
-    add_output(
-        parser,
-        "write the answers to a file, when all are there; .json, .jsonl and .csv choose the form",
+    about = (
+        "write the answers to a file, when all are there; .json, .jsonl and .csv choose the form"
     )
-    add_strict(parser)
-    add_same_encoder(parser)
-    add_trust(parser)
-    add_quiet(parser, "print nothing but answers and errors: no progress bar")
+    add(parser, "--output", help=about)
+    add(parser, "--strict")
+    add_encoder(parser, remembered=True)
+    add(parser, "--trust")
+    add(parser, "--quiet", help="print nothing but answers and errors: no progress bar")
     parser.set_defaults(if_interrupted="nothing was changed")
 
 
@@ -118,8 +115,7 @@ def run(options: argparse.Namespace) -> int:
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)
-    ending = options.output and options.output.suffix[1:]
-    form = options.form or (ending if ending in FORMS else "lines")
+    form = options.form or form_of(options.output)
     check_paths(options, store)
     unreadable, skipped = 0, dict[str, str]()
 
@@ -138,17 +134,22 @@ def run(options: argparse.Namespace) -> int:
     with writer(options, form) as write:
         for text in FORMS[form](options.file, told(answers)):
             write(text)
-    complain_of({} if form in ("json", "jsonl") else skipped)  # which name them
-    return 1 if unreadable else 0
-
-
-def complain_of(skipped: dict[str, str]) -> None:
-    """Count the files of folders that were not taken for images."""
-    if skipped:
+    if skipped and form not in ("json", "jsonl"):  # which name them
         from frugalvae.images.listing import counted
 
         for line in counted(skipped):
             complain(line)
+    return 1 if unreadable else 0
+
+
+def form_of(output: Path | None) -> str:
+    """The form that a file's ending names.
+
+    >>> form_of(Path("answers.CSV")), form_of(Path("answers.txt")), form_of(None)
+    ('csv', 'lines', 'lines')
+    """
+    ending = output.suffix[1:].lower() if output else ""
+    return ending if ending in FORMS else "lines"
 
 
 def check_paths(options: argparse.Namespace, store: Store) -> None:
@@ -156,7 +157,6 @@ def check_paths(options: argparse.Namespace, store: Store) -> None:
     store.check_there()
     if options.output is not None:
         check_form(options)
-        check_place(options.output)
     given = [path for path in options.inputs if path != STANDARD_INPUT]
     if len(given) < len(options.inputs):
         return
@@ -169,28 +169,26 @@ def check_paths(options: argparse.Namespace, store: Store) -> None:
 
 def check_form(options: argparse.Namespace) -> None:
     """Refuse a file whose ending is of another form than the answers."""
+    check_output(options.output, ".json", ".jsonl", ".csv", ".txt")
     ending = options.output.suffix[1:].lower()
-    known = ending in ("", "txt", *FORMS)
-    if not known or (options.form and ending in FORMS and ending != options.form):
-        form = f"--{options.form}" if options.form else ".json, .jsonl, .csv or .txt"
-        raise InputError(f"{options.output} has the ending .{ending}; expected one of {form}")
+    if options.form and ending in FORMS and ending != options.form:
+        raise InputError(
+            f"{options.output} has the ending .{ending}; expected one of --{options.form}"
+        )
 
 
 @contextmanager
 def writer(options: argparse.Namespace, form: str) -> Iterator[Callable[[str], object]]:
     """What writes answers: to standard output at once, or to a file when all are there.
 
-    A progress bar is shown where somebody looks at one. Elsewhere, an answer need not wait
-    until the library that draws it is imported.
+    A progress bar is shown where somebody looks at one.
     """
     done: list[str] = []
     to_file = options.output is not None
     if sys.stdout.isatty() and not options.quiet and (to_file or form == "lines"):
-        from frugalvae.console import Display
-
         display = Display()
         with display.watching():
-            yield done.append if to_file else lambda text: display.say_lines(text.splitlines())
+            yield done.append if to_file else lambda text: display.say(*text.splitlines())
     else:
         yield done.append if to_file else print_now
     if to_file:
@@ -214,6 +212,7 @@ class Predictor:
         self.model, self.options = model, options
         self.encoder: Encoder | None = None
         self.unknown = options.unknown or options.threshold is not None
+        self.threshold = THRESHOLD if options.threshold is None else options.threshold
 
     def answers(self) -> Iterator[Batch]:
         """The results of all inputs, as they come and in their order."""
@@ -242,11 +241,13 @@ class Predictor:
         from frugalvae.cli.inputs import find_images
         from frugalvae.encoders.remembered import load_encoder
         from frugalvae.images.decode import reading_images
+        from frugalvae.images.listing import refuse
         from frugalvae.images.photographs import encode_batches
 
         with ExitStack() as opened, reading_images():
             found, skipped = find_images(paths, opened)
-            self.refuse(skipped)
+            if self.options.strict:
+                refuse(skipped)
             yield [Unreadable(name, why, skipped=True) for name, why in skipped.items()]
             if self.encoder is None:
                 self.encoder, _ = load_encoder(
@@ -255,13 +256,6 @@ class Predictor:
             names, files = [name for name, _ in found], [file for _, file in found]
             for places, encoded in encode_batches(self.encoder, files, self.options.batch_size):
                 yield self.in_order(names[places.start : places.stop], encoded)
-
-    def refuse(self, skipped: dict[str, str]) -> None:
-        """Refuse files of folders that are no images, if that was asked for."""
-        from frugalvae.images.listing import refuse
-
-        if self.options.strict:
-            refuse(skipped)
 
     def in_order(self, names: list[str], encoded: Encoded) -> Batch:
         """The results of a batch, in the order of its inputs."""
@@ -274,19 +268,19 @@ class Predictor:
         return [entry for place in range(len(names)) for entry in results[place]]
 
     def rank(self, names: list[str], x: NDArray[np.float32]) -> Batch:
-        """The answers for some features."""
+        """The likeliest classes of each input; whether it is known, if that was asked."""
         if not names:
             return []
-        threshold = self.options.threshold
-        return rank(
-            names,
-            self.model.classes.tolist(),
-            self.model.predict_proba(x),
-            self.model.familiarity(x) if self.unknown else None,
-            top=self.options.top,
-            least=self.options.min_probability,
-            threshold=THRESHOLD if threshold is None else threshold,
-        )
+        classes, chances = self.model.classes.tolist(), self.model.predict_proba(x)
+        order = (-chances).argsort(axis=1, kind="stable")[:, : self.options.top]
+        scores = self.model.familiarity(x).tolist() if self.unknown else [None] * len(names)
+        answers: Batch = []
+        for row, (name, score) in enumerate(zip(names, scores, strict=True)):
+            ranked = [(classes[place], float(chances[row, place])) for place in order[row].tolist()]
+            likely = [(label, p) for label, p in ranked if p >= self.options.min_probability]
+            known = None if score is None else score >= self.threshold
+            answers.append(Answer(name, likely, known, score))
+        return answers
 
 
 def groups(options: argparse.Namespace) -> Iterator[Sequence[Path]]:

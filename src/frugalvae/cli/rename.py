@@ -5,26 +5,22 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from frugalvae.cli.options import add_case, add_file, add_label, add_quiet, add_trust, add_wait
+from frugalvae.cli.options import add
+from frugalvae.console import Display
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     parser.description = "Give a class another name. What was learned about it stays."
-    add_file(parser)
-    add_label(parser)
+    add(parser, "file", "label")
     parser.add_argument("name", metavar="NEW_NAME", help="its new name")
-    add_case(parser)
-    add_trust(parser)
-    add_wait(parser)
-    add_quiet(parser)
+    add(parser, "--case-matters", "--trust", "--wait", "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:
     """Rename the class, unless the new name is taken."""
     from frugalvae.checks import as_label, check_case
-    from frugalvae.cli.change import change_class
-    from frugalvae.console import Display
+    from frugalvae.cli.common import change_class
 
     with change_class(options) as (store, model, label):
         name: Any = as_label(options.name)

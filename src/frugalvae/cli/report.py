@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from frugalvae.cli.options import add_output
+from frugalvae.cli.options import add
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run. The report says what is missing or failed."
     )
     parser.add_argument("results", type=Path, metavar="RESULTS", help="the folder of 'bench run'")
-    add_output(parser, "the report to write: .html, .md, .tex or .csv", "report.html")
+    about = "the report to write: .html, .md, .tex or .csv (default: report.html)"
+    add(parser, "--output", default=Path("report.html"), help=about)
     parser.add_argument(
         "--format",
         choices=("html", "md", "latex", "csv"),

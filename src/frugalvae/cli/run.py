@@ -6,18 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.cli.options import (
-    add_output,
-    add_quiet,
-    add_seed,
-    add_settings,
-    settings_of,
-    share,
-    task_sizes,
-)
-from frugalvae.formatting import count, plural, scientific, seconds
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES, usual_head
+from frugalvae.cli.options import add, check_output, settings_of, share, task_sizes
+from frugalvae.console import Display
+from frugalvae.files import write_json
+from frugalvae.formatting import count, plural
+from frugalvae.memories import usual_head
 
 if TYPE_CHECKING:
     from frugalvae.bench.stream_run import Record
@@ -40,39 +33,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N or N,N,...",
         help="how many tasks, or the size of each (default: 10); the seed shuffles the classes",
     )
-    parser.add_argument(
-        "--memory",
-        default="moments",
-        metavar="NAME",
-        help=f"{', '.join(MEMORIES)}, or module:Class (default: factors)",
-    )
-    parser.add_argument(
-        "--head",
-        metavar="NAME",
-        help=f"{', '.join(HEADS)}, or module:Class (default: the memory's usual head)",
-    )
-    add_settings(
-        parser,
-        "change a setting of the memory or the head, such as memory.budget=300000; a wrong name "
-        "lists all of them",
-    )
-    add_seed(parser, "seed of everything random (default: 0)")
+    add(parser, "--memory", default="moments")
+    add(parser, "--head")
+    about = "change a setting of the memory or the head, such as memory.budget=300000; a wrong name"
+    add(parser, "--set", help=f"{about} lists all of them")
+    add(parser, "--seed")
     parser.add_argument(
         "--held-out",
         type=share,
         metavar="SHARE",
         help="measure on this share of the training samples instead of the test set",
     )
-    add_output(parser, "the record to write (default: FEATURES-MEMORY-HEAD-seedN.json)")
-    add_quiet(parser)
+    about = "the record to write (default: FEATURES-MEMORY-HEAD-seedN.json)"
+    add(parser, "--output", help=about)
+    add(parser, "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:
     """Teach the file, show how it goes, and write the record."""
     from frugalvae.bench.stream_run import run_stream
     from frugalvae.classifier import FrugalClassifier
-    from frugalvae.console import Display
-    from frugalvae.files import check_place, write_json
     from frugalvae.heads import make_head
     from frugalvae.images.feature_file import load_features
     from frugalvae.memories import make_memory
@@ -89,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     changed = [f"{part}.{key}={value}" for part, key, value in options.set]
     default = "-".join([path.stem, memory, head, *changed, f"seed{seed}.json"])
     output = options.output or Path(default.replace(":", "."))  # no colon in a file's name
-    check_place(output)
+    check_output(output, ".json")
     features = load_features(path)
     if options.held_out is not None:
         features = features.held_out(options.held_out, seed=0)
@@ -146,12 +126,13 @@ def summary(record: Record) -> list[list[str]]:
         ["parameters, as the paper counts", count(record.memory["paper"])],
         ["parameters stored", count(record.memory["stored"])],
         ["bytes", count(record.memory["bytes"])],
-        ["seconds", seconds(spent)],
+        ["seconds", f"{spent:.1f}"],
     ]
     last = [state for state in record.layers if state["task"] == len(record.tasks)]
     if last:
         tightest = min(last, key=lambda state: state["rank"] / state["size"])
         free = f"{tightest['rank']} of {tightest['size']}, in layer {tightest['layer']}"
         rows.append(["fewest free directions", free])
-        rows.append(["largest R", scientific(max(state["proportion"] for state in last))])
+        largest = max(state["proportion"] for state in last)
+        rows.append(["largest R", f"{largest:.1e}" if largest else "0"])
     return rows

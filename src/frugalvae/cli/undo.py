@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from frugalvae.cli.options import add_file, add_quiet, add_trust, add_wait
+from frugalvae.cli.options import add
+from frugalvae.console import Display
+from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import shortened
 
 
@@ -15,16 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Put the file back as it was before the last change. One step is kept: undo cannot be "
         "undone."
     )
-    add_file(parser)
-    add_trust(parser)
-    add_wait(parser)
-    add_quiet(parser)
+    add(parser, "file", "--trust", "--wait", "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:
     """Go back one step, and say what that changes."""
-    from frugalvae.console import Display
-    from frugalvae.errors import MemoryFileError
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)
@@ -35,7 +32,7 @@ def run(options: argparse.Namespace) -> None:
         except MemoryFileError as error:
             lines = [f"undone, as it could not be read: {error}"]
         store.go_back()
-    Display(options.quiet).say_lines([*lines, f"{options.file} is as it was before that"])
+    Display(options.quiet).say(*lines, f"{options.file} is as it was before that")
 
 
 def difference(now: dict[str, Any], before: dict[str, Any]) -> list[str]:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import (
-    add_file,
-    add_json,
-    add_label,
-    add_quiet,
-    add_same_encoder,
-    add_strict,
-    add_trust,
-    add_wait,
-    refuse_encoder,
-)
-from frugalvae.cli.output import complain, print_json
-from frugalvae.formatting import plural
+from frugalvae.checks import as_label
+from frugalvae.cli.options import add, add_encoder, refuse_encoder
+from frugalvae.console import Display, complain, print_json
+from frugalvae.errors import InputError
+from frugalvae.formatting import plural, shortened
 
 if TYPE_CHECKING:
-    from frugalvae.cli.inputs import Gathered
-    from frugalvae.console import Display
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from frugalvae.cli.inputs import Gathered, Look
+    from frugalvae.images.walk import Found
     from frugalvae.model import Model
 
 
@@ -32,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Learn more examples of a known class, from images, folders or zip archives of them, or "
         "feature files (.npz: the array x, or the rows of x_train that belong to the class)."
     )
-    add_file(parser)
-    add_label(parser)
+    add(parser, "file", "label")
     parser.add_argument(
         "inputs", type=Path, nargs="+", metavar="IMAGES", help="an image, a folder or FEATURES.npz"
     )
@@ -42,25 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take all images of a folder, even if folders in it are named after other classes",
     )
-    add_strict(parser)
-    add_same_encoder(parser)
-    add_trust(parser)
-    add_wait(parser)
-    add_json(parser)
-    add_quiet(parser)
+    add(parser, "--strict")
+    add_encoder(parser, remembered=True)
+    add(parser, "--trust", "--wait", "--json", "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
-    from frugalvae.cli.change import (
+    from frugalvae.cli.common import (
         DIGEST,
         announce_model,
         change_class,
-        digest_of,
         with_digest,
         with_source,
     )
-    from frugalvae.console import Display
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -83,22 +74,23 @@ def run(options: argparse.Namespace) -> None:
         print_json({"file": str(options.file), "class": label, "examples": len(x), **told})
 
 
+def digest_of(label: Any, x: NDArray[np.float32]) -> str:
+    """What tells an update from any other: a killed one that is repeated must not count twice."""
+    return hashlib.sha256(repr((label, x.shape)).encode() + x.tobytes()).hexdigest()[:16]
+
+
 def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Display) -> Gathered:
     """Features of all inputs that can be read; the others are named."""
-    from frugalvae.cli.inputs import gather, one_class
-    from frugalvae.cli.rows import rows_of_class
-    from frugalvae.errors import InputError
+    from frugalvae.cli.inputs import gather
     from frugalvae.images.listing import counted, named, refuse
 
     if all(path.suffix == ".npz" for path in options.inputs):
         refuse_encoder(options, options.inputs[0])
     look = one_class(label, model.classes.tolist(), options.flat, display.say)
-    given = gather(
-        options, model.encoder, lambda path: rows_of_class(path, label), display.watching(), look
-    )
+    given = gather(options, model.encoder, label, display.watching(), look)
     if options.strict:
         refuse(given.skipped | given.unreadable)
-    display.say_lines(counted(given.skipped))
+    display.say(*counted(given.skipped))
     if given.unreadable:
         say = complain if options.quiet else display.say  # what is lost is told in any case
         number = f"{len(given.unreadable):,}"
@@ -106,3 +98,25 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
     if not len(given.x):
         raise InputError(f"none of the images can be read; {options.file} is as it was")
     return given
+
+
+def one_class(label: Any, classes: Sequence[Any], flat: bool, say: Callable[[str], object]) -> Look:
+    """Refuses a folder in which there are folders of other classes than the one that is meant."""
+    others = {as_label(str(other)) for other in classes} - {as_label(str(label))}
+
+    def look(path: Path, found: Found) -> None:
+        inner = {part for inside in found.files for part in inside.parts[:-1]}
+        named = {*inner, path.resolve().name}
+        own = {part for part in inner if as_label(part) == as_label(str(label))}
+        beside = inner - own if own else set()
+        wrong = sorted({part for part in named if as_label(part) in others} | beside)
+        if wrong and not flat:
+            raise InputError(
+                f"{path} is or has folders of other classes: {shortened(wrong)}; give the folder "
+                f"of {str(label)!r} alone, or --flat if all of it is {str(label)!r}"
+            )
+        if inner:
+            folders = plural(len({inside.parent for inside in found.files}), "folder")
+            say(f"{path}: {plural(len(found.files), 'image')} of {folders} are taken")
+
+    return look

@@ -86,18 +86,21 @@ def encode_photographs(
         return _complete(encode_files(given, encoder, BATCH_SIZE, THREADS), given)
 
 
-def encode_all(encoder: Encoder, images: Listing) -> NDArray[np.float32]:
-    """Features (n, d) of all images of a folder; an error that names those that have none."""
-    return _complete(encode_files(images.files, encoder, BATCH_SIZE, THREADS), images.paths)
+def encode_all(encoder: Encoder, images: Listing, *, strict: bool = True) -> Encoded:
+    """Features of the images of a folder; if ``strict``, an error names those that have none."""
+    done = encode_files(images.files, encoder, BATCH_SIZE, THREADS)
+    if strict:
+        _complete(done, images.paths, "; strict=False leaves out what cannot be read")
+    return done
 
 
-def _complete(done: Encoded, given: Sequence[Any]) -> NDArray[np.float32]:
+def _complete(done: Encoded, given: Sequence[Any], advice: str = "") -> NDArray[np.float32]:
     """The features, unless there are photographs that cannot be read."""
     for place, why in done.reasons.items():
         shown = given[place] if isinstance(given[place], str | PurePath) else f"number {place}"
         raise InputError(
             f"{len(done.reasons)} of {len(given)} photographs cannot be read, the first is "
-            f"{shown}: {why}"
+            f"{shown}: {why}{advice}"
         )
     return done.features
 

@@ -38,7 +38,7 @@ class HeldOut(NamedTuple):
 
     axes: Array
     sizes: Array
-    count: int
+    left_out: int
 
     @classmethod
     def of(cls, white: Array, leading: Array, first: int) -> HeldOut:
@@ -522,7 +522,7 @@ class MomentMemory(MemoryDefaults):
         if len(self.counts_) < 2:
             return
         held = {
-            label: HELD_OUT if label not in apart else apart[label].count
+            label: HELD_OUT if label not in apart else apart[label].left_out
             for label in np.unique(labels).tolist()
             if self.counts_[label] > 1 and (label in apart or self.lost(label) < 1e-3)
         }

@@ -13,7 +13,38 @@ from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
 from frugalvae.cost import MemoryReport
-from frugalvae.report.reliability import Bin, expected_calibration_error, reliability_bins
+
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Predictions whose probability lies between two bounds, and how many are right."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
+
+
+def reliability_bins(
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = BINS
+) -> list[Bin]:
+    """Predictions by their probability, in bins of equal width; empty bins are left out.
+
+    A probability on a bound belongs to the bin below it.
+
+    >>> reliability_bins(np.array([0.3, 0.5, 0.9]), np.array([False, True, True]), bins=2)[0]
+    Bin(low=0.0, high=0.5, count=2, confidence=0.4, accuracy=0.5)
+    """
+    places = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    found = []
+    for place in np.unique(places).tolist():
+        inside = places == place
+        means = float(confidence[inside].mean()), float(correct[inside].mean())
+        found.append(Bin(place / bins, (place + 1) / bins, int(inside.sum()), *means))
+    return found
 
 
 @dataclass(frozen=True)
@@ -206,8 +237,71 @@ class Evaluation:
 
     @property
     def calibration_error(self) -> float:
-        """Expected calibration error: mean distance between probability and accuracy of a bin."""
-        return expected_calibration_error(self.bins)
+        """Expected calibration error: mean distance between probability and accuracy of a bin.
+
+        Bins count by their size; Guo et al.: "On Calibration of Modern Neural Networks", ICML 2017.
+        """
+        gaps = [part.count * abs(part.accuracy - part.confidence) for part in self.bins]
+        return sum(gaps) / len(self.truth)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Class names with spaces for underscores, unless two names would become equal."""
+        written = [name.replace("_", " ").strip() or name for name in self.classes]
+        return written if len(set(written)) == len(self.classes) else list(self.classes)
+
+    def to_json(self) -> dict[str, Any]:
+        """All scores and mistakes as plain JSON values, for scripts."""
+        return {
+            "about": dict(self.about),
+            "samples": len(self.truth),
+            "accuracy": self.accuracy,
+            "interval_95": list(self.interval),
+            "mean_class_accuracy": self.mean_class_accuracy,
+            "expected_calibration_error": self.calibration_error,
+            "tasks": [
+                {"task": task, "samples": int(count), "accuracy": _or_none(share)}
+                for task, (count, share) in enumerate(
+                    zip(self.task_counts, self.task_accuracy, strict=True), start=1
+                )
+            ],
+            "classes": [
+                {"class": name, "task": int(task) + 1, "samples": int(n), "accuracy": _or_none(a)}
+                for name, task, n, a in zip(
+                    self.classes,
+                    self.task_of_class,
+                    self.class_counts,
+                    self.class_accuracy,
+                    strict=True,
+                )
+            ],
+            "confused": [
+                {
+                    "truth": self.classes[pair.truth],
+                    "taken_for": self.classes[pair.taken_for],
+                    "count": pair.count,
+                    "of": pair.total,
+                }
+                for pair in self.pairs
+            ],
+            "wrong": [
+                {
+                    "sample": self.samples[row],
+                    "truth": self.classes[self.truth[row]],
+                    "taken_for": self.classes[self.answers[row]],
+                    "probability": float(self.confidence[row]),
+                }
+                for row in self.wrong
+            ],
+            "unreadable": dict(self.skipped),
+            "unknown_classes": dict(self.unknown),
+            "memory": self.memory.to_json(),
+            "file_size": self.file_size,
+        }
+
+
+def _or_none(share: float) -> float | None:
+    return None if np.isnan(share) else float(share)
 
 
 def _shares(part: NDArray[Any], whole: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from PIL import Image, ImageOps
 
-from frugalvae.formatting import plural
+from frugalvae.formatting import percent, plural
+from frugalvae.images.decode import decode
+from frugalvae.progress import track
 from frugalvae.report import plots
 from frugalvae.report.evaluation import Evaluation
-from frugalvae.report.evaluation_summary import shown_names, summary
-from frugalvae.report.render import render
+from frugalvae.report.render import data_uri, render
+
+CLOSE = 0.05  # probability and accuracy count as equal up to this difference
+SIDE = 128  # pixels of a thumbnail; more than are shown, for screens with high resolution
+QUALITY = 72
 
 #: How much the page shows.
 LIMITS = {
@@ -49,19 +56,19 @@ def evaluation_page(evaluation: Evaluation, pictures: Mapping[int, str]) -> str:
     pictures
         Images of rows as addresses, at least of the rows in :func:`pictured`; may be empty.
     """
-    names, images = shown_names(evaluation.classes), evaluation.of_images
+    images = evaluation.of_images
     return render(
         "evaluation.html",
         e=evaluation,
-        names=names,
+        names=evaluation.names,
         pictures=pictures,
-        summary=summary(evaluation, names),
-        classes=class_bars(evaluation, names),
+        summary=summary(evaluation),
+        classes=class_bars(evaluation),
         tasks=task_bars(evaluation),
         **matrix(evaluation),
         pairs=evaluation.pairs[: LIMITS["pairs" if images else "rows"]],
         wrong=evaluation.wrong[: LIMITS["wrong" if images else "rows"]],
-        mistaken_for=mistaken_for(evaluation, names),
+        mistaken_for=mistaken_for(evaluation),
         reliability=plots.reliability(evaluation.bins, evaluation.accuracy),
         limits=LIMITS,
     )
@@ -79,11 +86,11 @@ def pictured(evaluation: Evaluation) -> list[int]:
     return rows
 
 
-def class_bars(evaluation: Evaluation, names: Sequence[str]) -> list[Bar]:
+def class_bars(evaluation: Evaluation) -> list[Bar]:
     """The classes that have samples, the worst first."""
     bars = [
         Bar(
-            names[number],
+            evaluation.names[number],
             float(evaluation.class_accuracy[number]),
             int(evaluation.class_counts[number]),
             f"task {evaluation.task_of_class[number] + 1}",
@@ -116,13 +123,93 @@ def matrix(evaluation: Evaluation) -> dict[str, Any]:
     return {"shown": list(places), "starts": starts.tolist(), "places": places}
 
 
-def mistaken_for(evaluation: Evaluation, names: Sequence[str]) -> list[tuple[Bar, str]]:
+def mistaken_for(evaluation: Evaluation) -> list[tuple[Bar, str]]:
     """The worst classes, each with the classes that it is mistaken for most often."""
-    found = []
-    for bar in class_bars(evaluation, names)[: LIMITS["confused"]]:
+    names, found = evaluation.names, []
+    for bar in class_bars(evaluation)[: LIMITS["confused"]]:
         mistakes = [pair for pair in evaluation.pairs if names[pair.truth] == bar.name]
         if mistakes:
             others = ", ".join(f"{names[p.taken_for]} ({p.count:,})" for p in mistakes[:3])
             more = sum(pair.count for pair in mistakes[3:])
             found.append((bar, others + (f", others ({more:,})" if more else "")))
     return found
+
+
+# --------------------------------------------------------------------------- one sentence or two
+
+
+def summary(evaluation: Evaluation) -> str:
+    """The most frequent mistake, and whether probabilities match the accuracy."""
+    return f"{_mistakes(evaluation)} {_calibration(evaluation)}"
+
+
+def _mistakes(evaluation: Evaluation) -> str:
+    wrong = len(evaluation.wrong)
+    if not wrong:
+        return f"Every {_sample(evaluation)} is recognised."
+    first, names = evaluation.pairs[0], evaluation.names
+    if first.count == 1:
+        return f"{wrong:,} {'is' if wrong == 1 else 'are'} wrong; no mistake is made twice."
+    pair = f"{names[first.truth]} is mistaken for {names[first.taken_for]}"
+    return f"{wrong:,} are wrong; most often, {pair} ({first.count:,} of {first.total:,})."
+
+
+def _calibration(evaluation: Evaluation) -> str:
+    """Whether probabilities are too high or too low, as far as so many samples can tell."""
+    mean, (low, high) = float(evaluation.confidence.mean()), evaluation.interval
+    stated = f"{percent(mean)} on average"
+    if abs(mean - evaluation.accuracy) <= CLOSE:
+        error = evaluation.calibration_error
+        if error <= CLOSE:
+            return f"Its probabilities match its accuracy: {stated}."
+        return (
+            f"Its probabilities match its accuracy on average, {percent(mean)}, but not one by "
+            f"one: the calibration error is {percent(error)}."
+        )
+    if mean > high:
+        return f"It is overconfident: its probabilities are {stated}."
+    if mean < low:
+        return f"It is underconfident: its probabilities are {stated}."
+    few = plural(len(evaluation.truth), _sample(evaluation))
+    wrong = "high" if mean > evaluation.accuracy else "low"
+    return f"Its probabilities are {stated}; {few} are too few to tell whether that is too {wrong}."
+
+
+def _sample(evaluation: Evaluation) -> str:
+    return "image" if evaluation.of_images else "sample"
+
+
+# --------------------------------------------------------------------------- thumbnails
+
+
+def thumbnails(rows: Iterable[int], read: Callable[[int], bytes]) -> dict[int, str]:
+    """A thumbnail for each row; images that can no longer be read are left out.
+
+    Parameters
+    ----------
+    rows
+        Which images, in any order; repeated rows count once.
+    read
+        Returns the content of an image file.
+    """
+    found = {}
+    for row in track(sorted(set(rows)), "making thumbnails"):
+        try:
+            found[row] = thumbnail(read(row))
+        except Exception:  # Pillow and zipfile fail in many ways, and the file was read before
+            continue
+    return found
+
+
+def thumbnail(content: bytes, side: int = SIDE) -> str:
+    """The middle of an image, upright: roughly what encoders see.
+
+    >>> buffer = io.BytesIO()
+    >>> Image.new("RGB", (300, 200), "red").save(buffer, "png")
+    >>> thumbnail(buffer.getvalue())[:30]
+    'data:image/jpeg;base64,/9j/4AA'
+    """
+    square = ImageOps.fit(decode(content, side), (side, side), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    square.save(buffer, "JPEG", quality=QUALITY, optimize=True)
+    return data_uri(buffer.getvalue(), "image/jpeg")

@@ -11,6 +11,7 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
+from frugalvae.report.evaluation import Bin
 from frugalvae.report.pareto import Point
 from frugalvae.report.plot_parts import (
     COLOURS,
@@ -24,7 +25,6 @@ from frugalvae.report.plot_parts import (
     style,
     svg,
 )
-from frugalvae.report.reliability import Bin
 
 SO_FAR = "mean accuracy on tasks so far"
 PLOT = np.array([7.2, 3.8])  # inches of the frontier's axes, nearly

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from frugalvae.bench.data_sources import CATALOGUE
 from frugalvae.bench.grid import Cell, places
 from frugalvae.bench.results import Results
-from frugalvae.bench.spec import Experiment
+from frugalvae.bench.spec import SAMPLE_MEASURES, Experiment
 from frugalvae.bench.toml import parse
 from frugalvae.errors import InputError
-from frugalvae.report.results_table import Column, Entry, Line, Quoted, Run, Table
-from frugalvae.report.sample_tables import sample_tables
+from frugalvae.report.results_table import (
+    RATIOS,
+    SAMPLES,
+    Column,
+    Entry,
+    Line,
+    Quoted,
+    Run,
+    Table,
+)
 
 #: Data sets of the paper that our catalogue does not have.
 TITLES = {"imagenet-r": "ImageNet-R"}
+
+ABOUT_SAMPLES = """
+After the last task, each class is sampled as often as it has test features. The samples are
+compared with the test features by their relative Fréchet distance (1 is the variance of the test
+features), precision (share of samples that look real) and recall (share of test features that
+samples cover), averaged over classes. A classifier trained on all real training features
+classifies samples and test features. Drift is the relative Fréchet distance between samples of
+the first task's classes drawn after the first task and after the last. Even without drift, two
+sets of samples differ by chance. A dash means that there is nothing to sample from.
+"""
 
 
 def read_tables(folder: Path) -> list[Table]:
@@ -135,3 +154,50 @@ def _run(store: Results, cell: Cell, metric: str) -> Run:
             f"the run {cell.name} has no {metric} ({reason}); delete its file in "
             f"{store.folder / 'runs'} and run the experiment again"
         ) from error
+
+
+# --------------------------------------------------------------------------- tables about samples
+
+
+def sample_tables(table: Table) -> list[Table]:
+    """For a table that observes samples, one table of their quality per measured column."""
+    if table.experiment.observe != "samples":
+        return []
+    return [
+        _sample_table(table, number)
+        for number, column in enumerate(table.columns)
+        if not column.quoted
+    ]
+
+
+def _sample_table(table: Table, number: int) -> Table:
+    column = table.columns[number]
+    experiment = replace(
+        table.experiment,
+        title=f"{table.experiment.title}: samples of {column.heading}, {column.backbone}",
+        about=" ".join(ABOUT_SAMPLES.split()),
+        reference="",
+        kind="table",
+        metric=SAMPLES,
+        show_memory=False,
+    )
+    columns = tuple(replace(column, metric=measure) for measure in SAMPLE_MEASURES)
+    lines = [
+        Line(line.row, tuple(_sample_entry(line.entries[number], name) for name in SAMPLE_MEASURES))
+        for line in table.lines
+        if not line.row.quoted
+    ]
+    data = {column.data: table.data[column.data]}
+    return Table(f"{table.name}-samples-{number + 1}", experiment, columns, tuple(lines), data)
+
+
+def _sample_entry(entry: Entry, measure: str) -> Entry:
+    """The same runs, showing another measure."""
+    runs = (replace(run, value=_sample_value(run.record, measure)) for run in entry.runs)
+    return Entry(measure, tuple(runs))
+
+
+def _sample_value(record: Mapping[str, Any] | None, measure: str) -> float | None:
+    """Percent for shares, distances as they are; ``None`` if samples were not measured."""
+    found = record["observed"].get("samples", {}).get(measure) if record else None
+    return found if found is None or measure in RATIOS else 100.0 * found

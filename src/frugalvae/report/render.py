@@ -1,16 +1,24 @@
-"""Fill the templates of this package: HTML, Markdown and LaTeX, each with its own escaping."""
+"""Fill the templates of this package: HTML, Markdown and LaTeX, each with its own escaping.
+
+Numbers and states are written the same in every format. Templates use the functions of
+:data:`FILTERS` as filters: ``{{ entry | ours }}``.
+"""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.report.wording import FILTERS
+from frugalvae.formatting import count, percent, plural, size
+from frugalvae.report.results_table import RATIOS, Entry, Line, Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
 #: What LaTeX would not print as it is, and what its fonts lack.
 _LATEX = str.maketrans(
@@ -106,3 +114,144 @@ def _template(name: str) -> str | None:
     """The text of a template; ``None`` makes Jinja name the missing one."""
     template = files(__package__).joinpath("templates", name)
     return template.read_text("utf-8") if template.is_file() else None
+
+
+# --------------------------------------------------------------------------- in words
+
+
+def millions(number: float | None) -> str:
+    """A count in millions; a dash if there is none.
+
+    >>> millions(2_960_000), millions(1280)
+    ('2.96', '0.001')
+    """
+    if number is None:
+        return DASH
+    return f"{number / 1e6:,.2f}" if number >= 1e6 else f"{number / 1e6:.3f}"
+
+
+def ratio(number: float) -> str:
+    """A ratio of any size, to two or three digits.
+
+    >>> ratio(0.5162), ratio(0.0027), ratio(0.000123), ratio(0.0)
+    ('0.516', '0.0027', '1.2e-04', '0')
+    """
+    if not number:
+        return "0"
+    digits = 3 if abs(number) >= 0.01 else 4
+    return f"{number:.{digits}f}" if abs(number) >= 0.001 else f"{number:.1e}"
+
+
+def value(number: float, metric: str) -> str:
+    r"""A value of a table: ratios as they are, percent to one decimal.
+
+    >>> value(66.5123, "final_average_accuracy"), value(0.000123, "proportion")
+    ('66.5', '1.2e-04')
+    >>> value(-17.2, "forgetting") == "\N{MINUS SIGN}17.2"
+    True
+    """
+    text = ratio(number) if metric in RATIOS else f"{round(number, 1) + 0.0:.1f}"
+    return text.replace("-", MINUS, 1) if number < 0 else text
+
+
+def with_spread(mean: float, std: float | None, metric: str) -> str:
+    """Mean and standard deviation; a single value has no deviation.
+
+    >>> with_spread(66.512, 0.31, "forgetting"), with_spread(66.512, None, "forgetting")
+    ('66.5 ± 0.3', '66.5')
+    """
+    return value(mean, metric) + (f" ± {value(std, metric)}" if std is not None else "")
+
+
+def ours(entry: Entry) -> str:
+    """What was measured; ``failed``, or a dash, if nothing was."""
+    if entry.mean is None:
+        return "failed" if entry.failed else DASH
+    return with_spread(entry.mean, entry.std, entry.metric)
+
+
+def papers(entry: Entry) -> str:
+    """The paper's figure; empty if it has none."""
+    return with_spread(entry.paper.mean, entry.paper.std, entry.metric) if entry.paper else ""
+
+
+def difference(entry: Entry) -> str:
+    """Ours minus the paper's, with its sign; empty if either is missing."""
+    if entry.difference is None:
+        return ""
+    text = value(entry.difference, entry.metric)
+    return text if text.startswith(MINUS) or text in ("0.0", "0") else f"+{text}"
+
+
+def comparison(entry: Entry) -> str:
+    """The paper's figure and the difference."""
+    return ", ".join(filter(None, (papers(entry), difference(entry))))
+
+
+def seeds(entry: Entry) -> str:
+    """How many seeds have finished, if some but not all have."""
+    if len(entry.values) in (0, len(entry.runs)):
+        return ""
+    return f"[{len(entry.values)} of {len(entry.runs)} seeds]"
+
+
+def parameters(entry: Entry) -> str:
+    """Millions of parameters, as the paper counts / as stored; empty if nothing was run."""
+    if not entry.records:
+        return ""
+    return f"{millions(entry.parameters('paper'))} / {millions(entry.parameters('stored'))}"
+
+
+def status(table: Table) -> str:
+    """How many runs of a table have finished, are missing and have failed."""
+    wanted, failed = len(table.runs), len(table.failures)
+    missing = wanted - table.done - failed
+    counts = sorted({len(about["seeds"]) for about in table.data.values()}) or [0]
+    seeds = f"{counts[0]} to " * (counts[0] != counts[-1]) + plural(counts[-1], "seed")
+    if not missing and not failed:
+        return f"{plural(wanted, 'run')}, {seeds}, all finished"
+    parts = [f"{table.done} of {wanted} runs finished ({seeds})"]
+    parts += [f"{missing} missing"] * bool(missing) + [f"{failed} failed"] * bool(failed)
+    return ", ".join(parts)
+
+
+def remark(line: Line, table: Table) -> str:
+    """What else to say about a row: whether it is quoted, its encoder, what it replays."""
+    row = line.row
+    parts = ["quoted", row.backbone or table.experiment.paper_backbone] if row.quoted else []
+    parts.append(f"replays {row.replay}" if row.replay else "")
+    if row.parameters is not None:
+        parts.append(f"paper: {row.parameters:.2f} M parameters")
+    return "; ".join(filter(None, parts))
+
+
+def checked(labels: Mapping[str, str]) -> str:
+    """The labels of a row in one cell: names of those with a check mark, other values, or a dash.
+
+    >>> checked({"FPI": "✓", "frozen": "✗", "steps": "60"})
+    'FPI, steps 60'
+    """
+    named = [
+        name if text == "✓" else f"{name} {text}"
+        for name, text in labels.items()
+        if text not in ("", "✗")
+    ]
+    return ", ".join(named) or DASH
+
+
+def sentence(text: str) -> str:
+    """With a capital letter in front.
+
+    >>> sentence("mean R")
+    'Mean R'
+    """
+    return text[:1].upper() + text[1:]
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        *(percent, count, millions, ratio, size, plural, sentence, checked),
+        *(ours, papers, difference, comparison, seeds, parameters, status, remark),
+    )
+}
