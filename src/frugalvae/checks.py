@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.errors import InputError, KnownClassError, UnknownClassError, suggestion
+from frugalvae.errors import InputError, UnknownClassError, suggestion
 from frugalvae.formatting import printable
 from frugalvae.maths.arrays import Array
 
@@ -62,19 +62,6 @@ def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
             f"row {row}, column {column}; remove those rows or mend the features"
         )
     return features
-
-
-def check_new(new: NDArray[Any], known: NDArray[Any], task_of_class: NDArray[np.int64]) -> None:
-    """Refuse labels that are known already, or of another kind than those that are."""
-    check_kind(new, known)
-    for label in new.tolist():
-        check_label(label)
-        if label in known:
-            task = task_of_class[known == label][0] + 1
-            raise KnownClassError(
-                f"class {label!r} is already known (learned in task {task}); leave its rows out, "
-                "give them to update(), or call fit() to start over"
-            )
 
 
 def is_plain(text: object) -> bool:

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from frugalvae import joining
 from frugalvae.calibration import Calibration
 from frugalvae.checks import EXPECTED, check_finite, position_of
 from frugalvae.cost import MemoryReport
@@ -47,7 +48,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         template and is never changed.
     head
         What classifies: a name (see ``frugalvae.heads.HEADS``), ``"module:Class"``, or a head.
-        By default what suits the memory: ``"bayes"`` for ``"factors"``, ``"cosine"`` for others.
+        By default what suits the memory: ``"bayes"`` for ``"moments"``, ``"cosine"`` for most.
     calibrate
         Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
         it without a fifth of its samples, on which the temperature is fitted, and then all
@@ -118,7 +119,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        memory: str | Memory = "factors",
+        memory: str | Memory = "moments",
         head: str | Head | None = None,
         *,
         calibrate: bool = False,
@@ -157,12 +158,17 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         defer_head: bool = False,
     ) -> FrugalClassifier:
-        """Learn new classes. If anything goes wrong, the classifier stays as it was.
+        """Learn samples of new classes, and more of known ones.
+
+        Batches may be of any size, a single sample too, in any order. With memories and heads
+        that keep sums (the default, Gaussians, ``lda``, ``nearest-mean``, ``ranpac``) the result
+        is that of all samples at once. Others learn known classes as :meth:`update` does. If
+        anything goes wrong, the classifier stays as it was.
 
         Parameters
         ----------
         X, y
-            Features (n, d) and their labels. No label may be known already.
+            Features (n, d) and their labels.
         classes
             Ignored: scikit-learn passes all classes here, we need not know them.
         text
@@ -277,7 +283,68 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.model_ = self._model().update(label, self._check_features(X))
         return self
 
-    def forget(self, label: Any, *, scrub: bool = False) -> list[str]:
+    def merge(
+        self, other: FrugalClassifier, rename: Mapping[Any, Any] | None = None
+    ) -> FrugalClassifier:
+        """Add all that another classifier was taught. If anything goes wrong, nothing changes.
+
+        The result is what one classifier would be that was taught everything, whatever the
+        order. Classes of one label become one class.
+
+        Parameters
+        ----------
+        other
+            A classifier with the same memory and head, taught features of the same encoder.
+        rename
+            Other labels for some of its classes.
+
+        Examples
+        --------
+        >>> mine = FrugalClassifier().fit([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0]], ["a", "a", "b"])
+        >>> yours = FrugalClassifier().fit([[0.9, 0.1], [2.0, 2.0]], ["b", "wren"])
+        >>> mine.merge(yours, rename={"wren": "c"}).classes_.tolist()
+        ['a', 'b', 'c']
+        >>> mine.n_samples_of_class_.tolist()
+        [2, 2, 1]
+        """
+        with self._teaching():
+            self.model_ = joining.merge(self._fitted(), other._fitted(), rename)
+        return self
+
+    def merge_classes(self, label: Any, joined: Any) -> FrugalClassifier:
+        """Make one class of two: samples of ``joined`` belong to ``label`` from now on.
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier().fit([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], ["a", "b", "c"])
+        >>> clf.merge_classes("a", "c").classes_.tolist()
+        ['a', 'b']
+        """
+        with self._teaching():
+            self.model_ = joining.merge_classes(self._fitted(), label, joined)
+        return self
+
+    def unlearn(self, label: Any, X: ArrayLike) -> FrugalClassifier:
+        """Take samples of a class out again: what they added to sums goes exactly.
+
+        Parameters
+        ----------
+        label
+            A known class.
+        X
+            Features (n, d) that were taught; not all of the class, for that is :meth:`forget`.
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier().fit([[0.0, 1.0], [0.4, 1.0], [1.0, 0.0]], ["a", "a", "b"])
+        >>> clf.unlearn("a", [[0.4, 1.0]]).n_samples_of_class_.tolist()
+        [1, 1]
+        """
+        with self._teaching():
+            self.model_ = self._fitted().unlearn(label, self._check_features(X))
+        return self
+
+    def forget(self, label: Any, X: ArrayLike | None = None, *, scrub: bool = False) -> list[str]:
         """Remove a class, and say what of it remains.
 
         Everything that is kept of the class alone goes: mean, statistics, embeddings, class
@@ -288,6 +355,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         label
             A class that was taught, but not the only one.
+        X
+            All samples it was taught, if they are still there: then sums lose exactly what these
+            added.
         scrub
             Replace memory or head, where something of the class remains in them, by fresh ones
             that learn the other classes from replay, all as one task: then nothing is left that
@@ -313,7 +383,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         with self._teaching():
             self._fitted()
-            self.model_, remains = self._model().forget(label, scrub=scrub)
+            self.model_, remains = self._model().forget(label, X, scrub=scrub)
         return remains
 
     def rename(self, old: Any, new: Any) -> FrugalClassifier:

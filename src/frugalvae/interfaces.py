@@ -5,7 +5,7 @@ All of them take and give NumPy arrays, whatever they compute with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """New classes that arrive together.
+    """Samples that arrive together.
 
     Attributes
     ----------
@@ -58,6 +58,18 @@ class Task:
     def classes(self) -> list[int]:
         """The classes of the task in ascending order."""
         return sorted(set(self.labels.tolist()))
+
+    def split(self, known: Container[int]) -> tuple[list[Task], Task]:
+        """A task for each known class, and one of all new classes.
+
+        >>> known, new = Task(np.eye(3), np.array([5, 2, 5])).split({2})
+        >>> [task.classes for task in known], new.classes
+        ([[2]], [5])
+        """
+        old = [label for label in self.classes if label in known]
+        fresh = ~np.isin(self.labels, old)
+        new = Task(self.features[fresh], self.labels[fresh], self.text, self.names)
+        return [Task(self.of(label), self.labels[self.labels == label]) for label in old], new
 
     def of(self, label: int) -> Array:
         """The rows of one class."""
@@ -178,6 +190,15 @@ class MeanMemory(Memory, Protocol):
 
     def mapped_means(self) -> Array:
         """The mean of each class's features in these terms, (k, d), classes in their order."""
+        ...
+
+
+@runtime_checkable
+class VarianceMemory(MeanMemory, Protocol):
+    """A memory that knows variances within classes, too."""
+
+    def mapped_variances(self) -> tuple[Array, Array]:
+        """Variances of features within classes (d,), and of each class relative to them, (k,)."""
         ...
 
 

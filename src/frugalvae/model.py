@@ -26,7 +26,6 @@ from frugalvae.checks import (
     check_labels,
     check_learned,
     check_names,
-    check_new,
     check_text,
     check_together,
     position_of,
@@ -34,7 +33,7 @@ from frugalvae.checks import (
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
-from frugalvae.interfaces import Replay, Task
+from frugalvae.interfaces import Replay, Task, TemperedMemory
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
@@ -60,7 +59,7 @@ class Recipe:
     The parameters are those of :class:`frugalvae.FrugalClassifier`.
     """
 
-    memory: str | Memory = "factors"
+    memory: str | Memory = "moments"
     head: str | Head | None = None
     calibrate: bool = False
     random_state: int = 0
@@ -151,54 +150,103 @@ class Model:
         names: Mapping[Any, str] | None = None,
         defer_head: bool = False,
     ) -> Model:
-        """With new classes; see :meth:`frugalvae.FrugalClassifier.partial_fit`."""
+        """With more samples, of new classes and known; see ``FrugalClassifier.partial_fit``."""
         features = check_features(X, self.n_features or None)
         labels = check_labels(y, len(features))
-        new, counts = np.unique(labels, return_counts=True)
-        check_new(new, self.classes, self.task_of_class)
         check_choice("calibrate", self.recipe.calibrate, (True, False))
+        present = np.unique(labels)
+        check_kind(present, self.classes)
+        new = present[~np.isin(present, self.classes)]
+        for label in new.tolist():
+            check_label(label)
+        width = features.shape[1]
         task = Task(
             features,
-            np.searchsorted(new, labels) + self.n_taught,
-            check_text(text, new, self.n_taught, features.shape[1]),
+            self._numbers_of(labels, new),
+            check_text(text, new, self.n_taught, width),
             check_names(names, new, self.n_taught),
         )
         with self._computing():
-            model = self._learned(task, defer_head)._counted(new, counts)
-            model = replace(model, n_features=features.shape[1])._familiar(task)
-        logger.info(
-            "task %d: %d new classes, %d in all", self.n_tasks, len(new), len(model.classes)
-        )
+            model = self._learned(task, defer_head)._counted(new, task, "learn")
+            model = replace(model, n_features=width)._familiar(task)
+        logger.info("%d new classes, %d in all", len(new), len(model.classes))
         return model
 
+    def _numbers_of(self, labels: NDArray[Any], new: NDArray[Any]) -> NDArray[np.int64]:
+        """The number of each label; new ones follow those that were ever taught."""
+        known = dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))
+        known |= {label: self.n_taught + row for row, label in enumerate(new.tolist())}
+        present, places = np.unique(labels, return_inverse=True)
+        return np.array([known[label] for label in present.tolist()], np.int64)[places]
+
     def _learned(self, task: Task, defer_head: bool) -> Model:
-        """With a task's classes in memory and head: Algorithm 1 of the paper."""
+        """With a task's samples in memory and head: Algorithm 1 of the paper.
+
+        Known classes get more samples first. Whatever can add them all at once does so.
+        """
         memory, head = self._parts()
-        head.register(task)
+        before = {
+            number: int(count) or int((task.labels == number).sum())  # an old file does not say
+            for number, count in zip(self.numbers.tolist(), self.n_samples_of_class, strict=True)
+            if number in task.classes
+        }
+        known, new = task.split(before)
+        head.register(new)
         calibration = self.calibration
-        if self.recipe.calibrate and not defer_head:
+        if self.recipe.calibrate and not defer_head and new.classes and not _knows(memory, head):
             spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
-            calibration = calibration.refitted(*spare, task, rng)
-        memory.learn(task, self._generator("learn", self.n_tasks))  # Gaussians, training
-        due = defer_head and not head.needs_every_task
+            calibration = calibration.refitted(*spare, new, rng)
+        if known and not new.classes:
+            rng = self._generator("update", len(self.history))
+        else:
+            rng = self._generator("learn", self.n_tasks)
+        if getattr(memory, "streams", False):
+            memory.learn(task, rng)
+        else:
+            for part in known:
+                memory.update(part, before[part.classes[0]], rng)
+            if new.classes:
+                memory.learn(new, rng)  # Gaussians, training
+        deferred = defer_head or (self.head_stale and not new.classes)
+        due = deferred and not head.needs_every_task
         if not due:
-            head.learn(task, self._replay(memory, self.n_tasks))  # adapt the classifier
-        check_learned(memory, *([] if defer_head else [head]))
+            self._teach_head(head, memory, known, new, before)  # adapt the classifier
+        check_learned(memory, *([] if deferred else [head]))
         return replace(self, memory=memory, head=head, head_stale=due, calibration=calibration)
 
-    def _counted(self, new: NDArray[Any], counts: NDArray[np.int64]) -> Model:
-        """With new classes of so many samples each on the list."""
+    def _teach_head(
+        self, head: Head, memory: Memory, known: list[Task], new: Task, before: dict[int, int]
+    ) -> None:
+        """More samples of known classes, then new classes; fitted on replay, all at once."""
+        replay = self._replay(memory, self.n_tasks if new.classes else self.n_tasks - 1)
+        if not head.needs_every_task:
+            return head.learn(new, replay)
+        for part in known:
+            head.update(part, before[part.classes[0]], replay)
+        if new.classes:
+            head.learn(new, replay)
+        return None
+
+    def _counted(self, new: NDArray[Any], task: Task, action: str) -> Model:
+        """With a task's samples counted, and new classes on the list."""
+        added = dict(zip(*np.unique(task.labels, return_counts=True), strict=True))
         numbers = np.arange(self.n_taught, self.n_taught + len(new))
-        of_class = new, numbers, np.full(len(new), self.n_tasks), counts
+        zeros = np.zeros(len(new), np.int64)
+        of_class = new, numbers, np.full(len(new), self.n_tasks), zeros
         old = [getattr(self, name) for name in BY_CLASS] if len(self.classes) else of_class
         empty = 0 if len(self.classes) else len(new)
         joined: dict[str, Any] = {
-            name: np.concatenate([before[empty:], added])
-            for name, before, added in zip(BY_CLASS, old, of_class, strict=True)
+            name: np.concatenate([before[empty:], more])
+            for name, before, more in zip(BY_CLASS, old, of_class, strict=True)
         }
-        grown = replace(self, **joined, n_tasks=self.n_tasks + 1, n_taught=self.n_taught + len(new))
-        taught = dict(zip(new.tolist(), counts.tolist(), strict=True))
-        return grown._recorded("learn", taught, task=self.n_tasks)
+        more = np.array([added.get(number, 0) for number in joined["numbers"].tolist()], np.int64)
+        unknown = (joined["n_samples_of_class"] == 0) & (joined["numbers"] < self.n_taught)
+        joined["n_samples_of_class"] = joined["n_samples_of_class"] + more * (1 + unknown)
+        tasks, taught = self.n_tasks + bool(len(new)), self.n_taught + len(new)
+        grown = replace(self, **joined, n_tasks=tasks, n_taught=taught)
+        told = {label: n for label, n in zip(joined["classes"], more, strict=True) if n}
+        extra = {"task": self.n_tasks} if len(new) else {}
+        return grown.recorded(action, told, **extra)
 
     def _familiar(self, task: Task) -> Model:
         """With samples that were just taught counted, if the memory can compare with any."""
@@ -224,19 +272,41 @@ class Model:
         position = position_of(label, self.classes, "; teach new classes with partial_fit()")
         x = check_features(X, self.n_features)
         task = Task(x, np.full(len(x), self.numbers[position]))
-        before = int(self.n_samples_of_class[position]) or len(x)  # an old file does not say
-        memory, head = self._parts()
         with self._computing():
-            memory.update(task, before, self._generator("update", len(self.history)))
-            if not self.head_stale:
-                head.update(task, before, self._replay(memory, self.n_tasks - 1))
-        check_learned(memory, *([] if self.head_stale else [head]))
-        counts = self.n_samples_of_class.copy()
-        counts[position] = before + len(x)
-        grown = replace(self, memory=memory, head=head, n_samples_of_class=counts)
-        return grown._familiar(task)._recorded("update", {self.classes[position]: len(x)})
+            return (
+                self._learned(task, False)
+                ._counted(self.classes[:0], task, "update")
+                ._familiar(task)
+            )
 
-    def forget(self, label: Any, *, scrub: bool = False) -> tuple[Model, list[str]]:
+    def unlearn(self, label: Any, X: ArrayLike) -> Model:
+        """Without samples of a class; see :meth:`frugalvae.FrugalClassifier.unlearn`."""
+        position = position_of(label, self.classes)
+        x = check_features(X, self.n_features)
+        memory, head = self._parts()
+        task, before = Task(x, np.full(len(x), self.numbers[position])), self._count_of(position)
+        for part in (memory, head):
+            _require_verb(part, "unlearn", "take samples out again")
+            part.unlearn(task, before)  # type: ignore[union-attr]
+        check_learned(memory, head)
+        counts = self.n_samples_of_class.copy()
+        counts[position] = before - len(x)
+        left = replace(self, memory=memory, head=head, n_samples_of_class=counts)
+        return left.recorded("unlearn", {self.classes[position]: len(x)})
+
+    def _count_of(self, position: int) -> int:
+        """The samples of a class, which a file of an older version may not know."""
+        count = int(self.n_samples_of_class[position])
+        if not count:
+            raise InputError(
+                f"the file does not say how many samples class {self.classes[position]!r} has, "
+                "for it was made by an older version; teach the classes anew"
+            )
+        return count
+
+    def forget(
+        self, label: Any, X: ArrayLike | None = None, *, scrub: bool = False
+    ) -> tuple[Model, list[str]]:
         """Without a class, and what remains; see :meth:`frugalvae.FrugalClassifier.forget`."""
         check_choice("scrub", scrub, (True, False))
         position = position_of(label, self.classes)
@@ -246,7 +316,10 @@ class Model:
                 "and a classifier needs one; teach another first, or call fit() to start over"
             )
         number, (memory, head) = int(self.numbers[position]), self._parts()
-        in_memory, in_head = memory.forget(number), head.forget(number)
+        if X is None:
+            in_memory, in_head = memory.forget(number), head.forget(number)
+        else:
+            in_memory, in_head = self._forget_with(memory, head, position, X)
         if scrub:
             with self._computing():
                 memory, head = self._scrubbed(memory, head, in_memory, in_head)
@@ -256,7 +329,25 @@ class Model:
         forgotten = {self.classes[position]: self.n_samples_of_class[position]}
         remains = in_memory + in_head
         model = replace(self, memory=memory, head=head, **left)
-        return model._recorded("forget", forgotten, scrub=scrub, remains=remains), remains
+        return model.recorded("forget", forgotten, scrub=scrub, remains=remains), remains
+
+    def _forget_with(
+        self, memory: Memory, head: Head, position: int, X: ArrayLike
+    ) -> tuple[list[str], list[str]]:
+        """Forget a class by all of its samples: what they added is taken out exactly."""
+        x, number, count = check_features(X, self.n_features), self.numbers[position], None
+        count = self._count_of(position)
+        if len(x) != count:
+            raise InputError(
+                f"class {self.classes[position]!r} was taught {count} samples, and {len(x)} were "
+                "given to take out; give all of them, or forget the class without samples"
+            )
+        task = Task(x, np.full(len(x), number))
+        remains = []
+        for part in (memory, head):
+            _require_verb(part, "forget_with", "take a class out by its samples")
+            remains.append(part.forget_with(task))  # type: ignore[union-attr]
+        return remains[0], remains[1]
 
     def _scrubbed(
         self, memory: Memory, head: Head, in_memory: list[str], in_head: list[str]
@@ -312,7 +403,7 @@ class Model:
             names[number] = str(after)
         model = replace(self, memory=memory, head=head, classes=np.concatenate(parts))
         told = {"from": _plain(before), "to": _plain(after)}
-        return model._recorded("rename", {after: self.n_samples_of_class[position]}, **told)
+        return model.recorded("rename", {after: self.n_samples_of_class[position]}, **told)
 
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores (n, k), columns in the order of ``classes``."""
@@ -384,7 +475,7 @@ class Model:
     def _generator(self, purpose: str, number: int, seed: int | None = None) -> np.random.Generator:
         return self.recipe.generator(purpose, number, seed)
 
-    def _recorded(self, action: str, counts: Mapping[Any, int], **more: Any) -> Model:
+    def recorded(self, action: str, counts: Mapping[Any, int], **more: Any) -> Model:
         """With an event in the history: what was done when, to how many samples of which."""
         event = {
             "action": action,
@@ -393,6 +484,19 @@ class Model:
             **more,
         }
         return replace(self, history=(*self.history, event))
+
+
+def _knows(memory: Memory, head: Head) -> bool:
+    """Whether answers are as sure as they should be without a temperature."""
+    return isinstance(memory, TemperedMemory) and getattr(head, "needs_density", False)
+
+
+def _require_verb(part: Memory | Head, verb: str, what: str) -> None:
+    if not hasattr(part, verb):
+        raise InputError(
+            f"{type(part).__name__} cannot {what}; memory 'moments' with head 'bayes' can, and so "
+            "can sums of samples, such as 'lda' and 'nearest-mean'"
+        )
 
 
 def _plain(label: Any) -> Any:

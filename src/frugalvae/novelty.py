@@ -8,12 +8,13 @@ been taught without it.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.interfaces import MeanMemory, Task
+from frugalvae.interfaces import MeanMemory, Task, VarianceMemory
 from frugalvae.maths.arrays import Array, in_blocks, unit
 
 if TYPE_CHECKING:
@@ -65,15 +66,26 @@ class TaughtNovelty:
         """
         if not len(novelty):
             return self
-        weight = self.count / len(LEVELS) if self.quantiles else 0.0
+        return self._with(novelty, np.ones(len(novelty)), len(novelty))
+
+    def merge(self, other: TaughtNovelty) -> TaughtNovelty:
+        """The quantiles of both sets of samples, up to interpolation."""
+        if not other.quantiles:
+            return self
+        weights = np.full(len(LEVELS), other.count / len(LEVELS))
+        return self._with(np.array(other.quantiles), weights, other.count)
+
+    def _with(self, novelty: Array, weights: Array, count: int) -> TaughtNovelty:
+        """The quantiles with values that stand for ``count`` samples."""
+        mine = np.full(len(self.quantiles), self.count / len(LEVELS))
         values = np.concatenate([self.quantiles, novelty])
-        weights = np.concatenate([np.full(len(self.quantiles), weight), np.ones(len(novelty))])
+        weights = np.concatenate([mine, weights])
         order = np.argsort(values, kind="stable")
         middles = weights[order].cumsum() - weights[order] / 2
         places = (middles - middles[0]) / max(middles[-1] - middles[0], 1e-12)
         merged = np.interp(LEVELS, places, values[order])
         rounded = tuple(float(f"{value:.5g}") for value in merged)
-        return TaughtNovelty(rounded, self.count + len(novelty))
+        return TaughtNovelty(rounded, self.count + count)
 
     def familiarity(self, novelty: Array) -> Array:
         """The share of taught samples that looked at least as novel, (n,)."""
@@ -91,32 +103,54 @@ class NoveltyReference:
     """
 
     def __init__(self, memory: Memory, rng: np.random.Generator) -> None:
-        self.classes = list(memory.classes)
-        self._memory, drawn_classes, each = memory, self.classes, REPLAYED
-        if isinstance(memory, MeanMemory):
-            drawn_classes = self.classes[:: 1 + len(self.classes) // CLASSES_REPLAYED]
-            each = REPLAYED_IF_MEAN_KNOWN
-        drawn = {label: self._mapped(memory.sample(label, each, rng)) for label in drawn_classes}
+        self.classes, self._memory, self._rng = list(memory.classes), memory, rng
+        if isinstance(memory, VarianceMemory):
+            self._from_variances(memory)
+        else:
+            self._from_replay(self._replay)
+
+    def _from_variances(self, memory: VarianceMemory) -> None:
+        """Spreads and scales as the memory's means and variances give them."""
+        variances, ratios = memory.mapped_variances()
+        self.spread = _bounded(np.sqrt(variances))  # (d,)
+        self._centre_on(memory.mapped_means().astype(np.float64))
+        within = ratios * float((variances / self.spread**2).sum())  # (k,)
+        away = (((self.means - self.centre) / self.spread) ** 2).sum(axis=1)
+        self.scale = _bounded(1 - np.sqrt(away / np.maximum(away + within, ROUNDING)))  # (k,)
+
+    def _from_replay(self, drawn: dict[int, Array]) -> None:
+        """The same, as replayed samples show them."""
         variances = np.mean([x.var(axis=0) for x in drawn.values()], axis=0)  # (d,)
         self.spread = _bounded(np.sqrt(variances))  # (d,)
-        if isinstance(memory, MeanMemory):
-            self.means = memory.mapped_means().astype(np.float64)
+        if isinstance(self._memory, MeanMemory):
+            self._centre_on(self._memory.mapped_means().astype(np.float64))
         else:
-            self.means = np.stack([x.mean(axis=0) for x in drawn.values()])  # (k, d)
-        single = len(self.means) == 1  # centred on itself, it would have no direction
-        self.centre = np.zeros(self.means.shape[1]) if single else self.means.mean(axis=0)
-        self.directions = self._direction(self.means)  # (k, d)
+            self._centre_on(np.stack([x.mean(axis=0) for x in drawn.values()]))  # (k, d)
         direction = dict(zip(self.classes, self.directions, strict=True))
         scale = {y: float((1 - self._direction(x) @ direction[y]).mean()) for y, x in drawn.items()}
         mean_scale = float(np.mean(list(scale.values())))
         scales = np.array([scale.get(label, mean_scale) for label in self.classes])
         self.scale = _bounded(scales)  # (k,)
-        self._drawn = list(drawn.values())
+
+    def _centre_on(self, means: Array) -> None:
+        self.means = means
+        single = len(means) == 1  # centred on itself, it would have no direction
+        self.centre = np.zeros(means.shape[1]) if single else means.mean(axis=0)
+        self.directions = self._direction(means)  # (k, d)
+
+    @cached_property
+    def _replay(self) -> dict[int, Array]:
+        """Replayed samples of each class, or of about a hundred whose means are known."""
+        classes, each = self.classes, REPLAYED
+        if isinstance(self._memory, MeanMemory):
+            classes = classes[:: 1 + len(classes) // CLASSES_REPLAYED]
+            each = REPLAYED_IF_MEAN_KNOWN
+        return {y: self._mapped(self._memory.sample(y, each, self._rng)) for y in classes}
 
     @property
     def of_replay(self) -> Array:
         """The novelty of the replayed samples themselves, (n,)."""
-        return np.concatenate([self._novelty(x) for x in self._drawn])
+        return np.concatenate([self._novelty(x) for x in self._replay.values()])
 
     def novelty(self, features: Array) -> Array:
         """The novelty (n,) of features (n, d)."""

@@ -199,7 +199,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--json": {"action": "store_true", "help": "print JSON, for scripts"},
     "--memory": {
         "metavar": "NAME",
-        "help": f"{', '.join(MEMORIES)}, or module:Class (default: factors)",
+        "help": f"{', '.join(MEMORIES)}, or module:Class (default: moments)",
     },
     "--model": {
         "metavar": "MODEL",

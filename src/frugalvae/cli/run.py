@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N or N,N,...",
         help="how many tasks, or the size of each (default: 10); the seed shuffles the classes",
     )
-    add(parser, "--memory", default="factors")
+    add(parser, "--memory", default="moments")
     add(parser, "--head")
     about = "change a setting of the memory or the head, such as memory.budget=300000; a wrong name"
     add(parser, "--set", help=f"{about} lists all of them")

@@ -88,6 +88,13 @@ class BayesHead(HeadDefaults):
         power = min(1.0, tempering / math.sqrt(memory.density_width))
         return power * memory.log_density(features, self._shrinkage)
 
+    def unlearn(self, task: Task, count: int) -> None:
+        """Nothing: the memory takes samples out."""
+
+    def forget_with(self, task: Task) -> list[str]:
+        """Nothing: the memory takes samples out."""
+        return []
+
     def arrays(self) -> dict[str, Array]:
         """None."""
         return {}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from frugalvae.cost import Component, component, triangle
-from frugalvae.errors import check_number
-from frugalvae.heads.class_means import ClassMeans
+from frugalvae.errors import InputError, check_number
+from frugalvae.heads.class_means import ClassMeans, Counts
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import add_ridge, pack
@@ -43,6 +45,38 @@ class StreamingLDAHead(ClassMeans):
         self.scatter_ = scatter if self.scatter_ is None else self.scatter_ + scatter
         self.count_ += len(x)
         self._rule = None
+
+    def merge(
+        self, other: ClassMeans, labels: Mapping[int, int], counts: Counts, others: Counts
+    ) -> None:
+        """Add means and scatter of another head."""
+        assert isinstance(other, StreamingLDAHead)
+        if other.scatter_ is not None:
+            mine = np.zeros_like(other.scatter_) if self.scatter_ is None else self.scatter_
+            self.scatter_ = mine + other.scatter_
+        self.count_ += other.count_
+        super().merge(other, labels, counts, others)
+
+    def _join(self, label: int, before: RunningSums | None, more: RunningSums) -> None:
+        if before is not None:
+            assert self.scatter_ is not None
+            apart, both = more.mean - before.mean, before.count + more.count
+            between = np.outer(apart, apart) * (before.count * more.count / both)
+            self.scatter_ = self.scatter_ + between
+        super()._join(label, before, more)
+        self._rule = None
+
+    def _remove(self, label: int, left: RunningSums, x: Array) -> None:
+        assert self.scatter_ is not None
+        rows = left.deviations(x)
+        scatter = self.scatter_ - rows.T @ rows
+        if float(scatter.diagonal().min()) < -1e-6 * float(scatter.diagonal().max()):
+            raise InputError(
+                f"these {len(x)} samples were not all taught: without them a variance would be "
+                "negative"
+            )
+        super()._remove(label, left, x)
+        self.scatter_, self.count_, self._rule = scatter, self.count_ - len(x), None
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's mean."""

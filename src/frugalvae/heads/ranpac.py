@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -92,6 +92,24 @@ class RanPACHead(HeadDefaults):
     def update(self, task: Task, count: int, replay: Replay) -> None:
         """Add the samples to the sums."""
         self.learn(task, replay)
+
+    def merge(
+        self, other: RanPACHead, labels: Mapping[int, int], counts: object, others: object
+    ) -> None:
+        """Add the sums of another head, if it projects features alike."""
+        if (self.seed_, self.width) != (other.seed_, other.width):
+            raise InputError(
+                "the two heads project features differently; teach both with the same width and "
+                "random_state"
+            )
+        for head in (self, other):
+            head._add_pending()
+        known = self.classes_ + [y for y in labels.values() if y not in self.classes_]
+        targets = np.zeros((self.width, len(known)), np.float32)
+        targets[:, : len(self.classes_)] = self.targets_
+        targets[:, [known.index(labels[label]) for label in other.classes_]] += other.targets_
+        self.classes_, self.targets_, self._weights = known, targets, None
+        self.gram_ = self.gram_ + other.gram_
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's column."""

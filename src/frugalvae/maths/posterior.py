@@ -19,11 +19,12 @@ With classes of many samples this is quadratic discriminant analysis with shrunk
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import solve_lower
+from frugalvae.maths.symmetric import invert_lower
 
 LEAST_RIDGE = 0.03  # of the mean variance
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them
@@ -97,7 +98,7 @@ class SharedCovariance:
         amount = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
         added = amount * _level(moments, freedom)
         covariance = moments.scatter / max(freedom, 1) + added * np.eye(rank)
-        whitener = solve_lower(np.linalg.cholesky(covariance), np.eye(rank)).T
+        whitener = invert_lower(np.linalg.cholesky(covariance)).T
         noise = 1 - added * float((whitener**2).sum()) / rank
         return cls(np.ascontiguousarray(whitener), added, max(noise, 0.0))
 
@@ -191,7 +192,7 @@ class Posterior:
 
     def scores(self, white: Array) -> Array:
         """Log densities (n, k) of whitened rows (n, d), up to a term that all classes share."""
-        scores = white @ self.targets.T + self.constants
+        scores: Array = white @ self.targets.T + self.constants
         if len(self.owners):
             scores += self._lent(self._from_scatter(white))
         return scores
@@ -207,13 +208,15 @@ class Posterior:
         first = np.flatnonzero(np.diff(self.owners, prepend=-1))
         found = np.zeros((len(white), len(self.targets)))
         found[:, self.owners[first]] = np.add.reduceat(along, first, axis=1)
-        return found - 0.5 * np.bincount(self.owners, np.log1p(shares), len(self.targets))
+        volumes: Array = 0.5 * np.bincount(self.owners, np.log1p(shares), len(self.targets))
+        return found - volumes
 
     @property
     def _offsets(self) -> Array:
         rank = len(self.whitener)
         offsets = np.einsum("mr,mr->m", self.axes, self.targets[self.owners, :rank])
-        return offsets.astype(np.float32)
+        short: Array = offsets.astype(np.float32)
+        return short
 
     def _lent(self, added: Array) -> Array:
         """With what classes of few samples borrow."""
@@ -309,8 +312,9 @@ def posterior(
 
     Examples
     --------
-    >>> means, none = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.empty((2, 0))
-    >>> known = Moments(np.array([9, 9]), means, np.eye(2), np.empty((0, 2)), np.empty(0, int), none)
+    >>> counts, means = np.array([9, 9]), np.array([[-1.0, 0.0], [1.0, 0.0]])
+    >>> no_rows = np.empty((0, 2)), np.empty(0, int)
+    >>> known = Moments(counts, means, np.eye(2), *no_rows, other_means=np.empty((2, 0)))
     >>> rule = posterior(known)
     >>> white = rule.whiten(np.array([[0.5, 3.0]]), np.empty((1, 0)))
     >>> int(rule.scores(white).argmax())
@@ -331,7 +335,8 @@ def posterior(
     drawn = np.maximum(DRAWN * counts / (counts + HALF_DRAWN), classes / samples)
     squares = np.maximum((targets**2).sum(axis=1), 1e-30)
     targets *= ((expected / squares) ** (drawn / 2))[:, None]
-    axes, sizes, owners = _principal_rows(moments.roots @ whitener, moments.owners)
+    rows = moments.roots.astype(np.float32) @ whitener.astype(np.float32)  # (m, r)
+    axes, sizes, owners = _principal_rows(rows, moments.owners)
     limit = WEIGHT if own is None else own
     neighbours, borrowed = _neighbours(targets, counts)
     return Posterior(
@@ -352,10 +357,9 @@ def posterior(
     )
 
 
-def _weight(counts: Array) -> Array:
+def _weight(counts: Any) -> Any:
     """The weight of a scatter of so many samples."""
-    weight: Array = WEIGHT * counts / (counts + HALF_WEIGHT)
-    return weight
+    return WEIGHT * counts / (counts + HALF_WEIGHT)
 
 
 def _level(moments: Moments, freedom: float) -> float:
@@ -421,12 +425,13 @@ def _principal_rows(white: Array, owners: Array) -> tuple[Array, Array, Array]:
     for size in set(counts.tolist()) - {0}:  # classes of as many rows together
         rows = first[counts == size][:, None] + np.arange(size)  # (classes, size)
         own = white[rows]  # (classes, size, r)
-        values, vectors = np.linalg.eigh(own @ own.swapaxes(1, 2))
+        values, vectors = np.linalg.eigh((own @ own.swapaxes(1, 2)).astype(np.float64))
         values = np.maximum(values, 1e-30)
-        axes[rows] = vectors.swapaxes(1, 2) @ own / np.sqrt(values)[..., None]
+        vectors = (vectors / np.sqrt(values)[:, None]).astype(np.float32)
+        axes[rows] = vectors.swapaxes(1, 2) @ own
         sizes[rows] = values
-    kept = sizes > 1e-10 * sizes.max(initial=0)
-    return axes[kept].astype(np.float32), sizes[kept], owners[kept]
+    kept = sizes > 1e-6 * sizes.max(initial=0)
+    return axes[kept], sizes[kept], owners[kept]
 
 
 def _neighbours(targets: Array, counts: Array) -> tuple[Array, Array]:

@@ -67,6 +67,7 @@ def restore_symmetric(diagonal: Array, correlations: Array) -> Array:
 
 
 def _short(scales: Array) -> Array:
-    """Scales rounded up to nine bits, float32: their multiples are exact, so they come out again."""
+    """Scales rounded up to nine bits, float32: what they multiply is exact, and rounds again."""
     fractions, exponents = np.frexp(scales)
-    return np.ldexp(np.ceil(fractions * 512) / 512, exponents).astype(np.float32)
+    short: Array = np.ldexp(np.ceil(fractions * 512) / 512, exponents).astype(np.float32)
+    return short

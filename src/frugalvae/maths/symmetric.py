@@ -88,3 +88,19 @@ def solve_upper(lower: Array, right: Array) -> Array:
     [[1.0], [1.0]]
     """
     return solve_lower(lower.T[::-1, ::-1], right[::-1])[::-1]  # reversed, lower.T is lower
+
+
+def invert_lower(lower: Array) -> Array:
+    """The inverse of a lower triangular matrix (d, d), by halves.
+
+    >>> invert_lower(np.array([[2.0, 0.0], [4.0, 1.0]])).tolist()
+    [[0.5, 0.0], [-2.0, 1.0]]
+    """
+    size = len(lower)
+    if size <= SMALL:
+        return np.tril(np.linalg.inv(lower))
+    half, inverse = size // 2, np.zeros_like(lower)
+    first, second = invert_lower(lower[:half, :half]), invert_lower(lower[half:, half:])
+    inverse[:half, :half], inverse[half:, half:] = first, second
+    inverse[half:, :half] = -second @ (lower[half:, :half] @ first)
+    return inverse

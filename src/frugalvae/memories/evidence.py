@@ -31,10 +31,10 @@ class Evidence:
 
     Examples
     --------
-    >>> sure = Evidence.of(np.array([[4.0, 0.0], [3.0, 0.0]]), 0)
-    >>> unsure = Evidence.of(np.array([[1.0, 0.0], [0.0, 1.0]]), 0)
-    >>> (sure + unsure).right, sure.tempering > unsure.tempering
-    (3.0, True)
+    >>> right = Evidence.of(np.array([[1.0, 0.0], [0.8, 0.0]]), 0)
+    >>> wrong = Evidence.of(np.array([[0.0, 1.0]]), 0)
+    >>> (right + wrong).right, right.tempering > (right + wrong).tempering
+    (2.0, True)
     """
 
     sums: Array = field(default_factory=_nothing)

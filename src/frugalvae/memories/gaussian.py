@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 import numpy as np
 
 from frugalvae.cost import Component, component, triangle
-from frugalvae.errors import check_choice
+from frugalvae.errors import InputError, check_choice
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Shrinkage, diagonal_log_density
@@ -78,6 +79,52 @@ class GaussianMemory(MemoryDefaults):
             scatter += before.count * self.covariances_[label].astype(np.float64)
         self.covariances_[label] = (scatter / (before.count + len(x))).astype(np.float32)
         self._factors.pop(label, None)
+
+    def merge(
+        self,
+        other: GaussianMemory,
+        labels: Mapping[int, int],
+        counts: Mapping[int, int],
+        others: Mapping[int, int],
+    ) -> None:
+        """Add what another memory was taught: its class ``label`` is ``labels[label]`` here."""
+        if self.covariance != other.covariance:
+            raise InputError(
+                f"one memory has {self.covariance} covariances, the other {other.covariance} ones"
+            )
+        if other.pooled_ is not None:
+            mine = np.zeros_like(other.pooled_) if self.pooled_ is None else self.pooled_
+            self.pooled_ = mine + other.pooled_
+        self.count_ += other.count_
+        for theirs, mean in other.means_.items():
+            label, more = labels[theirs], RunningSums(others[theirs], mean.astype(np.float64))
+            covariance = other.covariances_.get(theirs)
+            if label not in counts:
+                self.means_[label] = mean
+                if covariance is not None:
+                    self.covariances_[label] = covariance
+            else:
+                before = RunningSums(counts[label], self.means_[label].astype(np.float64))
+                self._join(label, before, more, covariance)
+        self._factors.clear()
+
+    def _join(
+        self, label: int, before: RunningSums, more: RunningSums, covariance: Array | None
+    ) -> None:
+        """Join a class that both know."""
+        both, apart = before.count + more.count, more.mean - before.mean
+        weight = before.count * more.count / both
+        self.means_[label] = (before.mean + apart * (more.count / both)).astype(np.float32)
+        if self.covariance == "shared":
+            assert self.pooled_ is not None
+            self.pooled_ = self.pooled_ + weight * np.outer(apart, apart)
+            return
+        assert covariance is not None
+        diagonal = self.covariance == "diagonal"
+        between = apart**2 if diagonal else pack(np.outer(apart, apart))
+        sums = before.count * self.covariances_[label].astype(np.float64) + weight * between
+        sums += more.count * covariance.astype(np.float64)
+        self.covariances_[label] = (sums / both).astype(np.float32)
 
     def forget(self, label: int) -> list[str]:
         """Nothing remains, except in a covariance that all classes share."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,11 @@ from frugalvae.maths.rotation import rotate, rotate_back
 from frugalvae.maths.rounding import restore_rows, restore_symmetric, round_rows, round_symmetric
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import add_ridge
-from frugalvae.maths.whitening import Whitener
 from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.evidence import Evidence
 from frugalvae.memories.room import Room, usual_bytes
 
-RIDGE = 0.1  # share of the mean variance that is added to W to find directions to sample along
-ROUNDING = 1e-6  # the same to draw samples: few samples leave most variances at zero
+ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
 HELD_OUT = 25  # samples of a class, in one batch, that tell how sure answers may be
 
@@ -95,6 +93,7 @@ class MomentMemory(MemoryDefaults):
     1
     """
 
+    name = "moments"
     usual_head = "bayes"
     streams = True  # learn() takes known classes, too
     rounds = True  # a file keeps fewer digits
@@ -159,12 +158,9 @@ class MomentMemory(MemoryDefaults):
             self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
             self.rank_ = task.features.shape[1]
         rows = self.mapped(task.features).astype(np.float64)  # (n, d)
-        for label in task.classes:
-            x = rows[task.labels == label]
-            before = self._sums(label)
-            deviations = before.deviations(x)
-            self._add(label, len(x), before.mean_with(x), deviations)
-        self._settle()
+        deviations = {label: self._add(label, rows[task.labels == label]) for label in task.classes}
+        self._add_rows(deviations)
+        self._settle(task.classes)
         self._gather_evidence(rows, task.labels)
 
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
@@ -178,22 +174,36 @@ class MomentMemory(MemoryDefaults):
             return RunningSums()
         return RunningSums(self.counts_[label], self.means_[label].astype(np.float64))
 
-    def _add(self, label: int, count: int, mean: Array, deviations: Array) -> None:
-        """Add to a class ``count`` samples, whose outer products ``deviations`` (., d) say."""
-        self.counts_[label] = self.counts_.get(label, 0) + count
-        self.means_[label] = mean.astype(np.float32)
-        squares = float((deviations**2).sum())
-        self.squares_[label] = self.squares_.get(label, 0.0) + squares
-        rows = self._coordinates(deviations)  # (., rank)
+    def _add(self, label: int, x: Array) -> Array:
+        """Add samples x (n, d) to count, mean and squares; rows that add to the scatter, (., d)."""
+        before = self._sums(label)
+        rows = before.deviations(x)
+        self.counts_[label] = before.count + len(x)
+        self.means_[label] = before.mean_with(x).astype(np.float32)
+        self.squares_[label] = self.squares_.get(label, 0.0) + float((rows**2).sum())
+        return rows
+
+    def _add_rows(self, deviations: Mapping[int, Array]) -> None:
+        """Add rows (., d) of classes to their roots, and to the scatter if that is kept."""
+        rows = np.concatenate(list(deviations.values()))
+        coordinates = self._coordinates(rows)  # (., rank)
         if not self.is_whole:
-            self.scatter_ = self.scatter_ + rows.T @ rows
-            self.other_squares_ += max(0.0, squares - float((rows**2).sum()))
-        old = self.roots_.get(label)
-        self.roots_[label] = _mixed(rows if old is None else np.concatenate([old, rows]))
+            self.scatter_ = self.scatter_ + coordinates.T @ coordinates
+            self.other_squares_ += max(0.0, float((rows**2).sum() - (coordinates**2).sum()))
+        ends = np.cumsum([len(own) for own in deviations.values()])[:-1]
+        for label, new in zip(deviations, np.split(coordinates, ends), strict=True):
+            old = self.roots_.get(label)
+            self.roots_[label] = _mixed(new if old is None else np.concatenate([old, new]))
         self._derived = {}
 
-    def merge(self, other: MomentMemory, labels: Mapping[int, int]) -> None:
-        """Join what another memory was taught: its class ``label`` is ``labels[label]`` here.
+    def merge(
+        self,
+        other: MomentMemory,
+        labels: Mapping[int, int],
+        counts: object = None,
+        others: object = None,
+    ) -> None:
+        """Add what another memory was taught: its class ``label`` is ``labels[label]`` here.
 
         The result is what one memory would be that was taught all samples: exactly while all
         rows fit, otherwise but for the rows that were cut.
@@ -211,7 +221,7 @@ class MomentMemory(MemoryDefaults):
             self.other_squares_ += other.other_squares_
         for label, count in other.counts_.items():
             self._join(labels[label], other, label, count)
-        self._settle()
+        self._settle(list(labels.values()))
 
     def _check_mergeable(self, other: MomentMemory) -> None:
         if not self.counts_ or not other.counts_:
@@ -248,7 +258,31 @@ class MomentMemory(MemoryDefaults):
         )
         self._derived = {}
 
-    def unlearn(self, task: Task) -> None:
+    def join(self, label: int, joined: int) -> None:
+        """Make one class of two: ``joined`` becomes a part of ``label``."""
+        self._join(label, self, joined, self.counts_[joined])
+        for kept in (self.counts_, self.means_, self.squares_, self.roots_, self.evidence_):
+            kept.pop(joined, None)
+        self._settle([label])
+
+    def forget_with(self, task: Task) -> list[str]:
+        """Drop a class whose samples are given: what they added is taken out exactly."""
+        (label,) = task.classes
+        x = self.mapped(task.features).astype(np.float64)
+        near = 1e-2 * float(np.abs(x).max())
+        if not np.allclose(x.mean(axis=0), self.means_[label], rtol=1e-2, atol=near):
+            raise InputError("these are not the samples of the class: their mean is another")
+        rows = x - x.mean(axis=0)
+        coordinates, scatter = self._coordinates(rows), self.scatter_
+        beside = float((rows**2).sum() - (coordinates**2).sum())
+        other = max(0.0, self.other_squares_ - beside)
+        remains = self.forget(label)
+        if self.is_whole:
+            return remains
+        self.scatter_, self.other_squares_ = scatter - coordinates.T @ coordinates, other
+        return []
+
+    def unlearn(self, task: Task, count: int) -> None:
         """Take out samples of a class that were added before: count, mean and scatter exactly.
 
         The rows of a class that were cut in favour of others do not come back.
@@ -307,18 +341,19 @@ class MomentMemory(MemoryDefaults):
 
     # --------------------------------------------------------------- budget
 
-    def _settle(self) -> None:
-        """Cut what exceeds the budget; warn if the means alone exceed it."""
+    def _settle(self, changed: Collection[int]) -> None:
+        """Cut what exceeds the budget after classes changed; warn if the means alone exceed it."""
         room, classes = self._room, len(self.counts_)
         wanted = {label: self._wanted(label) for label in self.roots_}
         uncut = all(len(root) <= wanted[label] for label, root in self.roots_.items())
         rows = sum(wanted.values())
         if self.is_whole and uncut and room.whole(self._dim, classes, rows) <= room.limit:
             return
+        changed = self.classes if self.is_whole else changed
         self._sum_up()
         self._lower_rank(room.rank(self._dim, classes, rows))
         allowed = room.rows(self._dim, classes, self.rank_)
-        self._cut_rows(_shared_out(wanted, allowed))
+        self._cut_rows(_shared_out(wanted, allowed), changed)
         spent = room.summed(self._dim, classes, self.rank_, 0)
         if spent > room.limit:
             warnings.warn(
@@ -342,8 +377,7 @@ class MomentMemory(MemoryDefaults):
     def _sum_up(self) -> None:
         """Keep the scatter of all classes as a matrix from now on."""
         if self.is_whole and self.counts_:
-            rows = np.concatenate(list(self.roots_.values())).astype(np.float64)
-            self.scatter_ = rows.T @ rows
+            self.scatter_ = _outer(np.concatenate(list(self.roots_.values())))
             self._derived = {}
 
     def _lower_rank(self, rank: int) -> None:
@@ -361,19 +395,22 @@ class MomentMemory(MemoryDefaults):
         self.roots_ = {label: np.ascontiguousarray(r, np.float32) for label, r in rows.items()}
         self._derived = {}
 
-    def _cut_rows(self, allowed: Mapping[int, int]) -> None:
-        """Keep of each class the combinations of rows in which it varies most beyond the others."""
+    def _cut_rows(self, allowed: Mapping[int, int], changed: Collection[int]) -> None:
+        """Keep of each class the combinations of rows in which it varies most beyond the others.
+
+        Rows of classes that did not change are in that order already.
+        """
         long = [label for label, root in self.roots_.items() if len(root) > allowed[label]]
-        if not long:
-            return
-        whitener = self._shared.whitener.astype(np.float32)
+        fresh = set(long) & set(changed)
+        whitener = self._shared.whitener.astype(np.float32) if fresh else None
         for label in long:
             root = self.roots_[label]
-            white = root @ whitener
-            values, vectors = np.linalg.eigh((white @ white.T).astype(np.float64))
-            leading = vectors[:, ::-1][:, : allowed[label]]
-            self.roots_[label] = (leading.T @ root).astype(np.float32)
-        self._derived = {key: value for key, value in self._derived.items() if key == "shared"}
+            if label in fresh:
+                white = root @ whitener
+                vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
+                root = (vectors[:, ::-1][:, : allowed[label]].T @ root).astype(np.float32)
+            self.roots_[label] = root[: allowed[label]].copy()
+        self._derived = {"shared": self._derived["shared"]} if fresh else {}
 
     # -------------------------------------------------------------- answers
 
@@ -384,6 +421,19 @@ class MomentMemory(MemoryDefaults):
     def mapped_means(self) -> Array:
         """Class means (k, d), exactly those of all samples."""
         return stack(self.means_)
+
+    def mapped_variances(self) -> tuple[Array, Array]:
+        """Variances of features within classes (d,), and of each class relative to them, (k,)."""
+        freedom = max(1, sum(self.counts_.values()) - len(self.counts_))
+        variances = self._moments.scatter.diagonal() / freedom
+        if self.rank_ < self._dim:
+            scatter = rotate_back(rotate_back(self._moments.scatter, self._dim).T, self._dim)
+            beside = self.other_squares_ * (1 - self.rank_ / self._dim) / (self._dim - self.rank_)
+            variances = (scatter.diagonal() + beside) / freedom
+        total = float(variances.sum()) or 1.0
+        freedoms = [max(1, count - 1) for count in self.counts_.values()]
+        own = np.array(list(self.squares_.values())) / freedoms / total
+        return variances, np.where(np.array(freedoms) > 1, own, 1.0)
 
     @property
     def density_width(self) -> int:
@@ -428,11 +478,14 @@ class MomentMemory(MemoryDefaults):
         """Note how taught samples are classified when they are held out, some of each class."""
         if len(self.counts_) < 2:
             return
-        some = [np.flatnonzero(labels == label)[:HELD_OUT] for label in np.unique(labels)]
-        kept = np.concatenate([own for own in some if self.counts_[int(labels[own[0]])] > 1] or [[]])
-        if not len(kept):
+        held = [
+            np.flatnonzero(labels == label)[:HELD_OUT]
+            for label in np.unique(labels).tolist()
+            if self.counts_[label] > 1
+        ]
+        if not held:
             return
-        kept = kept.astype(np.int64)
+        kept = np.concatenate(held)
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, rows[kept])
         position = {label: row for row, label in enumerate(self.counts_)}
@@ -476,18 +529,22 @@ class MomentMemory(MemoryDefaults):
 
     @property
     def _moments(self) -> Moments:
-        means, others = self._parted(stack(self.means_).astype(np.float64))
-        sizes = [len(root) for root in self.roots_.values()]
-        rows = np.concatenate(list(self.roots_.values())).astype(np.float64)
-        return Moments(
-            counts=np.array(list(self.counts_.values()), np.float64),
-            means=means,
-            scatter=rows.T @ rows if self.is_whole else self.scatter_,
-            roots=rows,
-            owners=np.arange(len(sizes)).repeat(sizes),
-            other_means=others,
-            other_squares=self.other_squares_,
-        )
+        derived = self._derived
+        if "moments" not in derived:
+            means, others = self._parted(stack(self.means_).astype(np.float64))
+            sizes = [len(root) for root in self.roots_.values()]
+            rows = np.concatenate(list(self.roots_.values()))
+            derived["moments"] = Moments(
+                counts=np.array(list(self.counts_.values()), np.float64),
+                means=means,
+                scatter=_outer(rows) if self.is_whole else self.scatter_,
+                roots=rows,
+                owners=np.arange(len(sizes)).repeat(sizes),
+                other_means=others,
+                other_squares=self.other_squares_,
+            )
+        moments: Moments = derived["moments"]
+        return moments
 
     # -------------------------------------------------------------- samples
 
@@ -496,8 +553,8 @@ class MomentMemory(MemoryDefaults):
 
         It has the shape of the shared covariance, and the class's leading directions besides.
         """
-        root, whitener, level = self._sampler
-        directions = self._directions(label, whitener)
+        root, level = self._sampler
+        directions = self._directions(label)
         scale = self._residual(label, directions) ** 0.5
 
         def noise(width: int) -> Array:
@@ -511,29 +568,27 @@ class MomentMemory(MemoryDefaults):
         return self._unmapped((self.means_[label] + drawn).astype(np.float32))
 
     @property
-    def _sampler(self) -> tuple[Array, Whitener, float]:
-        """A root of W, what whitens by W, and the deviation of all other coordinates."""
+    def _sampler(self) -> tuple[Array, float]:
+        """A root of W, and the deviation of coordinates that have no covariance."""
         derived = self._derived
         if "sampler" not in derived:
-            moments = self._moments
-            freedom = max(1.0, float(moments.counts.sum()) - len(moments.counts))
-            shared = moments.scatter / freedom
-            root = np.linalg.cholesky(add_ridge(shared, ROUNDING)).astype(np.float32)
+            freedom = max(1, sum(self.counts_.values()) - len(self.counts_))
+            shared = add_ridge(self._moments.scatter / freedom, ROUNDING)
+            root = np.linalg.cholesky(shared).astype(np.float32)
             level = (self.other_squares_ / freedom / max(1, self._dim - self.rank_)) ** 0.5
-            derived["sampler"] = root, Whitener.of(shared, RIDGE), level
-        sampler: tuple[Array, Whitener, float] = derived["sampler"]
+            derived["sampler"] = root, level
+        sampler: tuple[Array, float] = derived["sampler"]
         return sampler
 
-    def _directions(self, label: int, whitener: Whitener) -> Array:
+    def _directions(self, label: int) -> Array:
         """Directions (m, rank) in which a class varies more than W, as long as they add to it."""
-        rows = self.roots_[label] / max(1, self.counts_[label] - 1) ** 0.5
-        white = whitener.whiten(rows)
-        values, vectors = np.linalg.eigh(white @ white.T)
+        rows = self.roots_[label] / np.float32(max(1, self.counts_[label] - 1) ** 0.5)
+        white = rows @ self._shared.whitener.astype(np.float32)
+        values, vectors = np.linalg.eigh((white @ white.T).astype(np.float64))
         values, vectors = values[::-1][:DRAWN], vectors[:, ::-1][:, :DRAWN]
-        kept = values > 1
-        axes = vectors[:, kept].T @ white  # of length sqrt(values)
-        found = whitener.unwhiten(axes * np.sqrt(1 - 1 / values[kept])[:, None])
-        return found.astype(np.float32)
+        longer = np.sqrt(np.maximum(1 - 1 / np.maximum(values, 1), 0))  # beyond W
+        found: Array = ((vectors * longer).T @ rows).astype(np.float32)[longer > 0]
+        return found
 
     def _residual(self, label: int, directions: Array) -> float:
         """The variance of a class beyond its directions, relative to W's."""
@@ -594,6 +649,11 @@ class MomentMemory(MemoryDefaults):
         """Everything that is kept, as a file holds it."""
         if not self.counts_:
             return {}
+        if "arrays" not in self._derived:
+            self._derived["arrays"] = self._rounded()
+        return dict(self._derived["arrays"])
+
+    def _rounded(self) -> dict[str, Array]:
         means, mean_scales = round_rows(stack(self.means_), 2)
         roots, root_scales = round_rows(np.concatenate(list(self.roots_.values())), 1)
         none = Evidence()
@@ -654,6 +714,12 @@ def _mixed(rows: Array) -> Array:
     return found
 
 
+def _outer(rows: Array) -> Array:
+    """The sum of outer products of rows (n, d), in float64."""
+    rows = rows.astype(np.float64)
+    return rows.T @ rows
+
+
 def _without(root: Array, rows: Array) -> tuple[Array, float]:
     """A root of what a root's outer products are without those of rows, and what was negative."""
     both = np.concatenate([root, rows]).astype(np.float64)
@@ -679,7 +745,8 @@ def _shared_out(wanted: Mapping[int, int], room: int) -> dict[int, int]:
 
 
 def _lengths(white: Array) -> Array:
-    return np.sqrt((white**2).sum(axis=1, keepdims=True) + 1e-12)
+    lengths: Array = np.sqrt((white**2).sum(axis=1, keepdims=True) + 1e-12)
+    return lengths
 
 
 def _of_kind(state: dict[str, Any], name: str, kind: type) -> Any:

@@ -86,9 +86,7 @@ class Room:
         return sum(part.bytes if self.in_bytes else part.stored for part in parts)
 
     @staticmethod
-    def components(
-        dim: int, classes: int, width: int, rank: int, rows: int
-    ) -> list[Component]:
+    def components(dim: int, classes: int, width: int, rank: int, rows: int) -> list[Component]:
         """Means, a covariance of ``rank`` coordinates, and rows of ``width``, of all classes."""
         parts = [
             Component("means", classes * dim, classes * dim, MEAN * classes * dim),
@@ -98,7 +96,9 @@ class Room:
                 triangle(rank),
                 COVARIANCE * (triangle(rank) - rank) + SCALE * rank,
             ),
-            Component("class scatters", rows * width, rows * (width + 1), rows * (ROW * width + SCALE)),
+            Component(
+                "class scatters", rows * width, rows * (width + 1), rows * (ROW * width + SCALE)
+            ),
             Component("class statistics", 0, PER_CLASS * classes, PER_CLASS_BYTES * classes),
         ]
         return [part for part in parts if part.stored]

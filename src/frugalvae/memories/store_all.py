@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 import numpy as np
@@ -42,6 +43,14 @@ class StoreAllMemory(MemoryDefaults):
         features = self.features_[label]
         return features[rng.integers(len(features), size=count)]
 
+    def merge(
+        self, other: StoreAllMemory, labels: Mapping[int, int], counts: object, others: object
+    ) -> None:
+        """Keep what another memory keeps, too."""
+        for theirs, features in other.features_.items():
+            mine = self.features_.get(labels[theirs], features[:0])
+            self.features_[labels[theirs]] = np.concatenate([mine, features])
+
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Keep the new features too."""
         (label,) = task.classes
@@ -72,6 +81,20 @@ class NoMemory(MemoryDefaults):
     def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Note the names and let everything go."""
         self.classes_ = self.classes_ + task.classes
+
+    def merge(
+        self, other: NoMemory, labels: Mapping[int, int], counts: object, others: object
+    ) -> None:
+        """Note the names."""
+        new = [labels[label] for label in other.classes_ if labels[label] not in self.classes_]
+        self.classes_ = self.classes_ + new
+
+    def unlearn(self, task: Task, count: int) -> None:
+        """Nothing was kept."""
+
+    def forget_with(self, task: Task) -> list[str]:
+        """Drop the name."""
+        return self.forget(*task.classes)
 
     def sample(self, label: int, count: int, rng: np.random.Generator) -> NoReturn:
         """There is nothing to draw from."""

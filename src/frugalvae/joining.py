@@ -1,0 +1,169 @@
+"""Joining: what two models were taught becomes one model, or two classes become one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frugalvae.calibration import Calibration
+from frugalvae.checks import check_kind, position_of
+from frugalvae.errors import InputError
+from frugalvae.interfaces import Replay, Task
+
+if TYPE_CHECKING:
+    from frugalvae.interfaces import Head, Memory
+    from frugalvae.model import Model
+
+TELLING = ("encoder", "preprocessing", "weights")  # what tells one encoder from another
+
+
+def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -> Model:
+    """A model of all that two were taught, apart.
+
+    Parameters
+    ----------
+    model, other
+        Memory and head must be of the same kind, and features of the same encoder.
+    rename
+        Other labels for classes of ``other``. Classes of one label are one class.
+    """
+    if other.memory is None or other.head is None:
+        return model
+    if model.memory is None or model.head is None:
+        return replace(other, recipe=model.recipe)
+    labels = _renamed(other, rename or {})
+    _check_mergeable(model, other, labels)
+    memory, head = copy.deepcopy((model.memory, model.head))
+    new = labels[~np.isin(labels, model.classes)]
+    numbers = dict(zip(model.classes.tolist(), model.numbers.tolist(), strict=True))
+    numbers |= {label: model.n_taught + row for row, label in enumerate(new.tolist())}
+    ours = {
+        theirs: numbers[label]
+        for theirs, label in zip(other.numbers.tolist(), labels.tolist(), strict=True)
+    }
+    counts, others = _counts(model), _counts(other)
+    memory.merge(copy.deepcopy(other.memory), ours, counts, others)  # type: ignore[attr-defined]
+    if head.needs_every_task:
+        head.merge(copy.deepcopy(other.head), ours, counts, others)  # type: ignore[attr-defined]
+    else:
+        rng = model.recipe.generator("head", model.n_tasks + other.n_tasks)
+        head.learn(Task.empty(model.n_features), Replay(memory, rng))
+    merged = _listed(model, other, labels, new, numbers)
+    return replace(merged, memory=memory, head=head, head_stale=False)
+
+
+def merge_classes(model: Model, label: Any, joined: Any) -> Model:
+    """A model in which two classes are one, under the first label."""
+    kept, gone = position_of(label, model.classes), position_of(joined, model.classes)
+    if kept == gone:
+        raise InputError(f"class {label!r} cannot be joined with itself")
+    memory, head = copy.deepcopy((model.memory, model.head))
+    assert memory is not None
+    assert head is not None
+    if not hasattr(memory, "join") or not getattr(head, "needs_density", False):
+        raise InputError(
+            f"{type(memory).__name__} with {type(head).__name__} cannot join two classes; memory "
+            "'moments' with head 'bayes' can"
+        )
+    memory.join(int(model.numbers[kept]), int(model.numbers[gone]))
+    head.learn(Task.empty(model.n_features), Replay(memory, model.recipe.generator("head", 0)))
+    counts = model.n_samples_of_class.copy()
+    counts[kept] += counts[gone]
+    left: dict[str, Any] = {
+        name: np.delete(getattr(model, name), gone)
+        for name in ("classes", "numbers", "task_of_class")
+    }
+    joined_model = replace(
+        model, memory=memory, head=head, n_samples_of_class=np.delete(counts, gone), **left
+    )
+    told = {"from": [str(label), str(joined)]}
+    return joined_model.recorded("merge-classes", {model.classes[kept]: counts[kept]}, **told)
+
+
+def _renamed(other: Model, rename: Mapping[Any, Any]) -> Any:
+    """The other model's labels as they are to be."""
+    for label in rename:
+        position_of(label, other.classes)
+    labels = np.array([rename.get(label, label) for label in other.classes.tolist()])
+    twice = [label for label in set(labels.tolist()) if (labels == label).sum() > 1]
+    if twice:
+        raise InputError(f"two classes would be called {twice[0]!r}; rename only one of them so")
+    return labels
+
+
+def _check_mergeable(model: Model, other: Model, labels: Any) -> None:
+    if model.n_features != other.n_features:
+        raise InputError(
+            f"one was taught {model.n_features} features, the other {other.n_features}; only what "
+            "one encoder made can be merged"
+        )
+    one, two = model.encoder, other.encoder
+    if one is not None and two is not None and any(one.get(k) != two.get(k) for k in TELLING):
+        raise InputError(
+            f"one was taught with the encoder {one.get('model')}, the other with "
+            f"{two.get('model')}, or with other weights or preprocessing; features of different "
+            "encoders cannot be merged"
+        )
+    check_kind(labels, model.classes)
+    for mine, theirs in ((model.memory, other.memory), (model.head, other.head)):
+        if type(mine) is not type(theirs):
+            raise InputError(
+                f"one has {type(mine).__name__}, the other {type(theirs).__name__}; memory and "
+                "head must be of one kind"
+            )
+    _check_adds_up(model.memory, model.head)
+    for part in (model, other):
+        if not part.n_samples_of_class.all():
+            raise InputError(
+                "a file of an older version does not say how many samples its classes have; "
+                "teach them anew"
+            )
+
+
+def _check_adds_up(memory: Memory | None, head: Head | None) -> None:
+    needed = [memory] + [head] * bool(head is not None and head.needs_every_task)
+    for part in needed:
+        if not hasattr(part, "merge"):
+            raise InputError(
+                f"{type(part).__name__} cannot be merged: it is no sum. Memories 'moments', "
+                "'gaussian-…' and 'store-all' can, and heads 'bayes', 'lda', 'nearest-mean', "
+                "'ranpac' and all that are fitted on replay"
+            )
+
+
+def _counts(model: Model) -> dict[int, int]:
+    return dict(zip(model.numbers.tolist(), model.n_samples_of_class.tolist(), strict=True))
+
+
+def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any, int]) -> Model:
+    """With the other's classes on the list, and both histories."""
+    theirs = {label: row for row, label in enumerate(labels.tolist())}
+    rows = [theirs[label] for label in new.tolist()]
+    counts = model.n_samples_of_class.copy()
+    for position, label in enumerate(model.classes.tolist()):
+        if label in theirs:
+            counts[position] += other.n_samples_of_class[theirs[label]]
+    weights = np.array([model.n_samples_of_class.sum(), other.n_samples_of_class.sum()], float)
+    logs = np.log([model.calibration.temperature, other.calibration.temperature])
+    temperature = float(f"{np.exp(weights @ logs / weights.sum()):.5g}")
+    merged = replace(
+        model,
+        classes=np.concatenate([model.classes, new]),
+        numbers=np.concatenate([model.numbers, [numbers[y] for y in new.tolist()]]).astype(int),
+        task_of_class=np.concatenate(
+            [model.task_of_class, model.n_tasks + other.task_of_class[rows]]
+        ).astype(int),
+        n_samples_of_class=np.concatenate([counts, other.n_samples_of_class[rows]]).astype(int),
+        n_tasks=model.n_tasks + other.n_tasks,
+        n_taught=model.n_taught + len(new),
+        calibration=Calibration(temperature),
+        taught_novelty=model.taught_novelty.merge(other.taught_novelty),
+        encoder=model.encoder or other.encoder,
+        history=(*model.history, *other.history),
+    )
+    told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
+    return merged.recorded("merge", told)
