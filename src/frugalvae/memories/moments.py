@@ -189,6 +189,21 @@ class MomentMemory(MemoryDefaults):
         apart = self._settle(new)
         self._gather_evidence(rows, task.labels, apart)
 
+    def summed(self, task: Task, rooted: bool | None = None) -> MomentMemory:
+        """What samples add to a memory like this one: a memory of them alone, to be merged.
+
+        Nothing is cut, and nothing is held out. ``rooted`` says whether features are replaced
+        by their square roots; by default the samples decide.
+        """
+        part = type(self)(self.budget, directions=self.directions, root=self.root)
+        own = bool((task.features >= 0).all()) if self.root is None else self.root
+        part.rooted_ = own if rooted is None else rooted
+        part.rank_ = task.features.shape[1]
+        rows = part.mapped(task.features).astype(np.float64)  # (n, d)
+        part._add_rows({y: part._add(y, rows[task.labels == y]) for y in task.classes})
+        part._mix(task.classes)
+        return part
+
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Add samples of a known class."""
         (label,) = task.classes
