@@ -91,7 +91,7 @@ def choose(
     """
     aliases = {name: label for name, label in model.aliases.items() if name not in again}
     aliases |= same or {}
-    intake, parts = Intake(), list[tuple[Any, NDArray[np.int64], NDArray[np.uint64]]]()
+    intake, parts = Intake(), list[tuple[Any, Any, Any]]()  # label, rows, digests
     by_class: dict[Any, list[NDArray[np.int64]]] = {}
     for name in np.unique(names).tolist():
         rows = np.flatnonzero(names == name)

@@ -34,7 +34,7 @@ from frugalvae.checks import (
 from frugalvae.cost import Component, MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
-from frugalvae.interfaces import Replay, Task, TemperedMemory
+from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
@@ -184,7 +184,8 @@ class Model:
         ``digests`` are those of the samples, by label. ``sums`` are more samples, which were
         summed before: memories that add up learn them as if they were among X and y.
         """
-        features = check_features(X, self.n_features or None)
+        nothing = sums is not None and not np.size(X)  # but sums
+        features = np.asarray(X) if nothing else check_features(X, self.n_features or None)
         labels = check_labels(y, len(features))
         check_choice("calibrate", self.recipe.calibrate, (True, False))
         present = np.unique(labels if sums is None else np.concatenate([labels, _labels(sums)]))
@@ -221,6 +222,11 @@ class Model:
         ours = self._numbers_of(sums.labels[numbers], new)
         return dict(zip(numbers, ours.tolist(), strict=True))
 
+    def _named(self, task: Task, summed: Mapping[int, int]) -> Task:
+        """What a head is told of new classes, those of sums included: no samples."""
+        numbers = {*task.classes, *summed.values()} - set(self.numbers.tolist())
+        return replace(task, features=task.features[:0], labels=np.array(sorted(numbers), np.int64))
+
     def _noted(self, digests: Mapping[Any, NDArray[np.uint64]], new: NDArray[Any]) -> Model:
         """With the digests of samples; names of new classes are no other names any more."""
         numbers = dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))
@@ -248,7 +254,7 @@ class Model:
             if number in task.classes
         }
         known, new = task.split(before)
-        head.register(new)
+        head.register(new if sums is None else self._named(task, summed or {}))
         calibration = self.calibration
         if self.recipe.calibrate and not defer_head and new.classes and not _knows(memory, head):
             spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
@@ -258,7 +264,8 @@ class Model:
         else:
             rng = self._generator("learn", self.n_tasks)
         if getattr(memory, "streams", False):
-            memory.learn(task, rng)
+            if task.classes:  # or there are sums alone
+                memory.learn(task, rng)
         else:
             for part in known:
                 memory.update(part, before[part.classes[0]], rng)
@@ -556,7 +563,7 @@ class Model:
 
 def _knows(memory: Memory, head: Head) -> bool:
     """Whether answers are as sure as they should be without a temperature."""
-    return isinstance(memory, TemperedMemory) and getattr(head, "needs_density", False)
+    return hasattr(type(memory), "logits") and getattr(head, "needs_density", False)
 
 
 def _labels(sums: Sums) -> NDArray[Any]:

@@ -94,9 +94,10 @@ def near(name: str, known: Collection[str]) -> str | None:
     allowed = 0 if len(name) < 4 else 1 if len(name) < 8 else 2
     folded = name.casefold()
     for other in known:
-        if abs(len(other) - len(name)) <= allowed and not _digits_differ(folded, other.casefold()):
-            if edits(folded, other.casefold()) <= allowed:
-                return other
+        alike = abs(len(other) - len(name)) <= allowed
+        alike = alike and not _digits_differ(folded, other.casefold())
+        if alike and edits(folded, other.casefold()) <= allowed:
+            return other
     return None
 
 

@@ -24,6 +24,7 @@ from frugalvae.images.listing import Listing
 from frugalvae.images.walk import File, on_disk
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track
+from frugalvae.taught import NONE, digest
 
 if TYPE_CHECKING:
     from frugalvae.cluster import Cluster
@@ -184,6 +185,21 @@ def opened(photograph: File | Photograph, side: int | None) -> Image.Image:
     return rgb(Image.fromarray(array))
 
 
+def digests_of(files: Sequence[File]) -> NDArray[np.uint64]:
+    """The digest of the content of each file; 0 if it cannot be read."""
+
+    def found(file: File) -> int:
+        try:
+            with alone(file.size > LARGE_BYTES):
+                return digest(file.read())
+        except Exception:  # as above; who decodes it says why
+            return NONE
+
+    digests = ahead(found, files, THREADS, 4 * THREADS)
+    tracked = zip(track(range(len(files)), "looking for new images"), digests, strict=True)
+    return np.fromiter((value for _, value in tracked), np.uint64, len(files))
+
+
 def unreadable(images: Listing, threads: int) -> dict[str, str]:
     """Images that cannot be read, each with the reason."""
 
@@ -249,26 +265,26 @@ def encode_on_ray(
     a time: machines of a cluster need this package installed, but no files in common.
     """
     shared, key = [cluster.ray.put(encoder.to("cpu"))], json.dumps(encoder.identity)
-    task = cluster.task(_encode_task)
+    task = cluster.task(encode_task)
     counter = track(range(sum(len(shard.files) for shard in shards)), "encoding images")
     left, running = iter(shards), dict[Any, Shard]()
     try:
         while True:
             for shard in islice(left, max(cluster.slots + WAITING - len(running), 0)):
-                contents = [_content(file) for file in shard.files]
+                contents = [content_of(file) for file in shard.files]
                 running[task.remote(shared, key, contents, batch_size)] = shard
             if not running:
                 return
             for ref in cluster.ray.wait(list(running), num_returns=1)[0]:
                 shard = running.pop(ref)
-                yield shard, _result(cluster.ray, ref)
+                yield shard, result_of(cluster.ray, ref)
                 list(islice(counter, len(shard.files)))  # which tells the listener
     finally:
         for ref in running:
             cluster.ray.cancel(ref, force=True)
 
 
-def _content(file: File) -> bytes | str:
+def content_of(file: File) -> bytes | str:
     """The bytes of a file; or why it cannot be read."""
     try:
         return file.read()
@@ -276,10 +292,10 @@ def _content(file: File) -> bytes | str:
         return reason(error)
 
 
-def _result(ray: Any, ref: Any) -> Encoded:
+def result_of(ray: Any, ref: Any) -> Any:
+    """What a task gave, or an error that says why there is nothing."""
     try:
-        encoded: Encoded = ray.get(ref)
-        return encoded
+        return ray.get(ref)
     except ray.exceptions.RayError as error:
         raise FrugalError(
             f"Ray gave up encoding ({type(error).__name__}: {reason(error)}); a process that "
@@ -288,7 +304,7 @@ def _result(ray: Any, ref: Any) -> Encoded:
         ) from error
 
 
-def _encode_task(
+def encode_task(
     shared: list[Any], key: str, contents: list[bytes | str], batch_size: int
 ) -> Encoded:
     """What a task does, in a process of Ray."""

@@ -136,9 +136,7 @@ def _check_taught(document: Mapping[str, Any]) -> None:
         _require(right, f"its other name {name[:40]!r} is of no class")
 
 
-def read_digests(
-    document: Mapping[str, Any], packed: Any
-) -> dict[int, NDArray[np.uint64]]:
+def read_digests(document: Mapping[str, Any], packed: Any) -> dict[int, NDArray[np.uint64]]:
     """Digests by the number of their class, of what is packed in a file."""
     counts, numbers = document["digests"]["counts"], document["numbers"]
     right = isinstance(packed, np.ndarray) and packed.dtype == np.uint8
