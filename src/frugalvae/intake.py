@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from frugalvae.formatting import plural, quoted, shortened
 from frugalvae.taught import NONE
 
 if TYPE_CHECKING:
@@ -54,6 +55,50 @@ class Intake:
         found, labels = self.digests[rows], self.labels[rows]
         return {label: found[labels == label] for label in np.unique(labels).tolist()}
 
+    @property
+    def taught(self) -> list[str]:
+        """Lines about what is to be taught."""
+        lines = []
+        for counts, what, kind in (
+            (self.new, "image", "new class"),
+            (self.more, "more image", "known class"),
+        ):
+            if counts:
+                names = shortened(sorted(map(str, counts)))
+                images = plural(sum(counts.values()), what)
+                lines.append(f"{images} of {plural(len(counts), kind)}: {names}")
+        if self.renamed:
+            told = [f"{name} is {label}" for name, label in self.renamed.items()]
+            lines.append(f"folders whose classes have another name: {shortened(told)}")
+        return lines
+
+    @property
+    def left_out(self) -> list[str]:
+        """Lines about what is not."""
+        lines = []
+        if self.already:
+            number = plural(sum(self.already.values()), "image")
+            lines.append(f"{number} taught before, and not counted again")
+        if self.copies:
+            number = plural(sum(self.copies.values()), "image")
+            lines.append(f"{number} left out: the same file is there twice")
+        for name, count in self.forgotten.items():
+            lines.append(
+                f"{plural(count, 'image')} of {name!r} left out: it was forgotten; "
+                f"--again {quoted(name)} teaches it anew"
+            )
+        if self.unwanted:
+            number, names = plural(sum(self.unwanted.values()), "image"), sorted(self.unwanted)
+            lines.append(f"{number} left out, as was asked: {shortened(names)}")
+        if self.unrecognised:
+            names = sorted(map(str, self.unrecognised))
+            lines.append(
+                f"{plural(len(names), 'known class')} left alone: {shortened(names)}; taught "
+                "without digests, so that images taught before cannot be told from new ones. "
+                "'frugalvae update' takes new ones, --again CLASS takes all that are there"
+            )
+        return lines
+
     def to_json(self) -> dict[str, Any]:
         """All that is not taught, as plain values."""
         counts = ("new", "more", "already", "copies", "forgotten", "unwanted")
@@ -93,13 +138,14 @@ def choose(
     aliases |= same or {}
     intake, parts = Intake(), list[tuple[Any, Any, Any]]()  # label, rows, digests
     by_class: dict[Any, list[NDArray[np.int64]]] = {}
+    classes = set(model.classes.tolist())
     for name in np.unique(names).tolist():
         rows = np.flatnonzero(names == name)
-        label = aliases.get(str(name), name) if name not in model.classes else name
+        label = name if name in classes else aliases.get(str(name), name)
         if label is None:
             intake.forgotten[str(name)] = len(rows)
             continue
-        known = label in model.classes
+        known = label in classes
         if str(name) in leave or only == ("new" if known else "known"):
             intake.unwanted[str(name)] = len(rows)
             continue
@@ -113,7 +159,7 @@ def choose(
             continue
         fresh, found = _fresh(intake, model, label, rows, digests(rows))
         if len(fresh):
-            (intake.more if label in model.classes else intake.new)[label] = len(fresh)
+            (intake.more if label in classes else intake.new)[label] = len(fresh)
             parts.append((label, fresh, found))
     if parts:
         order = np.argsort(np.concatenate([rows for _, rows, _ in parts]), kind="stable")
@@ -145,16 +191,13 @@ def _fresh(
 
 
 def digests_of(model: Model, label: Any) -> NDArray[np.uint64]:
-    """Digests of what a class was taught."""
-    position = np.flatnonzero(model.classes == label) if len(model.classes) else []
-    number = int(model.numbers[position[0]]) if len(position) else -1
+    """Digests of what a class was taught; none of a class that is new."""
+    known = zip(model.classes.tolist(), model.numbers.tolist(), strict=True)
+    number = next((number for name, number in known if name == label), -1)
     return model.digests.get(number, np.empty(0, np.uint64))
 
 
 def recognisable(model: Model, label: Any) -> bool:
     """Whether all that a class was taught has a digest; so has a class that is new."""
-    position = np.flatnonzero(model.classes == label) if len(model.classes) else []
-    if not len(position):
-        return True
-    count = int(model.n_samples_of_class[position[0]])
-    return 0 < count <= len(digests_of(model, label))
+    counts = model.n_samples_of_class[model.classes == label]
+    return not len(counts) or 0 < int(counts[0]) <= len(digests_of(model, label))

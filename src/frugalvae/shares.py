@@ -30,9 +30,9 @@ from frugalvae.images.photographs import (
     WAITING,
     Encoded,
     Shard,
+    _encode_task,
     content_of,
     encode_here,
-    encode_task,
     result_of,
 )
 from frugalvae.interfaces import Task
@@ -410,7 +410,7 @@ def _sums_on_ray(cluster: Cluster, shares: Sequence[Share], work: Work) -> Itera
     ray, encoder = cluster.ray, work.encoder
     shared = [] if encoder is None else [ray.put(encoder.to("cpu"))]
     key = "" if encoder is None else json.dumps(encoder.identity)
-    encode, add = cluster.task(encode_task), cluster.task(_sum_task)
+    encode, add = cluster.task(_encode_task), cluster.task(_sum_task)
     alone, busy, ready = replace(work, encoder=None), list[Any](), list[Any]()
     for share in shares:
         parts: list[Any] = []

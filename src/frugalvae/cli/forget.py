@@ -6,7 +6,7 @@ import argparse
 
 from frugalvae.cli.options import add
 from frugalvae.console import Display
-from frugalvae.formatting import plural
+from frugalvae.formatting import plural, quoted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,5 +41,6 @@ def run(options: argparse.Namespace) -> None:
         if options.scrub
         else f"'frugalvae undo' brings it back, from {store.undo.name}, until you change the file "
         "again",
-        "its name stays in the history",
+        "its name stays in the history; 'frugalvae learn' leaves out folders of that name, but for "
+        f"--again {quoted(str(label))}",
     )

@@ -18,7 +18,6 @@ from frugalvae.cli.options import choice, refuse_encoder
 from frugalvae.console import Display, complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
-from frugalvae.formatting import plural, shortened
 from frugalvae.images import encode as encoding
 from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, resume
 from frugalvae.images.feature_file import open_training
@@ -127,7 +126,7 @@ class Lesson:
                 leave=leave,
                 same=self.same,
             )
-        self.say(*lines_about(intake, options.only))
+        self.say(*intake.taught, *intake.left_out)
         return intake
 
     def misspelt(self, new: list[str]) -> list[str]:
@@ -202,7 +201,11 @@ class Lesson:
             classes, taken = self.encode(found, images, intake, encoder, runner)
         told.skipped = {str(images.paths[place]): why for place, why in taken.reasons.items()}
         self.check_readable(told, images, taken)
-        kept = None if text is None else {name: text[name] for name in told.intake.new}
+        if not len(taken.places):
+            self.clear_parts(found)
+            return told
+        readable = [name for name in intake.new if name not in told.missing]
+        kept = None if text is None else {name: text[name] for name in readable}
         return self.teach(told, taken, order, classes, kept, remembered)
 
     def encode(
@@ -229,11 +232,9 @@ class Lesson:
             refuse(told.skipped)
         learned = set(images.labels[taken.places].tolist())
         lines = "\n".join(named(told.skipped))
-        if not learned:
-            kind = "a new class" if told.intake.new else "a class"
-            raise InputError(f"{images.name}: no image of {kind} can be read:\n{lines}")
+        if told.intake.new and not learned:
+            raise InputError(f"{images.name}: no image of a new class can be read:\n{lines}")
         told.missing = sorted(set(told.intake.new) - learned)
-        told.intake.new = {y: n for y, n in told.intake.new.items() if y in learned}
         say = complain if self.options.quiet else self.say  # what is lost is told in any case
         if told.skipped:
             say(f"left out as unreadable, {len(told.skipped):,}:\n{lines}")
@@ -315,52 +316,3 @@ def digests_of_rows(table: Any, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
 def key(label: Any) -> Any:
     """A label as it is compared: names as all systems write them, numbers as they are."""
     return as_label(label) if isinstance(label, str) else label
-
-
-def lines_about(intake: Intake, only: str | None) -> list[str]:
-    """What is to be taught, and what is not."""
-    lines = []
-    for counts, what in ((intake.new, "new class"), (intake.more, "known class")):
-        if counts:
-            images = plural(
-                sum(counts.values()), "more image" if counts is intake.more else "image"
-            )
-            names = shortened(sorted(map(str, counts)))
-            lines.append(f"{images} of {plural(len(counts), what)}: {names}")
-    if intake.renamed:
-        told = [f"{name} is {label}" for name, label in intake.renamed.items()]
-        lines.append(f"folders whose classes have another name: {shortened(told)}")
-    if intake.already:
-        number = plural(sum(intake.already.values()), "image")
-        lines.append(f"{number} taught before, and not counted again")
-    if intake.copies:
-        number = plural(sum(intake.copies.values()), "image")
-        lines.append(f"{number} left out: the same file is there twice")
-    for name, count in intake.forgotten.items():
-        lines.append(
-            f"{plural(count, 'image')} of {name!r} left out: it was forgotten; "
-            f"--again {quoted(name)} teaches it anew"
-        )
-    if intake.unwanted:
-        number = plural(sum(intake.unwanted.values()), "image")
-        why = f"--only-{only}" if only else "--near skip"
-        lines.append(f"{number} left out, by {why}: {shortened(sorted(intake.unwanted))}")
-    if intake.unrecognised:
-        names = shortened(sorted(map(str, intake.unrecognised)))
-        lines.append(
-            f"{plural(len(intake.unrecognised), 'known class')} left alone: {names}; taught "
-            "without digests, so that images taught before cannot be told from new ones. "
-            "'frugalvae update' takes new ones, --again CLASS takes all that are there"
-        )
-    return lines
-
-
-def quoted(name: str) -> str:
-    """A name as it is typed.
-
-    >>> quoted("wren"), quoted("house wren")
-    ('wren', "'house wren'")
-    """
-    import shlex
-
-    return shlex.quote(name)

@@ -139,7 +139,7 @@ def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32
 
     The features of a large file have no rows of their own; all else of it is there.
     """
-    stored = {name: _stored(path, name) for name in ("x_train", "x_test")}
+    stored = {name: stored_rows(path, name) for name in ("x_train", "x_test")}
     rows, test = stored["x_train"], stored["x_test"]
     large = rows is not None and len(rows) * rows.shape[1] * 4 > LARGE
     if not large or rows is None or test is None:
@@ -152,7 +152,7 @@ def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32
     return _features(path, arrays | {n: arrays[n][:0] for n in stored}), rows
 
 
-def _stored(path: Path, name: str) -> StoredRows | None:
+def stored_rows(path: Path, name: str) -> StoredRows | None:
     """Where the rows of an array are, unless they are packed or not one after the other."""
     with _opened(path) as archive:
         entry = _entries(archive).get(name)

@@ -87,23 +87,20 @@ def encode_photographs(
         return _complete(encode_files(given, encoder, BATCH_SIZE, THREADS), given)
 
 
-def encode_all(encoder: Encoder, images: Listing, *, strict: bool = True) -> Encoded:
-    """Features of the images of a folder; if ``strict``, an error names those that have none."""
-    done = encode_files(images.files, encoder, BATCH_SIZE, THREADS)
-    if strict:
-        _complete(done, images.paths, "; strict=False leaves out what cannot be read")
-    return done
-
-
-def _complete(done: Encoded, given: Sequence[Any], advice: str = "") -> NDArray[np.float32]:
+def _complete(done: Encoded, given: Sequence[Any]) -> NDArray[np.float32]:
     """The features, unless there are photographs that cannot be read."""
-    for place, why in done.reasons.items():
+    check_complete(done.reasons, given)
+    return done.features
+
+
+def check_complete(reasons: dict[int, str], given: Sequence[Any], advice: str = "") -> None:
+    """Refuse photographs of which some cannot be read, and name the first."""
+    for place, why in reasons.items():
         shown = given[place] if isinstance(given[place], str | PurePath) else f"number {place}"
         raise InputError(
-            f"{len(done.reasons)} of {len(given)} photographs cannot be read, the first is "
+            f"{len(reasons)} of {len(given)} photographs cannot be read, the first is "
             f"{shown}: {why}{advice}"
         )
-    return done.features
 
 
 def encode_files(files: Sequence[File], encoder: Encoder, batch_size: int, threads: int) -> Encoded:
@@ -265,7 +262,7 @@ def encode_on_ray(
     a time: machines of a cluster need this package installed, but no files in common.
     """
     shared, key = [cluster.ray.put(encoder.to("cpu"))], json.dumps(encoder.identity)
-    task = cluster.task(encode_task)
+    task = cluster.task(_encode_task)
     counter = track(range(sum(len(shard.files) for shard in shards)), "encoding images")
     left, running = iter(shards), dict[Any, Shard]()
     try:
@@ -304,7 +301,7 @@ def result_of(ray: Any, ref: Any) -> Any:
         ) from error
 
 
-def encode_task(
+def _encode_task(
     shared: list[Any], key: str, contents: list[bytes | str], batch_size: int
 ) -> Encoded:
     """What a task does, in a process of Ray."""

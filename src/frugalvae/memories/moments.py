@@ -252,6 +252,7 @@ class MomentMemory(MemoryDefaults):
         self._check_mergeable(other)
         if not self.counts_:
             self.rooted_, self.rank_ = other.rooted_, other.rank_
+            self.scatter_ = np.zeros_like(other.scatter_)
         other = copy.deepcopy(other)
         if not (self.is_whole and other.is_whole):
             rank = min(self.rank_, other.rank_)
