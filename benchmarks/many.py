@@ -2,8 +2,8 @@
 
 Feature shards of 25,000 rows are simulated on disk: 512 features, 100 classes. They are encoded
 no more, but read, summed and taught a share at a time, as ``frugalvae learn`` does it, in a process
-of its own whose peak memory is measured: 100,000 rows in one process and in two, whose files are
-compared; and a million rows with ``--rows 1000000``.
+of its own whose peak memory is measured: 25,000 and 100,000 rows, in one process and in two, whose
+files are compared; and a million rows with ``--rows 1000000``.
 """
 
 from __future__ import annotations
@@ -83,15 +83,15 @@ def learn(folder: Path, rows: int, jobs: int) -> dict[str, float | str]:
     """Teach all shards, write the file, and say what that took."""
     from frugalvae.images.feature_file import read_arrays, stored_rows
     from frugalvae.model import Model
-    from frugalvae.shares import here, in_processes, row_shares, take
+    from frugalvae.shares import here, in_processes, row_shares, share_count, take
     from frugalvae.storage.model_file import read_file, save
 
-    started, shares = time.perf_counter(), []
-    for number in range(-(-rows // SHARD)):
+    started, shares, files = time.perf_counter(), [], -(-rows // SHARD)
+    for number in range(files):
         path = shard_path(folder, number)
         table, y = stored_rows(path, "x"), read_arrays(path, {"y"})["y"]
         assert table is not None
-        shares += row_shares(table, np.arange(len(y)), y)
+        shares += row_shares(table, np.arange(len(y)), y, -(-share_count(rows) // files))
     taken = take(shares, Model(), None, in_processes(jobs) if jobs > 1 else here)
     model = Model().learn(**taken.of(np.array([f"class {n}" for n in range(CLASSES)])))
     save(model, folder / "all.frugal")

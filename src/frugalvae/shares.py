@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from frugalvae.images.listing import Listing
     from frugalvae.interfaces import Encoder
 
-LEAST, MOST = 1024, 4096  # samples of a share,
+LEAST, MOST = 1024, 8192  # samples of a share,
 MANY = 32  # of which there are about so many in between
 
 
@@ -163,7 +163,7 @@ def share_count(samples: int) -> int:
     """How many shares there are.
 
     >>> [share_count(n) for n in (1, 1_024, 10_000, 100_000, 1_000_000)]
-    [1, 1, 10, 32, 245]
+    [1, 1, 10, 32, 123]
     """
     return max(1, -(-samples // min(max(-(-samples // MANY), LEAST), MOST)))
 
@@ -192,10 +192,13 @@ def photograph_shares(
 
 
 def row_shares(
-    table: NDArray[np.float32] | StoredRows, rows: NDArray[np.int64], classes: NDArray[np.int64]
+    table: NDArray[np.float32] | StoredRows,
+    rows: NDArray[np.int64],
+    classes: NDArray[np.int64],
+    count: int | None = None,
 ) -> list[Share]:
-    """Shares of rows that are in the order of :func:`mixed`."""
-    count = share_count(len(rows))
+    """Shares of rows that are in the order of :func:`mixed`; so many, or as many as usual."""
+    count = count or share_count(len(rows))
     groups = zip(np.array_split(rows, count), np.array_split(classes, count), strict=True)
     return [Share(Rows(table, some), of_them) for some, of_them in groups]
 

@@ -22,7 +22,7 @@ from frugalvae.images import encode as encoding
 from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, resume
 from frugalvae.images.feature_file import open_training
 from frugalvae.images.listing import counted, named, open_images, refuse
-from frugalvae.images.photographs import DECODERS, digests_of
+from frugalvae.images.photographs import DECODERS, digests_of, digests_of_rows
 from frugalvae.intake import Intake, choose
 from frugalvae.shares import (
     Taken,
@@ -34,7 +34,6 @@ from frugalvae.shares import (
     row_shares,
     take,
 )
-from frugalvae.taught import digest as digest_of
 from frugalvae.taught import near
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from frugalvae.model import Model
     from frugalvae.shares import Runner
     from frugalvae.storage.store import Store
-
-BLOCK = 4096  # rows of a feature file whose digests are computed at a time
 
 
 @dataclass
@@ -302,15 +299,6 @@ class Lesson:
             Parts(self.store.path, {}).remove()
         told.model, told.learned = model, dict(Counter(told.intake.labels[rows].tolist()))
         return told
-
-
-def digests_of_rows(table: Any, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """The digest of each of some rows of features."""
-    found = np.empty(len(rows), np.uint64)
-    for start in range(0, len(rows), BLOCK):
-        block = np.ascontiguousarray(table[rows[start : start + BLOCK]])
-        found[start : start + BLOCK] = [digest_of(row.tobytes()) for row in block]
-    return found
 
 
 def key(label: Any) -> Any:

@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> None:
         with_digest,
         with_source,
     )
+    from frugalvae.intake import digests_of
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -63,11 +64,18 @@ def run(options: argparse.Namespace) -> None:
                 f"{label!r} was given {given}"
             )
             return
-        announce_model(model, options.model, options.file)
-        with display.watching():
-            model = model.update(label, x)
-        store.save(with_digest(with_source(model, options.inputs[0]), digest))
-    display.say(f"{options.file}: {label!r} was given {given}")
+        new = gathered.but_for(digests_of(model, label))
+        if len(new.x) < len(x):
+            number = plural(len(x) - len(new.x), "example")
+            display.say(f"{number} taught before, and not counted again")
+        x, given = new.x, plural(len(new.x), "more example")
+        if len(x):
+            announce_model(model, options.model, options.file)
+            with display.watching():
+                model = model.update(label, x, digests=new.digests)
+            store.save(with_digest(with_source(model, options.inputs[0]), digest))
+    nothing = f"nothing new; {options.file} is as it was"
+    display.say(f"{options.file}: {label!r} was given {given}" if len(x) else nothing)
     if options.json:
         told = {"unreadable": gathered.unreadable, "skipped": gathered.skipped}
         print_json({"file": str(options.file), "class": label, "examples": len(x), **told})

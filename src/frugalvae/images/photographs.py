@@ -35,6 +35,7 @@ Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 THREADS = os.cpu_count() or 1
 AHEAD = 3  # batches that are ready or being decoded while the network works on one
 WAITING = 2  # shards that are at hand for processes of Ray that become free
+BLOCK = 4096  # rows of features whose digests are computed at a time
 DECODERS = 2  # threads that decode beside the network on Ray, which may be on a GPU
 
 Item = TypeVar("Item")
@@ -195,6 +196,15 @@ def digests_of(files: Sequence[File]) -> NDArray[np.uint64]:
     digests = ahead(found, files, THREADS, 4 * THREADS)
     tracked = zip(track(range(len(files)), "looking for new images"), digests, strict=True)
     return np.fromiter((value for _, value in tracked), np.uint64, len(files))
+
+
+def digests_of_rows(table: Any, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The digest of each of some rows of features."""
+    found = np.empty(len(rows), np.uint64)
+    for start in range(0, len(rows), BLOCK):
+        block = np.ascontiguousarray(table[rows[start : start + BLOCK]])
+        found[start : start + BLOCK] = [digest(row.tobytes()) for row in block]
+    return found
 
 
 def unreadable(images: Listing, threads: int) -> dict[str, str]:
