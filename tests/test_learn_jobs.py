@@ -154,7 +154,8 @@ from tests.colours import Colours
 if __name__ == "__main__":
     shares.LEAST = shares.MOST = 8
     encode.SHARD = 4
-    remembered.make_frozen = lambda *_, **__: Colours(pause=float(sys.argv.pop(1)))
+    encoder = Colours(pause=float(sys.argv.pop(1)))
+    remembered.make_frozen = lambda *_, **__: encoder
     sys.exit(main(["learn", *sys.argv[1:], "--batch-size", "4", "--jobs", "2"]))
 """
 
