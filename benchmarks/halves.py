@@ -1,4 +1,4 @@
-"""Is what was taught apart, and joined, what was taught at once? And is a class gone?
+"""What was taught apart and joined beside what was taught at once; and classes forgotten.
 
 ``python -m benchmarks.halves``, for each data set, with the default memory:
 

@@ -285,14 +285,15 @@ class Model:
         x = check_features(X, self.n_features)
         memory, head = self._parts()
         task, before = Task(x, np.full(len(x), self.numbers[position])), self._count_of(position)
+        remains: list[str] = []
         for part in (memory, head):
             _require_verb(part, "unlearn", "take samples out again")
-            part.unlearn(task, before)  # type: ignore[union-attr]
+            remains += part.unlearn(task, before) or []  # type: ignore[union-attr]
         check_learned(memory, head)
         counts = self.n_samples_of_class.copy()
         counts[position] = before - len(x)
         left = replace(self, memory=memory, head=head, n_samples_of_class=counts)
-        return left.recorded("unlearn", {self.classes[position]: len(x)})
+        return left.recorded("unlearn", {self.classes[position]: len(x)}, remains=remains)
 
     def _count_of(self, position: int) -> int:
         """The samples of a class, which a file of an older version may not know."""
