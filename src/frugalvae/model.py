@@ -300,7 +300,7 @@ class Model:
         count = int(self.n_samples_of_class[position])
         if not count:
             raise InputError(
-                f"the file does not say how many samples class {self.classes[position]!r} has, "
+                f"the file does not say how many samples class {_plain(self.classes[position])!r} has, "
                 "for it was made by an older version; teach the classes anew"
             )
         return count
@@ -340,8 +340,9 @@ class Model:
         count = self._count_of(position)
         if len(x) != count:
             raise InputError(
-                f"class {self.classes[position]!r} was taught {count} samples, and {len(x)} were "
-                "given to take out; give all of them, or forget the class without samples"
+                f"class {_plain(self.classes[position])!r} was taught {count} samples, and "
+                f"{len(x)} were given to take out; give all of them, or forget the class without "
+                "samples"
             )
         task = Task(x, np.full(len(x), number))
         remains = []

@@ -113,7 +113,7 @@ def in_lines(written: dict[str, Any]) -> list[str]:
     """A receipt as people read it."""
     samples, freed = plural(written["samples"], "sample"), f"{written['bytes']:,} bytes"
     states = [
-        f"{name} {written[name]['bytes']:>12,} bytes, sha256 {written[name]['sha256']}"
+        f"{name}: {written[name]['bytes']:,} bytes, sha256 {written[name]['sha256']}"
         for name in ("before", "after")
     ]
     return [

@@ -153,8 +153,9 @@ def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
 
 def is_last_change(target: Model, additions: list[Addition]) -> bool:
     """Whether this is what was done last: by a command that was killed, perhaps."""
-    last = [event.get(OF) for event in target.history[-len(additions) :]]
-    return last == [addition.checksum for addition in additions]
+    added = [event[OF] for event in target.history if OF in event][-len(additions) :]
+    last = target.history[-1].get(OF) if target.history else None
+    return added == [addition.checksum for addition in additions] and added[-1] == last
 
 
 def refuse_twice(
