@@ -15,6 +15,7 @@ from frugalvae.cli.merge import new_name
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool
 
+COUNTS = [("a", 12), ("b", 12), ("c", 8)]
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -74,8 +75,7 @@ def test_files_merged_in_any_order_are_one_that_was_taught_all(
     tool: Tool, files: dict[str, Path]
 ) -> None:
     said = tool("merge", files["a"], files["b"], files["c"])
-    assert f"{files['a']}: 12 samples of 2 new classes\n" in said
-    assert f"{files['b']}: 12 samples of 1 new class and 1 known class\n" in said
+    assert [said.count(f"{files[name]}: {n} samples of ") for name, n in COUNTS] == [1, 1, 1]
     assert f"{tool.file}: 4 classes, 32 samples, " in said
     assert known(tool.file) == {"cat": 10, "dax": 12, "emu": 6, "fox": 4}
     mine, expected = FrugalClassifier.load(tool.file), FrugalClassifier.load(files["all"])

@@ -33,7 +33,7 @@ from frugalvae.checks import (
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
-from frugalvae.interfaces import Replay, Task, TemperedMemory
+from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
@@ -300,8 +300,8 @@ class Model:
         count = int(self.n_samples_of_class[position])
         if not count:
             raise InputError(
-                f"the file does not say how many samples class {_plain(self.classes[position])!r} has, "
-                "for it was made by an older version; teach the classes anew"
+                f"the file does not say how many samples class {_plain(self.classes[position])!r} "
+                "has, for it was made by an older version; teach the classes anew"
             )
         return count
 
@@ -490,7 +490,8 @@ class Model:
 
 def _knows(memory: Memory, head: Head) -> bool:
     """Whether answers are as sure as they should be without a temperature."""
-    return isinstance(memory, TemperedMemory) and getattr(head, "needs_density", False)
+    tempered = hasattr(memory, "logits")  # TemperedMemory; isinstance asks an empty one its width
+    return tempered and getattr(head, "needs_density", False)
 
 
 def _require_verb(part: Memory | Head, verb: str, what: str) -> None:

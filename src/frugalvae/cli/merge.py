@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.checks import as_label, check_case
-from frugalvae.cli.common import checksum_of, label_named, like
+from frugalvae.cli.common import DIGEST, checksum_of, label_named, like, with_digest
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
@@ -89,15 +90,17 @@ def run(options: argparse.Namespace) -> None:
     display = Display(options.quiet or options.json)
     with store.changing(f"frugalvae merge {options.file}", options.wait):
         additions = read(options)
+        digest = digest_of(additions)
         model, told = store.load() if store.exists else None, []
-        if model is not None and is_last_change(model, additions) and not options.twice:
+        last = model.history[-1] if model is not None and model.history else {}
+        if model is not None and last.get(DIGEST) == digest and not options.twice:
             display.say(f"{options.file} is as it was: the last change was this very merge")
         else:
             if not options.twice:
                 refuse_twice(options.file, store, model, additions)
             with display.watching():
                 model, told = merged(options, model, additions)
-            store.save(model)
+            store.save(with_digest(model, digest))
         taken, samples = store.path.stat().st_size, int(model.n_samples_of_class.sum())
     known = plural(len(model.classes), "class")
     display.say(
@@ -151,11 +154,10 @@ def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
 # --------------------------------------------------------------------------- never twice
 
 
-def is_last_change(target: Model, additions: list[Addition]) -> bool:
-    """Whether this is what was done last: by a command that was killed, perhaps."""
-    added = [event[OF] for event in target.history if OF in event][-len(additions) :]
-    last = target.history[-1].get(OF) if target.history else None
-    return added == [addition.checksum for addition in additions] and added[-1] == last
+def digest_of(additions: list[Addition]) -> str:
+    """What tells a merge from any other: a killed one that is repeated must not count twice."""
+    told = [(addition.checksum, addition.labels) for addition in additions]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
 def refuse_twice(
