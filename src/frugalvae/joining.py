@@ -50,9 +50,9 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
     }
     counts, others = _counts(model), _counts(other)
     memory.merge(copy.deepcopy(other.memory), ours, counts, others)  # type: ignore[attr-defined]
-    if head.needs_every_task:
-        head.merge(copy.deepcopy(other.head), ours, counts, others)  # type: ignore[attr-defined]
-    else:
+    if hasattr(head, "merge"):
+        head.merge(copy.deepcopy(other.head), ours, counts, others)
+    if not head.needs_every_task:
         rng = model.recipe.generator("head", model.n_tasks + other.n_tasks)
         head.learn(Task.empty(model.n_features), Replay(memory, rng))
     merged = _listed(model, other, labels, new, numbers)

@@ -33,7 +33,7 @@ from frugalvae.checks import (
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
-from frugalvae.interfaces import Replay, Task
+from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
@@ -210,17 +210,16 @@ class Model:
         deferred = defer_head or (self.head_stale and not new.classes)
         due = deferred and not head.needs_every_task
         if not due:
-            self._teach_head(head, memory, known, new, before)  # adapt the classifier
+            self._teach_head(head, memory, task, before)  # adapt the classifier
         check_learned(memory, *([] if deferred else [head]))
         return replace(self, memory=memory, head=head, head_stale=due, calibration=calibration)
 
-    def _teach_head(
-        self, head: Head, memory: Memory, known: list[Task], new: Task, before: dict[int, int]
-    ) -> None:
+    def _teach_head(self, head: Head, memory: Memory, task: Task, before: dict[int, int]) -> None:
         """More samples of known classes, then new classes; fitted on replay, all at once."""
+        known, new = task.split(before)
         replay = self._replay(memory, self.n_tasks if new.classes else self.n_tasks - 1)
         if not head.needs_every_task:
-            return head.learn(new, replay)
+            return head.learn(task, replay)
         for part in known:
             head.update(part, before[part.classes[0]], replay)
         if new.classes:
@@ -490,8 +489,7 @@ class Model:
 
 def _knows(memory: Memory, head: Head) -> bool:
     """Whether answers are as sure as they should be without a temperature."""
-    tempered = hasattr(memory, "logits")  # TemperedMemory; isinstance asks an empty one its width
-    return tempered and getattr(head, "needs_density", False)
+    return is_tempered(memory) and getattr(head, "needs_density", False)
 
 
 def _require_verb(part: Memory | Head, verb: str, what: str) -> None:
