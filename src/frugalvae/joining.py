@@ -95,6 +95,7 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
             "'moments' with head 'bayes' can"
         )
     memory.join(int(model.numbers[kept]), int(model.numbers[gone]))
+    head.forget(int(model.numbers[gone]))  # its text feature, if it has one
     head.learn(Task.empty(model.n_features), Replay(memory, model.recipe.generator("head", 0)))
     counts = model.n_samples_of_class.copy()
     counts[kept] += counts[gone]
