@@ -91,7 +91,8 @@ def run(options: argparse.Namespace) -> None:
     with store.changing(f"frugalvae merge {options.file}", options.wait):
         additions = read(options)
         digest = digest_of(additions)
-        model, told = store.load() if store.exists else None, []
+        model = store.load() if store.exists else None
+        told: list[dict[str, Any]] = []
         last = model.history[-1] if model is not None and model.history else {}
         if model is not None and last.get(DIGEST) == digest and not options.twice:
             display.say(f"{options.file} is as it was: the last change was this very merge")
@@ -168,7 +169,7 @@ def refuse_twice(
     if model is not None:
         held.insert(0, (target, checksum_of(store.path), model))
     parts = [
-        (path, {checksum, *(event[OF] for event in model.history if OF in event)})
+        (path, {checksum, *(str(event[OF]) for event in model.history if OF in event)})
         for path, checksum, model in held
     ]
     for place, (path, inside) in enumerate(parts):
@@ -229,4 +230,5 @@ def describe(told: dict[str, Any]) -> str:
     parts = [plural(len(told[kind]), f"{kind} class") for kind in ("new", "known") if told[kind]]
     newer = "; from the older memory 'factors' to the newer one, 'moments'"
     samples = plural(told["samples"], "sample")
-    return f"{told['file']}: {samples} of {' and '.join(parts)}" + newer * told["newer_memory"]
+    ending = newer if told["newer_memory"] else ""
+    return f"{told['file']}: {samples} of {' and '.join(parts)}{ending}"
