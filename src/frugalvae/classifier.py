@@ -295,7 +295,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         other
-            A classifier with the same memory and head, taught features of the same encoder.
+            A classifier with the same memory and head, taught features of the same encoder. The
+            older memory ``factors`` becomes ``moments``.
         rename
             Other labels for some of its classes.
 
@@ -406,10 +407,12 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def history(self) -> list[dict[str, Any]]:
         """Every change so far, the first one first: plain values that JSON can hold.
 
-        Each has an ``action`` (``"learn"``, ``"update"``, ``"forget"`` or ``"rename"``), the
-        time ``when`` it was done, in UTC, and ``classes``: how many samples of each label it
-        was about. A task has its number, ``task``; forgetting says ``scrub`` and what
-        ``remains``; renaming says ``from`` and ``to`` what.
+        Each has an ``action`` (``"learn"``, ``"update"``, ``"unlearn"``, ``"forget"``,
+        ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when`` it was done, in UTC,
+        and ``classes``: how many samples of each label it was about. A task has its number,
+        ``task``; forgetting says ``scrub`` and what ``remains``, as unlearning does; renaming says
+        ``from`` and ``to`` what. What was merged has its own events before that of merging; a
+        file's is told by its name, ``source``, and checksum, ``of``.
 
         Examples
         --------

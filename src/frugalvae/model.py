@@ -284,22 +284,23 @@ class Model:
         x = check_features(X, self.n_features)
         memory, head = self._parts()
         task, before = Task(x, np.full(len(x), self.numbers[position])), self._count_of(position)
+        remains: list[str] = []
         for part in (memory, head):
             _require_verb(part, "unlearn", "take samples out again")
-            part.unlearn(task, before)  # type: ignore[union-attr]
+            remains += part.unlearn(task, before) or []  # type: ignore[union-attr]
         check_learned(memory, head)
         counts = self.n_samples_of_class.copy()
         counts[position] = before - len(x)
         left = replace(self, memory=memory, head=head, n_samples_of_class=counts)
-        return left.recorded("unlearn", {self.classes[position]: len(x)})
+        return left.recorded("unlearn", {self.classes[position]: len(x)}, remains=remains)
 
     def _count_of(self, position: int) -> int:
         """The samples of a class, which a file of an older version may not know."""
         count = int(self.n_samples_of_class[position])
         if not count:
             raise InputError(
-                f"the file does not say how many samples class {self.classes[position]!r} has, "
-                "for it was made by an older version; teach the classes anew"
+                f"the file does not say how many samples class {_plain(self.classes[position])!r} "
+                "has, for it was made by an older version; teach the classes anew"
             )
         return count
 
@@ -338,8 +339,9 @@ class Model:
         count = self._count_of(position)
         if len(x) != count:
             raise InputError(
-                f"class {self.classes[position]!r} was taught {count} samples, and {len(x)} were "
-                "given to take out; give all of them, or forget the class without samples"
+                f"class {_plain(self.classes[position])!r} was taught {count} samples, and "
+                f"{len(x)} were given to take out; give all of them, or forget the class without "
+                "samples"
             )
         task = Task(x, np.full(len(x), number))
         remains = []
