@@ -48,6 +48,12 @@ def with_digests(kept: Digests, more: Digests) -> dict[int, NDArray[np.uint64]]:
     return {number: found for number, found in joined.items() if len(found)}
 
 
+def without_digests(kept: Digests, gone: Digests) -> dict[int, NDArray[np.uint64]]:
+    """The digests by class but for some."""
+    left = {y: found[~np.isin(found, gone.get(y, []))] for y, found in kept.items()}
+    return {number: found for number, found in left.items() if len(found)}
+
+
 def pack_digests(digests: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint8]:
     """All digests one after the other, (n, 6) bytes.
 

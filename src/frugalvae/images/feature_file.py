@@ -143,7 +143,7 @@ def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32
     rows, test = stored["x_train"], stored["x_test"]
     large = rows is not None and len(rows) * rows.shape[1] * 4 > LARGE
     if not large or rows is None or test is None:
-        features = load_features(path)
+        features = load_training(path)
         return features, features.x_train
     arrays = read_arrays(path, {*REQUIRED, *OPTIONAL} - set(stored))
     for name, kept in (("x_train", rows), ("x_test", test)):
@@ -169,6 +169,27 @@ def stored_rows(path: Path, name: str) -> StoredRows | None:
         lengths = whole.read(30)[26:]  # of the name and of more, in a header of their own
     before = 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
     return StoredRows(path, entry.header_offset + before + start, dtype.str, shape)
+
+
+def load_training(path: str | Path) -> Features:
+    """The same of a file that is learned, which may also be what ``frugalvae sample`` writes.
+
+    That one has rows ``x`` of one class, its ``label``, and ``encoder``.
+    """
+    path = Path(path)
+    if not {"x", "label"} <= set(array_names(path)):
+        return load_features(path)
+    x, encoder = read_rows(path, ("x",))
+    label = read_arrays(path, {"label"})["label"]
+    if label.shape != () or label.dtype.kind not in "Uiu" or not np.isfinite(x).all():
+        raise FeatureFileError(
+            f"{path}: label is {_describe(label)}, or x holds NaN or infinite values; expected "
+            "what 'frugalvae sample' writes"
+        )
+    wrong = _unfit(label[None].tolist())
+    if wrong:
+        raise FeatureFileError(f"{path}: {wrong[0]}")
+    return Features(path.stem, x, np.full(len(x), label), x[:0], label[None][:0], None, encoder)
 
 
 def read_rows(
