@@ -150,8 +150,18 @@ def test_more_from_update_is_recognised_too(tool: Tool) -> None:
     photo(images, "cat", 9)
     assert "nothing new" in tool("learn", images)
     said = tool("update", "cat", images / "cat")
-    assert "7 examples taught before, and not counted again" in said
-    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [7, 6]
+    assert "7 examples taught before, and counted once more" in said
+    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [14, 6]
+    assert "nothing new" in tool("learn", images)
+
+
+def test_what_was_taken_out_is_new_again(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    said = tool("unlearn", "cat", images / "cat" / "1.png")
+    assert "'frugalvae learn' takes them for new where they are still in a folder" in said
+    assert tool.json("learn", images)["learned"] == {"cat": 1}
+    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [6, 6]
 
 
 def test_a_class_that_was_taught_without_digests_is_left_alone(tool: Tool) -> None:

@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +46,6 @@ class Gathered:
     unreadable: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     digests: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
-
-    def but_for(self, taught: NDArray[np.uint64]) -> Gathered:
-        """Without rows that were taught, and each of the others once."""
-        first = np.zeros(len(self.x), bool)
-        first[np.unique(self.digests, return_index=True)[1]] = True
-        new = first & ~np.isin(self.digests, taught)
-        return replace(self, x=self.x[new], digests=self.digests[new])
 
 
 def gather(

@@ -44,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
+    import numpy as np
+
     from frugalvae.cli.common import (
         DIGEST,
         announce_model,
@@ -64,18 +66,14 @@ def run(options: argparse.Namespace) -> None:
                 f"{label!r} was given {given}"
             )
             return
-        new = gathered.but_for(digests_of(model, label))
-        if len(new.x) < len(x):
-            number = plural(len(x) - len(new.x), "example")
-            display.say(f"{number} taught before, and not counted again")
-        x, given = new.x, plural(len(new.x), "more example")
-        if len(x):
-            announce_model(model, options.model, options.file)
-            with display.watching():
-                model = model.update(label, x, digests=new.digests)
-            store.save(with_digest(with_source(model, options.inputs[0]), digest))
-    nothing = f"nothing new; {options.file} is as it was"
-    display.say(f"{options.file}: {label!r} was given {given}" if len(x) else nothing)
+        again = int(np.isin(gathered.digests, digests_of(model, label)).sum())
+        if again:
+            display.say(f"{plural(again, 'example')} taught before, and counted once more")
+        announce_model(model, options.model, options.file)
+        with display.watching():
+            model = model.update(label, x, digests=gathered.digests)
+        store.save(with_digest(with_source(model, options.inputs[0]), digest))
+    display.say(f"{options.file}: {label!r} was given {given}")
     if options.json:
         told = {"unreadable": gathered.unreadable, "skipped": gathered.skipped}
         print_json({"file": str(options.file), "class": label, "examples": len(x), **told})
