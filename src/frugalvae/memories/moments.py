@@ -286,7 +286,7 @@ class MomentMemory(MemoryDefaults):
             self.other_squares_ += other.other_squares_
         for label, count in other.counts_.items():
             self._join(labels[label], other, label, count)
-        self._settle(dict.fromkeys(labels.values(), 0))
+        self._settle(dict.fromkeys(labels.values(), 0), hold_out=False)
 
     def _check_mergeable(self, other: MomentMemory) -> None:
         if not self.counts_ or not other.counts_:
@@ -409,7 +409,7 @@ class MomentMemory(MemoryDefaults):
 
     # --------------------------------------------------------------- budget
 
-    def _settle(self, new: Mapping[int, int]) -> dict[int, HeldOut]:
+    def _settle(self, new: Mapping[int, int], hold_out: bool = True) -> dict[int, HeldOut]:
         """Cut what exceeds the budget, and mix the rows of each class.
 
         ``new`` are the classes that have changed, and from which row on. Returns what their rows
@@ -435,7 +435,7 @@ class MomentMemory(MemoryDefaults):
                 f"row of their own: more than the budget of {room.said(room.limit)}",
                 stacklevel=2,
             )
-        return self._cut_rows(allowed, new)
+        return self._cut_rows(allowed, new, hold_out)
 
     def _mix(self, labels: Iterable[int]) -> None:
         """Turn rows that may be samples into rows that mix all of them."""
@@ -475,7 +475,9 @@ class MomentMemory(MemoryDefaults):
         self.roots_ = {label: np.ascontiguousarray(r, np.float32) for label, r in rows.items()}
         self._derived = {}
 
-    def _cut_rows(self, allowed: Mapping[int, int], new: Mapping[int, int]) -> dict[int, HeldOut]:
+    def _cut_rows(
+        self, allowed: Mapping[int, int], new: Mapping[int, int], hold_out: bool
+    ) -> dict[int, HeldOut]:
         """Keep of each class the combinations of rows in which it varies most beyond the others.
 
         Rows of classes that did not change are in that order already.
@@ -491,7 +493,7 @@ class MomentMemory(MemoryDefaults):
                 vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
                 leading = vectors[:, ::-1][:, : allowed[label]].astype(np.float32)  # (rows, m)
                 root = leading.T @ root
-                if len(apart) < CLASSES_HELD_OUT and allowed[label]:
+                if hold_out and len(apart) < CLASSES_HELD_OUT and allowed[label]:
                     apart[label] = HeldOut.of(white, leading.T @ white, new[label])
             self.roots_[label] = root[: allowed[label]].copy()
         self._derived = {} if shared is None else {"shared": shared}
