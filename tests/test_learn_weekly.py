@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
 from frugalvae.images.feature_file import Features, stored_rows, write_features
 from frugalvae.intake import choose
 from frugalvae.model import Model
+from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.model_file import read_file
 from frugalvae.taught import digest, near, pack_digests, renamed, unpack_digests
 from tests.test_images import save
@@ -383,7 +384,43 @@ def test_files_without_digests_stay_as_they_were(tool: Tool) -> None:
     assert not {"digests", "aliases"} & read_file(tool.file).document.keys()
 
 
-def test_names_and_digests_that_make_no_sense_are_refused() -> None:
+BROKEN: dict[str, Any] = {
+    "its other name 'cat' is of no class": {"aliases": {"cat": "dax"}},
+    "its other name 'gnu' is of no class": {"aliases": {"gnu": "emu"}},
+    "its other names of classes are no JSON object": {"aliases": ["cat"]},
+    "what it says of digests lacks 'rows'": {"digests": {"counts": [6, 6]}},
+    "it has not a number of digests for each": {"digests": {"counts": [12], "rows": None}},
+    "its digests are not as many": {"digests": {"counts": [6, 7], "rows": {"tensor": "digests"}}},
+    "nothing uses its tensors digests": {"digests": None},
+}
+
+
+@pytest.mark.parametrize("error", BROKEN)
+def test_files_whose_digests_or_names_make_no_sense_are_refused(tool: Tool, error: str) -> None:
+    tool("learn", paint(tool.folder / "one", "cat", "dax"))
+    document, arrays = from_bytes(tool.file.read_bytes())
+    document = {**document, **BROKEN[error]}
+    kept = {
+        name: value
+        for name, value in document.items()
+        if value is not None or name == "feature_names"
+    }
+    tool.file.write_bytes(to_bytes({k: v for k, v in kept.items() if k != "sha256"}, arrays))
+    with pytest.raises(MemoryFileError, match=error):
+        FrugalClassifier.load(tool.file)
+
+
+def test_digests_that_are_not_in_order_are_refused(tool: Tool) -> None:
+    tool("learn", paint(tool.folder / "one", "cat", "dax"))
+    document, arrays = from_bytes(tool.file.read_bytes())
+    arrays["digests"] = np.ascontiguousarray(arrays["digests"][::-1])
+    del document["sha256"]
+    tool.file.write_bytes(to_bytes(document, arrays))
+    with pytest.raises(MemoryFileError, match="its digests are not in order"):
+        FrugalClassifier.load(tool.file)
+
+
+def test_names_come_back_and_digests_are_packed() -> None:
     assert renamed(renamed({}, "a", "b"), "b", "a") == {"b": "a"}
     found = np.sort(np.array([digest(bytes([n])) for n in range(9)], np.uint64))
     np.testing.assert_array_equal(unpack_digests(pack_digests([found[:4], found[4:]])), found)

@@ -139,8 +139,7 @@ def choose(
     intake, parts = Intake(), list[tuple[Any, Any, Any]]()  # label, rows, digests
     by_class: dict[Any, list[NDArray[np.int64]]] = {}
     classes = set(model.classes.tolist())
-    for name in np.unique(names).tolist():
-        rows = np.flatnonzero(names == name)
+    for name, rows in _grouped(names):
         label = name if name in classes else aliases.get(str(name), name)
         if label is None:
             intake.forgotten[str(name)] = len(rows)
@@ -168,6 +167,13 @@ def choose(
         intake.labels = labels.repeat([len(rows) for _, rows, _ in parts])[order]
         intake.digests = np.concatenate([found for _, _, found in parts])[order]
     return intake
+
+
+def _grouped(names: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
+    """All names, and where each stands."""
+    present, of_row, counts = np.unique(names, return_inverse=True, return_counts=True)
+    rows = np.split(np.argsort(of_row, kind="stable"), np.cumsum(counts)[:-1])
+    return list(zip(present.tolist(), rows, strict=True))
 
 
 def _fresh(
