@@ -34,6 +34,7 @@ ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most varianc
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
 HELD_OUT = 25  # samples of a class, in one batch, that tell how sure answers may be,
 CLASSES_HELD_OUT = 200  # and of so many classes
+WORTH = 10  # known classes per sample up to which it is worth to hold samples out
 WHOLE = 1e-3  # a class has lost no rows if they say all but this share of its scatter
 
 
@@ -544,8 +545,11 @@ class MomentMemory(MemoryDefaults):
         return scores
 
     def _gather_evidence(self, rows: Array, labels: Array, apart: Mapping[int, HeldOut]) -> None:
-        """Note how taught samples are classified when they are held out, some of each class."""
-        if len(self.counts_) < 2:
+        """Note how taught samples are classified when they are held out, some of each class.
+
+        Small batches beside many classes are left out: it takes time that grows with the classes.
+        """
+        if len(self.counts_) < 2 or len(labels) * WORTH < len(self.counts_):
             return
         held = {
             label: HELD_OUT if label not in apart else apart[label].left_out
