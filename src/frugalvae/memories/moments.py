@@ -235,19 +235,23 @@ class MomentMemory(MemoryDefaults):
         rows fit, otherwise but for the rows that were cut.
         """
         self._check_mergeable(other)
+        if not other.counts_:
+            return
+        changed = dict.fromkeys(labels.values(), 0)
         if not self.counts_:
             self.rooted_, self.rank_ = other.rooted_, other.rank_
         other = copy.deepcopy(other)
         if not (self.is_whole and other.is_whole):
             rank = min(self.rank_, other.rank_)
+            changed |= dict.fromkeys(self.roots_ if self.is_whole else (), 0)
             for memory in (self, other):
                 memory._sum_up()
                 memory._lower_rank(rank)
-            self.scatter_ = self.scatter_ + other.scatter_
+            self.scatter_ = self.scatter_ + other.scatter_ if self.counts_ else other.scatter_
             self.other_squares_ += other.other_squares_
         for label, count in other.counts_.items():
             self._join(labels[label], other, label, count)
-        self._settle(dict.fromkeys(labels.values(), 0))
+        self._settle(changed)
 
     def _check_mergeable(self, other: MomentMemory) -> None:
         if not self.counts_ or not other.counts_:
@@ -338,7 +342,8 @@ class MomentMemory(MemoryDefaults):
             beside = float((rows**2).sum() - (coordinates**2).sum())
             self.other_squares_ = max(0.0, self.other_squares_ - beside)
         self.counts_[label], self.means_[label] = left, mean.astype(np.float32)
-        self.squares_[label], self.roots_[label] = max(0.0, squares), root
+        self.squares_[label] = max(0.0, squares)
+        self.roots_[label] = root[: left - 1]  # any further rows are rounding
         self._derived = {}
 
     def forget(self, label: int) -> list[str]:

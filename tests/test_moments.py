@@ -1,0 +1,461 @@
+"""The moment memory: sums in any order, merging, taking out, budgets, files; against plain sums."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frugalvae import FrugalClassifier, make_memory
+from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.rotation import rotate
+from frugalvae.maths.rounding import (
+    restore_rows,
+    restore_symmetric,
+    round_rows,
+    round_symmetric,
+)
+from frugalvae.memories.evidence import Evidence
+from frugalvae.memories.moments import MomentMemory
+from frugalvae.memories.room import Room, usual_bytes
+
+DIM = 10
+#: Budgets under which the samples below fit; all coordinates keep a covariance; only some do.
+WHOLE, CUT, FEW = None, "650B", 120
+
+
+def samples(
+    sizes: tuple[int, ...] = (30, 12, 7, 3, 1), dim: int = DIM, seed: int = 0, apart: float = 3.0
+) -> Task:
+    """Classes of these sizes, each with a mean and a shape of its own."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=(dim, dim)) / dim**0.5
+    rows = [
+        apart * rng.normal(size=dim)
+        + rng.normal(size=(size, dim)) @ (common + 0.5 * rng.normal(size=(dim, dim)) / dim**0.5)
+        for size in sizes
+    ]
+    return Task(np.concatenate(rows).astype(np.float32), np.arange(len(sizes)).repeat(sizes))
+
+
+def part(task: Task, rows: Any) -> Task:
+    return Task(task.features[rows], task.labels[rows])
+
+
+def taught(*tasks: Task, **how: Any) -> MomentMemory:
+    memory = MomentMemory(**{"root": False} | how)
+    for task in tasks:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some budgets here are smaller than the means
+            memory.learn(task, np.random.default_rng(0))
+    return memory
+
+
+def scatter_of(x: Array) -> Array:
+    """The scatter of samples, as a plain sum."""
+    centred = x.astype(np.float64) - x.astype(np.float64).mean(axis=0)
+    return centred.T @ centred
+
+
+def own_scatter(memory: MomentMemory, label: int) -> Array:
+    root = memory.roots_[label].astype(np.float64)
+    return root.T @ root
+
+
+def close(found: Array, expected: Array, tolerance: float = 1e-5) -> None:
+    """Equal, relative to the largest entry."""
+    scale = max(float(np.abs(expected).max(initial=0)), 1e-12)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+
+
+def holds(memory: MomentMemory, task: Task) -> None:
+    """The memory has the counts, means and scatters of these samples, and of no others."""
+    assert sorted(memory.classes) == task.classes
+    total = np.zeros((task.features.shape[1],) * 2)
+    for label in task.classes:
+        x = task.of(label)
+        own = scatter_of(x)
+        total += own
+        assert memory.counts_[label] == len(x)
+        close(memory.means_[label], x.astype(np.float64).mean(axis=0))
+        assert memory.squares_[label] == pytest.approx(np.trace(own), rel=1e-5, abs=1e-4)
+        assert len(memory.roots_[label]) <= max(0, len(x) - 1)
+        if memory.is_whole:
+            close(own_scatter(memory, label), own)
+    if not memory.is_whole:
+        turned = total
+        if memory.rank_ < len(total):
+            turned = rotate(rotate(total, memory.rank_).T, memory.rank_)
+        close(memory.scatter_, turned)
+        beside = np.trace(total) - np.trace(turned)
+        assert memory.other_squares_ == pytest.approx(beside, rel=1e-4, abs=1e-4)
+
+
+def cut_below(memory: MomentMemory, task: Task) -> None:
+    """What is missing of a class's scatter is no negative variance, and ``lost`` tells its size."""
+    for label in task.classes:
+        own = scatter_of(task.of(label))
+        squares = float(np.trace(own))
+        if memory.rank_ < len(own):
+            own = rotate(rotate(own, memory.rank_).T, memory.rank_)
+        missing = own - own_scatter(memory, label)
+        assert np.linalg.eigvalsh(missing)[0] >= -1e-5 * squares - 1e-6
+        gone = squares - np.trace(own_scatter(memory, label))
+        assert memory.lost(label) * squares == pytest.approx(gone, rel=1e-3, abs=1e-4 * squares)
+
+
+def same_answers(memory: MomentMemory, twin: MomentMemory, x: Array) -> None:
+    one, other = memory.log_density(x), twin.log_density(x)
+    order = [twin.classes.index(label) for label in memory.classes]
+    close(one, other[:, order], 1e-4)
+    best = np.sort(one, axis=1)
+    clear = best[:, -1] - best[:, -2] > 1e-3 * np.abs(one).max() if one.shape[1] > 1 else ...
+    assert (one.argmax(axis=1) == other[:, order].argmax(axis=1))[clear].all()
+
+
+@st.composite
+def partitions(draw: Any, size: int, most: int = 6) -> list[Array]:
+    """Rows in any order, in batches of any sizes."""
+    order = np.array(draw(st.permutations(range(size))))
+    cuts = sorted(draw(st.sets(st.integers(1, size - 1), max_size=most - 1)))
+    return np.split(order, cuts)
+
+
+def budgets() -> Any:
+    return pytest.mark.parametrize("budget", [WHOLE, CUT, FEW])
+
+
+# --------------------------------------------------------------------------- streams
+
+
+def test_the_budgets_of_these_tests_are_what_they_say() -> None:
+    whole, cut, few = (taught(samples(), budget=budget) for budget in (WHOLE, CUT, FEW))
+    assert whole.is_whole
+    assert all(whole.lost(label) < 1e-6 for label in whole.classes)
+    assert not cut.is_whole
+    assert cut.rank_ == DIM
+    assert max(cut.lost(label) for label in cut.classes) > 0.05
+    assert not few.is_whole
+    assert 0 < few.rank_ < DIM
+
+
+@budgets()
+@settings(max_examples=15)
+@given(data=st.data())
+def test_batches_in_any_order_give_the_same_sums(budget: Any, data: st.DataObject) -> None:
+    task = samples()
+    batches = data.draw(partitions(len(task.labels)))
+    memory = taught(*(part(task, rows) for rows in batches), budget=budget)
+    holds(memory, task)
+    if budget is WHOLE:
+        same_answers(memory, taught(task), samples(seed=1).features)
+    else:
+        cut_below(memory, task)
+
+
+@budgets()
+def test_single_samples_give_the_same_sums(budget: Any) -> None:
+    task = samples()
+    order = np.random.default_rng(1).permutation(len(task.labels))
+    memory = taught(*(part(task, [row]) for row in order), budget=budget)
+    holds(memory, task)
+    cut_below(memory, task)
+    if budget is WHOLE:
+        same_answers(memory, taught(task), samples(seed=1).features)
+
+
+def test_an_update_is_a_batch_of_one_class() -> None:
+    task = samples()
+    first = np.arange(len(task.labels)) % 2 == 0
+    memory = taught(part(task, first))
+    for label in task.classes:
+        more = part(task, ~first & (task.labels == label))
+        if len(more.labels):
+            memory.update(more, memory.counts_[label], np.random.default_rng(0))
+    holds(memory, task)
+
+
+def test_rows_mix_all_samples() -> None:
+    """No row is a sample around the class mean, nor a multiple of one."""
+    task = samples((6, 6))
+    memory = taught(task)
+    for label in task.classes:
+        x = task.of(label) - task.of(label).mean(axis=0)
+        x, rows = (part / np.linalg.norm(part, axis=1)[:, None] for part in (x, memory.roots_[label]))
+        assert np.abs(rows @ x.T).max() < 0.999
+
+
+def test_a_memory_that_is_taught_more_is_not_the_same_as_its_copy() -> None:
+    memory = taught(samples())
+    before = {name: array.copy() for name, array in memory.arrays().items()}
+    twin = copy.deepcopy(memory)
+    twin.learn(samples(seed=4), np.random.default_rng(0))
+    twin.forget(1)
+    for name, array in memory.arrays().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_square_roots_are_taken_of_features_that_are_not_negative() -> None:
+    task = samples()
+    positive = Task(task.features**2, task.labels)
+    memory = MomentMemory()
+    memory.learn(positive, np.random.default_rng(0))
+    assert memory.rooted_
+    holds(memory, Task(np.abs(task.features), task.labels))
+    assert (memory.sample(0, 50, np.random.default_rng(0)) >= 0).all()
+    assert not taught(task, root=None).rooted_
+
+
+# --------------------------------------------------------------------------- merging
+
+
+@budgets()
+@settings(max_examples=15)
+@given(data=st.data())
+def test_merged_memories_are_one_that_was_taught_all(budget: Any, data: st.DataObject) -> None:
+    task = samples()
+    parts = data.draw(partitions(len(task.labels), most=4))
+    first, *others = (taught(part(task, rows), budget=budget) for rows in parts)
+    for other in others:
+        kept = {label: label for label in other.classes}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first.merge(other, kept)
+    holds(first, task)
+    if budget is WHOLE:
+        same_answers(first, taught(task), samples(seed=1).features)
+    else:
+        cut_below(first, task)
+
+
+@pytest.mark.parametrize("budgets", [(WHOLE, CUT), (CUT, WHOLE), (CUT, FEW), (WHOLE, FEW)])
+def test_a_whole_memory_and_one_that_was_cut_are_merged(budgets: tuple[Any, Any]) -> None:
+    task = samples((40, 20, 20, 9))
+    half = np.arange(len(task.labels)) % 2 == 0
+    one, other = (
+        taught(part(task, rows), budget=budget)
+        for rows, budget in zip((half, ~half), budgets, strict=True)
+    )
+    before = {name: array.copy() for name, array in other.arrays().items()}
+    one.merge(other, {label: label for label in other.classes})
+    holds(one, task)
+    cut_below(one, task)
+    for name, array in other.arrays().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_a_merged_class_may_have_another_number() -> None:
+    task = samples((8, 8, 8))
+    one, other = taught(part(task, task.labels < 2)), taught(part(task, task.labels > 0))
+    one.merge(other, {1: 7, 2: 1})  # what the other calls 2 is known here as 1
+    labels = np.select([task.labels == 2], [1], task.labels)
+    twice = Task(
+        np.concatenate([task.features, task.of(1)]), np.concatenate([labels, np.full(8, 7)])
+    )
+    holds(one, twice)
+
+
+@budgets()
+def test_an_empty_memory_takes_over_what_is_merged(budget: Any) -> None:
+    task = samples()
+    memory, other = MomentMemory(budget, root=False), taught(task, budget=budget)
+    memory.merge(other, {label: label for label in other.classes})
+    holds(memory, task)
+
+
+def test_evidence_is_added_up() -> None:
+    one, other = taught(samples()), taught(samples(seed=1))
+    expected = {y: one.evidence_[y].sums + other.evidence_[y].sums for y in one.evidence_}
+    assert expected
+    one.merge(other, {label: label for label in other.classes})
+    for label, sums in expected.items():
+        np.testing.assert_array_equal(one.evidence_[label].sums, sums)
+
+
+def unchanged(memory: MomentMemory, act: Any, message: str) -> None:
+    """An error that says what is wrong, after which nothing has changed."""
+    before = memory.state()
+    with pytest.raises(InputError, match=message):
+        act()
+    after = memory.state()
+    for name, array in before.pop("arrays").items():
+        np.testing.assert_array_equal(array, after["arrays"][name])
+    assert before == {name: after[name] for name in before}
+
+
+def test_what_cannot_be_merged_changes_nothing() -> None:
+    memory = taught(samples())
+    wide, rooted = taught(samples(dim=DIM + 1)), taught(samples(), root=True)
+    kept = {label: label for label in memory.classes}
+    unchanged(memory, lambda: memory.merge(wide, kept), "one memory has 10 features, the other 11")
+    unchanged(memory, lambda: memory.merge(rooted, kept), "teach one of them again with root=True")
+
+
+@budgets()
+def test_two_classes_become_one(budget: Any) -> None:
+    task = samples()
+    memory = taught(task, budget=budget)
+    memory.join(1, 3)
+    joined = Task(task.features, np.where(task.labels == 3, 1, task.labels))
+    holds(memory, joined)
+    assert memory.evidence_.keys() <= set(joined.classes)
+
+
+# --------------------------------------------------------------------------- taking out
+
+
+@budgets()
+@settings(max_examples=15)
+@given(data=st.data())
+def test_what_was_taught_can_be_taken_out_again(budget: Any, data: st.DataObject) -> None:
+    task = samples((30, 14, 6))
+    label = data.draw(st.sampled_from([0, 1, 2]))
+    own = np.flatnonzero(task.labels == label)
+    gone = data.draw(st.lists(st.sampled_from(own.tolist()), min_size=1, max_size=len(own) - 1,
+                              unique=True))  # fmt: skip
+    memory = taught(task, budget=budget)
+    memory.unlearn(part(task, gone), len(own))
+    left = np.setdiff1d(np.arange(len(task.labels)), gone)
+    holds(memory, part(task, left))
+    if budget is WHOLE:
+        same_answers(memory, taught(part(task, left)), samples(seed=1).features)
+
+
+@budgets()
+def test_unlearning_restores_what_was_there_before(budget: Any) -> None:
+    before, more = samples(), samples(seed=3)
+    memory = taught(before, more, budget=budget)
+    for label in before.classes:
+        memory.unlearn(Task(more.of(label), more.labels[more.labels == label]),
+                       memory.counts_[label])  # fmt: skip
+    holds(memory, before)
+
+
+def test_what_was_never_taught_cannot_be_taken_out() -> None:
+    task = samples()
+    memory = taught(task)
+    far = Task(task.of(0)[:2] + 50, np.zeros(2, int))
+    unchanged(memory, lambda: memory.unlearn(far, 30), "2 samples were not all taught")
+    every = Task(task.of(2), np.full(7, 2))
+    unchanged(memory, lambda: memory.unlearn(every, 7), "take out all of them, forget the class")
+    twice = Task(task.of(2)[[0, 0, 0]], np.full(3, 2))
+    unchanged(memory, lambda: memory.unlearn(twice, 7), "3 samples were not all taught")
+
+
+def test_a_whole_memory_forgets_a_class_without_a_trace() -> None:
+    task = samples()
+    memory = taught(task)
+    assert memory.forget(1) == []
+    never = part(task, task.labels != 1)
+    holds(memory, never)
+    same_answers(memory, taught(never), samples(seed=1).features)
+
+
+@pytest.mark.parametrize("budget", [CUT, FEW])
+def test_a_class_that_is_forgotten_by_its_samples_leaves_no_scatter(budget: Any) -> None:
+    task = samples()
+    memory = taught(task, budget=budget)
+    assert memory.forget_with(Task(task.of(1), np.ones(12, int))) == []
+    holds(memory, part(task, task.labels != 1))
+
+
+@pytest.mark.parametrize("budget", [CUT, FEW])
+def test_a_class_that_is_forgotten_takes_its_share_of_the_scatter(budget: Any) -> None:
+    """The trace is that of the others exactly, and nothing becomes negative."""
+    task = samples()
+    memory = taught(task, budget=budget)
+    (remains,) = memory.forget(1)
+    assert remains.startswith("the covariance that all classes share lost the class's rows")
+    left = part(task, task.labels != 1)
+    squares = sum(float(np.trace(scatter_of(left.of(label)))) for label in left.classes)
+    found = float(np.trace(memory.scatter_)) + memory.other_squares_
+    assert found == pytest.approx(squares, rel=1e-4)
+    rest = memory.scatter_ - sum(own_scatter(memory, label) for label in memory.classes)
+    assert np.linalg.eigvalsh(rest)[0] > -1e-5 * squares
+
+
+def test_samples_of_another_class_do_not_make_it_forget() -> None:
+    task = samples((9, 9, 9))
+    memory = taught(task, budget=CUT)
+    other = Task(task.of(2), np.ones(9, int))
+    unchanged(memory, lambda: memory.forget_with(other), "not the samples of the class")
+
+
+# --------------------------------------------------------------------------- budget
+
+
+@settings(max_examples=25)
+@given(
+    budget=st.one_of(st.integers(60, 2000), st.integers(400, 6000).map(lambda n: f"{n}B")),
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=6),
+    seed=st.integers(0, 9),
+)
+def test_the_budget_is_kept_at_all_times(budget: Any, sizes: list[int], seed: int) -> None:
+    """But for means, which are kept at any price, and one coordinate with a covariance."""
+    task = samples(tuple(sizes), seed=seed)
+    room, memory = Room.of(budget), MomentMemory(budget, root=False)
+    order = np.random.default_rng(seed).permutation(len(task.labels))
+    for rows in np.array_split(order, min(4, len(order))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            memory.learn(part(task, rows), np.random.default_rng(0))
+        least = room.summed(DIM, len(memory.classes), 1, 0)
+        spent = sum(c.bytes if room.in_bytes else c.stored for c in memory.components())
+        assert spent <= max(room.limit, least)
+        arrays = memory.arrays().values()
+        assert spent == sum(a.nbytes if room.in_bytes else a.size for a in arrays)
+
+
+def test_means_that_exceed_the_budget_are_kept_with_a_warning() -> None:
+    memory = MomentMemory("100B", root=False)
+    with pytest.warns(UserWarning, match="without any row of their own: more than the budget of"):
+        memory.learn(samples(), np.random.default_rng(0))
+    task = samples()
+    close(memory.means_[0], task.of(0).mean(axis=0))
+
+
+def test_directions_limit_the_rows_of_each_class() -> None:
+    memory = taught(samples(), directions=2)
+    assert max(map(len, memory.roots_.values())) == 2
+    holds(memory, samples())
+    assert not any(map(len, taught(samples(), directions=0).roots_.values()))
+
+
+def test_the_cost_is_known_beforehand() -> None:
+    for sizes in ((5, 5), (100, 100, 100), (3,) * 30):
+        for budget in (WHOLE, CUT, FEW, "20kB"):
+            memory = taught(samples(sizes), budget=budget)
+            told = memory.cost(DIM, len(sizes), samples=sum(sizes))
+            assert sum(c.bytes for c in memory.components()) <= sum(c.bytes for c in told)
+
+
+def file_size(memory: str, task: Task, folder: Path, head: str | None = None) -> int:
+    """Of a saved classifier, without the arrays of its head."""
+    path = folder / "it.frugal"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        classifier = FrugalClassifier(memory, head).fit(task.features, task.labels)
+    classifier.save(path)
+    return path.stat().st_size - sum(a.nbytes for a in classifier.head_.arrays().values())
+
+
+@pytest.mark.parametrize("dim", [512, 768, 1280])
+@pytest.mark.parametrize("count", [1, 2, 10, 100, 1000, 5000])
+def test_a_file_is_no_larger_than_the_samples_nor_than_the_budget(
+    dim: int, count: int, tmp_path: Path
+) -> None:
+    classes = min(3, count)
+    rng = np.random.default_rng(count)
+    task = Task(rng.standard_normal((count, dim), np.float32), np.arange(count) % classes)
+    size = file_size("moments", task, tmp_path)
+    header = 6_000  # labels, history and settings
+    assert size <= file_size("store-all", task, tmp_path, "nearest-mean")
+    assert size <= usual_bytes(dim, classes) + header
