@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae import __version__
-from frugalvae.checks import as_label, folded
 from frugalvae.cli.options import add, add_encoder, check_output, choice, refuse_encoder
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError, MissingPackageError, needing, suggestion
@@ -230,6 +229,8 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
 
 def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
     """Unknown classes whose names differ from a known one only in case or blanks, a line each."""
+    from frugalvae.checks import folded
+
     known = {folded(name): name for name in classes}
     return [
         f"class {name!r} is not known; rename its folder if {known[folded(name)]!r} is meant"
@@ -270,6 +271,8 @@ def known(
     Labels are compared as text: a folder's name is text, and a label may be a number.
     """
     import numpy as np
+
+    from frugalvae.checks import as_label
 
     numbers = {as_label(str(label)): n for n, label in enumerate(model.classes.tolist())}
     written = [as_label(str(label)) for label in labels.tolist()]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.checks import as_label, check_case
 from frugalvae.cli.options import add, add_encoder, choice, refuse_encoder, settings_of
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
@@ -178,6 +177,8 @@ class Lesson:
 
     def split(self, labels: list[Any]) -> tuple[list[Any], list[Any]]:
         """Which labels are new, and which are known: a line says what is not learned again."""
+        from frugalvae.checks import check_case
+
         new = [label for label in labels if label not in self.known]
         known = [label for label in labels if label in self.known]
         if not self.options.case_matters:
@@ -296,6 +297,8 @@ class Lesson:
 
 def key(label: Any) -> Any:
     """A label as it is compared: names as all systems write them, numbers as they are."""
+    from frugalvae.checks import as_label
+
     return as_label(label) if isinstance(label, str) else label
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.checks import as_label
 from frugalvae.cli.options import add, add_encoder, refuse_encoder
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
@@ -102,6 +101,8 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
 
 def one_class(label: Any, classes: Sequence[Any], flat: bool, say: Callable[[str], object]) -> Look:
     """Refuses a folder in which there are folders of other classes than the one that is meant."""
+    from frugalvae.checks import as_label
+
     others = {as_label(str(other)) for other in classes} - {as_label(str(label))}
 
     def look(path: Path, found: Found) -> None:

@@ -54,7 +54,8 @@ class Moments:
     means
         Class means, (k, r).
     scatter
-        Sum of the outer products of samples around their class means, (r, r).
+        Sum of the outer products of samples around their class means, (r, r); ``None`` if the
+        outer products of all ``roots`` add up to it.
     roots
         Rows (m, r) whose outer products add up to the scatter of their class, or its largest part.
     owners
@@ -67,11 +68,19 @@ class Moments:
 
     counts: Array
     means: Array
-    scatter: Array
+    scatter: Array | None
     roots: Array
     owners: Array
     other_means: Array
     other_squares: float = 0.0
+
+    @property
+    def variances(self) -> Array:
+        """The diagonal of the scatter, (r,)."""
+        if self.scatter is not None:
+            return self.scatter.diagonal()
+        squares: Array = np.einsum("mr,mr->r", self.roots, self.roots, dtype=np.float64)
+        return squares
 
 
 @dataclass(frozen=True)
@@ -80,29 +89,52 @@ class SharedCovariance:
 
     Attributes
     ----------
-    whitener
-        L^-T, with L L^T = W, (r, r): rows are multiplied by it from the right.
+    matrix
+        L^-T, with L L^T = W, (r, r); or, where there are fewer rows than coordinates, the axes
+        along which W is more than its ridge, (r, q).
+    gains
+        ``None``, or what whitening adds along these axes, (q,).
     ridge
         What was added to each variance.
     noise
         The mean variance of a sample around its class mean in whitened coordinates.
     """
 
-    whitener: Array
+    matrix: Array
+    gains: Array | None
     ridge: float
     noise: float
 
     @classmethod
     def of(cls, moments: Moments, ridge: float | None = None) -> SharedCovariance:
         """W of some moments. ``ridge`` is relative to the mean variance; see :func:`posterior`."""
-        samples, rank = float(moments.counts.sum()), len(moments.scatter)
+        samples, rank = float(moments.counts.sum()), moments.means.shape[1]
         freedom = samples - len(moments.counts)
         amount = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
         added = amount * _level(moments, freedom)
-        covariance = moments.scatter / max(freedom, 1) + added * np.eye(rank)
-        whitener = invert_lower(np.linalg.cholesky(covariance)).T
-        noise = 1 - added * float((whitener**2).sum()) / rank
-        return cls(np.ascontiguousarray(whitener), added, max(noise, 0.0))
+        rows, scatter = moments.roots, moments.scatter
+        if scatter is None and len(rows) < rank:
+            values, axes = _principal_axes(rows.astype(np.float64))
+            variances = values / max(freedom, 1) + added  # (q,)
+            gains = variances**-0.5 - added**-0.5
+            inverse = float((1 / variances).sum()) + (rank - len(values)) / added
+            return cls(axes, gains, added, max(0.0, 1 - added * inverse / rank))
+        if scatter is None:
+            rows = rows.astype(np.float64)
+            scatter = rows.T @ rows
+        covariance = scatter / max(freedom, 1) + added * np.eye(rank)
+        matrix = np.ascontiguousarray(invert_lower(np.linalg.cholesky(covariance)).T)
+        noise = 1 - added * float((matrix**2).sum()) / rank
+        return cls(matrix, None, added, max(0.0, noise))
+
+    def whiten(self, rows: Array) -> Array:
+        """Whitened coordinates (n, r) of rows (n, r), in their precision."""
+        matrix = self.matrix.astype(rows.dtype)
+        white: Array = rows @ matrix
+        if self.gains is not None:
+            along = (white * self.gains.astype(rows.dtype)) @ matrix.T
+            white = rows.dtype.type(self.ridge**-0.5) * rows + along
+        return white
 
 
 @dataclass(frozen=True)
@@ -153,8 +185,8 @@ class Posterior:
 
     Attributes
     ----------
-    whitener
-        What rows of the r coordinates are multiplied by from the right, (r, r).
+    shared
+        W, which whitens the r coordinates.
     scale
         What the other coordinates are multiplied by.
     centre
@@ -175,7 +207,7 @@ class Posterior:
 
     moments: Moments
     prior: MeanPrior
-    whitener: Array
+    shared: SharedCovariance
     scale: float
     centre: Array
     deviations: Array
@@ -188,9 +220,14 @@ class Posterior:
     neighbours: Array
     borrowed: Array
 
+    @property
+    def rank(self) -> int:
+        """The number of coordinates that have a covariance."""
+        return int(self.moments.means.shape[1])
+
     def whiten(self, rows: Array, others: Array) -> Array:
         """Whitened coordinates (n, d) of rows (n, r) and their other coordinates, around g."""
-        return _side_by_side(rows @ self.whitener, self.scale * others) - self.centre
+        return _side_by_side(self.shared.whiten(rows), self.scale * others) - self.centre
 
     def scores(self, white: Array) -> Array:
         """Log densities (n, k) of whitened rows (n, d), up to a term that all classes share."""
@@ -201,7 +238,7 @@ class Posterior:
 
     def _from_scatter(self, white: Array) -> Array:
         """What the classes' own scatters add to their scores, (n, k)."""
-        white = white[:, : len(self.whitener)].astype(np.float32)
+        white = white[:, : self.rank].astype(np.float32)
         shares = self.sizes * self.weights[self.owners]  # (m,)
         along = white @ self.axes.T  # (n, m)
         along -= self._offsets
@@ -215,7 +252,7 @@ class Posterior:
 
     @property
     def _offsets(self) -> Array:
-        rank = len(self.whitener)
+        rank = self.rank
         offsets = np.einsum("mr,mr->m", self.axes, self.targets[self.owners, :rank])
         short: Array = offsets.astype(np.float32)
         return short
@@ -249,7 +286,7 @@ class Posterior:
             Axes and sizes of classes' scatters that do not contain the rows; needed where rows of
             a class were cut, for which ones are kept depends on the samples.
         """
-        scores, rank = np.empty((len(white), len(self.targets))), len(self.whitener)
+        scores, rank = np.empty((len(white), len(self.targets))), self.rank
         freedom = max(1.0, self.moments.counts.sum() - len(self.targets))
         others = self._from_scatter(white) if len(self.owners) else np.zeros_like(scores)
         squares = (self.targets**2).sum(axis=1)
@@ -334,29 +371,28 @@ def posterior(
     >>> int(rule.scores(white).argmax())
     1
     """
-    counts, rank = moments.counts.astype(np.float64), len(moments.scatter)
+    counts, rank = moments.counts.astype(np.float64), moments.means.shape[1]
     classes, samples = len(counts), float(counts.sum())
     freedom = max(1.0, samples - classes)
     shared = SharedCovariance.of(moments, ridge) if shared is None else shared
-    whitener = shared.whitener
     others, weight = moments.other_means.shape[1], classes / samples
     level = moments.other_squares / max(others, 1) / freedom + shared.ridge
     scale = (weight / level) ** 0.5
-    white = _side_by_side(moments.means @ whitener, scale * moments.other_means)
+    white = _side_by_side(shared.whiten(moments.means), scale * moments.other_means)
     centre, deviations, prior = _mean_prior(white, counts, rank, shared.noise, weight)
     targets = prior.shrunk(deviations, counts)
     expected, unknown = prior.squares(counts, others)
     drawn = np.maximum(DRAWN * counts / (counts + HALF_DRAWN), classes / samples)
     squares = np.maximum((targets**2).sum(axis=1), 1e-30)
     targets *= ((expected / squares) ** (drawn / 2))[:, None]
-    rows = moments.roots.astype(np.float32) @ whitener.astype(np.float32)  # (m, r)
+    rows = shared.whiten(moments.roots.astype(np.float32))  # (m, r)
     axes, sizes, owners = _principal_rows(rows, moments.owners)
     limit = WEIGHT if own is None else own
     neighbours, borrowed = _neighbours(targets, counts)
     return Posterior(
         moments=moments,
         prior=prior,
-        whitener=whitener,
+        shared=shared,
         scale=scale,
         centre=centre,
         deviations=deviations,
@@ -380,7 +416,7 @@ def _level(moments: Moments, freedom: float) -> float:
     """The mean variance within classes; a guess counts as much as one sample."""
     means = _side_by_side(moments.means, moments.other_means)
     apart = ((means - means.mean(axis=0)) ** 2).sum() / max(1, len(means) - 1) / means.shape[1]
-    total = float(np.trace(moments.scatter)) / len(moments.scatter)
+    total = float(moments.variances.mean())
     return float((total + GUESS * apart) / (freedom + 1)) or 1.0
 
 
@@ -425,10 +461,10 @@ def _principal_axes(rows: Array) -> tuple[Array, Array]:
     """Eigenvalues (j,) of ``rows.T @ rows`` above rounding, and eigenvectors (d, j)."""
     if len(rows) < rows.shape[1]:
         values, vectors = np.linalg.eigh(rows @ rows.T)
-        kept = values > 1e-10 * max(values[-1], 1e-30)
+        kept = values > 1e-10 * values.max(initial=1e-30)
         return values[kept], rows.T @ vectors[:, kept] / np.sqrt(values[kept])
     values, vectors = np.linalg.eigh(rows.T @ rows)
-    kept = values > 1e-10 * max(values[-1], 1e-30)
+    kept = values > 1e-10 * values.max(initial=1e-30)
     return values[kept], vectors[:, kept]
 
 

@@ -450,7 +450,7 @@ class MomentMemory(MemoryDefaults):
         for label in long:
             root = self.roots_[label]
             if label in new and shared is not None:
-                white = root @ shared.whitener.astype(np.float32)
+                white = shared.whiten(root.astype(np.float32))
                 vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
                 leading = vectors[:, ::-1][:, : allowed[label]].astype(np.float32)  # (rows, m)
                 root = leading.T @ root
@@ -473,9 +473,9 @@ class MomentMemory(MemoryDefaults):
     def mapped_variances(self) -> tuple[Array, Array]:
         """Variances of features within classes (d,), and of each class relative to them, (k,)."""
         freedom = max(1, sum(self.counts_.values()) - len(self.counts_))
-        variances = self._moments.scatter.diagonal() / freedom
+        variances = self._moments.variances / freedom
         if self.rank_ < self._dim:
-            scatter = rotate_back(rotate_back(self._moments.scatter, self._dim).T, self._dim)
+            scatter = rotate_back(rotate_back(self.scatter_, self._dim).T, self._dim)
             beside = self.other_squares_ * (1 - self.rank_ / self._dim) / (self._dim - self.rank_)
             variances = (scatter.diagonal() + beside) / freedom
         total = float(variances.sum()) or 1.0
@@ -586,7 +586,7 @@ class MomentMemory(MemoryDefaults):
             derived["moments"] = Moments(
                 counts=np.array(list(self.counts_.values()), np.float64),
                 means=means,
-                scatter=_outer(rows) if self.is_whole else self.scatter_,
+                scatter=None if self.is_whole else self.scatter_,
                 roots=rows,
                 owners=np.arange(len(sizes)).repeat(sizes),
                 other_means=others,
@@ -609,7 +609,7 @@ class MomentMemory(MemoryDefaults):
         def noise(width: int) -> Array:
             return rng.standard_normal((count, width), np.float32)
 
-        drawn = np.float32(scale) * noise(self.rank_) @ root.T
+        drawn = np.float32(scale) * noise(root.shape[1]) @ root.T
         drawn = drawn + noise(len(directions)) @ directions
         if self.rank_ < self._dim:
             residual = np.float32(scale * level) * noise(self._dim)
@@ -622,8 +622,13 @@ class MomentMemory(MemoryDefaults):
         derived = self._derived
         if "sampler" not in derived:
             freedom = max(1, sum(self.counts_.values()) - len(self.counts_))
-            shared = add_ridge(self._moments.scatter / freedom, ROUNDING)
-            root = np.linalg.cholesky(shared).astype(np.float32)
+            rows = self._moments.roots
+            if self.is_whole and len(rows) <= self.rank_:
+                root = (rows / freedom**0.5).T.astype(np.float32)  # (rank, rows)
+            else:
+                scatter = _outer(rows) if self.is_whole else self.scatter_
+                shared = add_ridge(scatter / freedom, ROUNDING)
+                root = np.linalg.cholesky(shared).astype(np.float32)
             level = (self.other_squares_ / freedom / max(1, self._dim - self.rank_)) ** 0.5
             derived["sampler"] = root, level
         sampler: tuple[Array, float] = derived["sampler"]
@@ -632,7 +637,7 @@ class MomentMemory(MemoryDefaults):
     def _directions(self, label: int) -> Array:
         """Directions (m, rank) in which a class varies more than W, as long as they add to it."""
         rows = self.roots_[label] / np.float32(max(1, self.counts_[label] - 1) ** 0.5)
-        white = rows @ self._shared.whitener.astype(np.float32)
+        white = self._shared.whiten(rows)
         values, vectors = np.linalg.eigh((white @ white.T).astype(np.float64))
         values, vectors = values[::-1][:DRAWN], vectors[:, ::-1][:, :DRAWN]
         longer = np.sqrt(np.maximum(1 - 1 / np.maximum(values, 1), 0))  # beyond W
@@ -745,7 +750,8 @@ class MomentMemory(MemoryDefaults):
     def derived_bytes(self, dim: int) -> int:
         """About what answers take on the way."""
         rows = sum(map(len, self.roots_.values()))
-        return 40 * (rows + len(self.counts_) + 4 * self.rank_) * max(self.rank_, 1)
+        inside = rows if self.is_whole and rows < self.rank_ else 5 * self.rank_
+        return 8 * (inside + 3 * rows + 4 * len(self.counts_)) * self.rank_
 
 
 def _mixed(rows: Array) -> Array:
