@@ -20,7 +20,13 @@ from frugalvae.maths.arrays import Array, signed_root, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.maths.posterior import Moments, Posterior, SharedCovariance, posterior
 from frugalvae.maths.rotation import rotate, rotate_back
-from frugalvae.maths.rounding import restore_rows, restore_symmetric, round_rows, round_symmetric
+from frugalvae.maths.rounding import (
+    LIMITS,
+    restore_rows,
+    restore_symmetric,
+    round_rows,
+    round_symmetric,
+)
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import add_ridge
 from frugalvae.memories.defaults import MemoryDefaults
@@ -31,6 +37,7 @@ ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most varianc
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
 HELD_OUT = 25  # samples of a class, in one batch, that tell how sure answers may be,
 CLASSES_HELD_OUT = 200  # and of so many classes
+LARGEST = float(np.finfo(np.float32).max)
 
 
 class HeldOut(NamedTuple):
@@ -680,13 +687,16 @@ class MomentMemory(MemoryDefaults):
         memory.rooted_ = _of_kind(state, "rooted", bool)
         memory.other_squares_ = _of_kind(state, "other_squares", float)
         memory.rank_ = _of_kind(state, "rank", int)
-        if labels:
+        if labels or arrays:
             memory._restore(labels, arrays)
         return memory
 
     def _restore(self, labels: list[int], arrays: dict[str, Array]) -> None:
         """Fill in what was rounded, if the arrays fit together."""
+        if {type(label) for label in labels} != {int} or len(set(labels)) < len(labels):
+            raise MemoryFileError(f"labels of a MomentMemory are {str(labels)[:40]!r}")
         _check_arrays(arrays, len(labels), self.rank_)
+        _check_values(arrays, self.other_squares_)
         means = restore_rows(arrays["means"], arrays["mean_scales"])
         rows = restore_rows(arrays["roots"], arrays["root_scales"])
         roots = np.split(rows, np.cumsum(arrays["root_rows"])[:-1])
@@ -826,6 +836,8 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         "root_scales": ((rows,), np.float32),
         "root_rows": ((classes,), np.uint32),
     }
+    if "variances" not in arrays and rank != dim:
+        raise MemoryFileError(f"a MomentMemory with {rank} of {dim} coordinates, and no covariance")
     if "variances" in arrays:
         expected["variances"] = (rank,), np.float32
         expected["correlations"] = (rank * (rank - 1) // 2,), np.int16
@@ -833,5 +845,15 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         arrays[name].shape == shape and arrays[name].dtype == kind
         for name, (shape, kind) in expected.items()
     )
-    if not right or int(arrays["root_rows"].sum()) != rows or not arrays["counts"].all():
+    right = right and int(arrays["root_rows"].sum()) == rows and bool(arrays["counts"].all())
+    if not right or not 1 <= rank <= dim:
         raise MemoryFileError("the arrays of a MomentMemory do not fit together")
+
+
+def _check_values(arrays: dict[str, Array], other_squares: float) -> None:
+    """Raise if a scale or a sum of squares is what none can be."""
+    largest = {"mean_scales": LARGEST / LIMITS[2], "root_scales": LARGEST / LIMITS[1]}
+    for name, array in {**arrays, "other_squares": np.array([other_squares])}.items():
+        possible = (array >= 0) & (array <= largest.get(name, LARGEST))
+        if array.dtype.kind == "f" and not possible.all():
+            raise MemoryFileError(f"{name} of a MomentMemory are negative, or not finite")
