@@ -33,7 +33,7 @@ from frugalvae.checks import (
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
-from frugalvae.interfaces import Replay, Task, TemperedMemory
+from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
@@ -488,7 +488,7 @@ class Model:
 
 def _knows(memory: Memory, head: Head) -> bool:
     """Whether answers are as sure as they should be without a temperature."""
-    return isinstance(memory, TemperedMemory) and getattr(head, "needs_density", False)
+    return hasattr(memory, "logits") and getattr(head, "needs_density", False)
 
 
 def _require_verb(part: Memory | Head, verb: str, what: str) -> None:
