@@ -19,7 +19,7 @@ demo: $(READY) ## teach ten digits in five tasks and write demo.html
 light: $(LIGHT)/.ready ## the base installation alone: teach and name photographs without PyTorch
 	$(LIGHT)/bin/python -m benchmarks.light
 
-birds: $(READY) ## teach eight birds in two tasks and name photographs; they are looked for in FRUGALVAE_DATA
+birds: $(READY) ## teach eight birds in two tasks, merge a file, and name photographs; they are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.birds
 
 test: $(READY) lint types ## everything that must hold before a change lands

@@ -1,4 +1,4 @@
-"""Eight birds in two tasks, by the commands that anybody would type.
+"""Eight birds, by the commands that anybody would type: two tasks, and a file to merge.
 
 Photographs are looked for in ``birds`` (``train/CLASS/*.jpg``, ``test/CLASS/*.jpg``), in the
 folder that FRUGALVAE_DATA names (default: ``data``) or in ``images`` inside it. Everything
@@ -47,15 +47,16 @@ def main() -> None:
 
 
 def teach(birds: Path) -> None:
-    """Two tasks, each from a folder with the classes of its own and nothing else."""
+    """Two tasks, each from a folder with the classes of its own and nothing else, and a merge."""
     classes = sorted(path.name for path in (birds / "train").iterdir() if path.is_dir())
-    size = -(-len(classes) // TASKS)
-    for task in range(TASKS):
-        week = Path(f"week{task + 1}")
+    size = -(-len(classes) // (TASKS + 1))
+    for task in range(TASKS + 1):
+        week = Path(f"week{task + 1}" if task < TASKS else "elsewhere")
         week.mkdir()
         for name in classes[task * size : (task + 1) * size]:
             (week / name).symlink_to(Path("..") / birds / "train" / name)
-        run("learn", "birds.frugal", f"{week}/")
+        run("learn", "birds.frugal" if task < TASKS else "friend.frugal", f"{week}/")
+    run("merge", "birds.frugal", "friend.frugal")
     run("status", "birds.frugal")
     one = sorted((birds / "test" / classes[0]).iterdir())[0]
     run("predict", "birds.frugal", str(one), "--top", "3")

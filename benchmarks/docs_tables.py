@@ -22,7 +22,7 @@ MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 #: Rows that README calls by another name than the experiment.
 ALIASES = {
-    "FrugalVAE's default": "factors, Bayes (default)",
+    "FrugalVAE's default": "moments, Bayes (default)",
     "VAE-FO, cosine softmax": "VAE-FO, cosine",
     "store everything, cosine softmax": "store all, cosine",
     "RanPAC, 5,000 random features": "RanPAC",

@@ -49,10 +49,14 @@ def serve() -> None:
 def warm_up() -> None:
     """Import all that a command imports."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("cat", "dax"):
-            images = paint(Path(folder, name), name)
-            more = QUICK if name == "cat" else []
-            assert cli.main(["learn", f"{folder}/it", str(images), "--quiet", *more]) == 0
+        for parts in (QUICK, []):
+            file = f"{folder}/{len(parts)}"
+            for name in ("cat", "dax"):
+                images = paint(Path(folder, name), name)
+                more = parts if name == "cat" else []
+                assert cli.main(["learn", file, str(images), "--quiet", *more]) == 0
+        for words in (["merge-classes", file, "cat", "dax"], ["unlearn", file, "cat", str(images)]):
+            cli.main([*words, "--quiet"])
 
 
 def run(words: list[str], after: float | None, nth: int | None, most: int | None) -> dict[str, Any]:

@@ -71,6 +71,11 @@ def test_the_first_example_runs(
     assert names["clf"].score(names["X"], names["y"]) > 0.95  # type: ignore[attr-defined]
 
 
+def test_the_algebra_adds_up() -> None:
+    for block in code(ROOT / "docs/algebra.md", "python"):
+        exec(compile(block, "algebra.md", "exec"), {})
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_is_python(page: Path) -> None:
     for block in code(page, "python"):

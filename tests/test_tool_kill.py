@@ -10,7 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +70,16 @@ def killer() -> Iterator[Killer]:
 class Scene:
     """A file that knows two classes and has something to undo, and a folder with a third."""
 
-    def __init__(self, folder: Path, killer: Killer) -> None:
+    def __init__(self, folder: Path, killer: Killer, parts: Sequence[str] = QUICK) -> None:
         self.folder, self.killer = folder, killer
         self.file, self.images = folder / "birds.frugal", paint(folder / "new", "emu", count=8)
         self.beginning = folder / "beginning"
         self.beginning.mkdir()
         for name in ("cat", "dax"):
-            more = [] if self.file.exists() else QUICK
+            more = [] if self.file.exists() else parts
             done = killer("learn", self.file, paint(folder / name, name), "--quiet", *more)
             assert done["code"] == 0
+        assert killer("learn", folder / "other", self.images, "--quiet", *parts)["code"] == 0
         for name in ("birds.frugal", "birds.frugal.undo"):
             shutil.copy(folder / name, self.beginning / name)
         self.before = self.answers()
@@ -143,6 +144,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory, killer: Killer) -> Scene:
     return Scene(tmp_path_factory.mktemp("scene"), killer)
 
 
+@pytest.fixture(scope="module")
+def default_scene(tmp_path_factory: pytest.TempPathFactory, killer: Killer) -> Scene:
+    return Scene(tmp_path_factory.mktemp("default"), killer, parts=[])
+
+
 # --------------------------------------------------------------------------- kills
 
 
@@ -186,14 +192,35 @@ CHANGES: dict[str, tuple[list[str], dict[str, int]]] = {
     "rename": (["rename", "cat", "gnu"], {"gnu": 6, "dax": 6}),
     "forget": (["forget", "cat"], {"dax": 6}),
     "undo": (["undo"], {"cat": 6}),
+    "merge": (["merge", "./other"], {"cat": 6, "dax": 6, "emu": 8}),
 }
+
+#: Those that need the default memory.
+SUMS: dict[str, tuple[list[str], dict[str, int]]] = {
+    "merge": CHANGES["merge"],
+    "merge-classes": (["merge-classes", "cat", "dax"], {"cat": 12}),
+    "unlearn": (["unlearn", "cat", "cat/cat/0.png", "cat/cat/1.png"], {"cat": 4, "dax": 6}),
+    "forget": (["forget", "cat", "--with", "cat/cat"], {"dax": 6}),
+}
+
+
+@needs_fork
+@pytest.mark.parametrize("change", SUMS)
+def test_what_adds_up_killed_before_each_operation_happens_once(
+    default_scene: Scene, change: str
+) -> None:
+    check_happens_once(default_scene, *SUMS[change])
 
 
 @needs_fork
 @pytest.mark.parametrize("change", CHANGES)
 def test_any_change_killed_before_each_operation_happens_once(scene: Scene, change: str) -> None:
+    check_happens_once(scene, *CHANGES[change])
+
+
+def check_happens_once(scene: Scene, command: list[str], after: dict[str, int]) -> None:
     """It is done or not, and after the same command it is done, and can be undone, once."""
-    (verb, *words), after = CHANGES[change]
+    verb, *words = command
     words = [str(scene.folder / word) if "/" in word else word for word in words]
 
     def act(**when: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -294,7 +295,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         other
-            A classifier with the same memory and head, taught features of the same encoder.
+            A classifier with the same memory and head, taught features of the same encoder. The
+            older memory ``factors`` becomes ``moments``.
         rename
             Other labels for some of its classes.
 
@@ -405,10 +407,12 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def history(self) -> list[dict[str, Any]]:
         """Every change so far, the first one first: plain values that JSON can hold.
 
-        Each has an ``action`` (``"learn"``, ``"update"``, ``"forget"`` or ``"rename"``), the
-        time ``when`` it was done, in UTC, and ``classes``: how many samples of each label it
-        was about. A task has its number, ``task``; forgetting says ``scrub`` and what
-        ``remains``; renaming says ``from`` and ``to`` what.
+        Each has an ``action`` (``"learn"``, ``"update"``, ``"unlearn"``, ``"forget"``,
+        ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when`` it was done, in UTC,
+        and ``classes``: how many samples of each label it was about. A task has its number,
+        ``task``; forgetting says ``scrub`` and what ``remains``, as unlearning does; renaming says
+        ``from`` and ``to`` what. What was merged has its own events before that of merging; a
+        file's is told by its name, ``source``, and checksum, ``of``.
 
         Examples
         --------
@@ -634,7 +638,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
         try:
             labels = column_or_1d(labels, warn=True)
-            check_classification_targets(labels)
+            with warnings.catch_warnings():  # a sample per class is no regression problem
+                warnings.filterwarnings("ignore", "The number of unique classes is greater")
+                check_classification_targets(labels)
         except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
             raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
         return check_finite(features), labels

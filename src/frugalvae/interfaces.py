@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,15 +169,25 @@ class DensityMemory(Memory, Protocol):
         ...
 
 
-@runtime_checkable
 class TemperedMemory(DensityMemory, Protocol):
-    """A memory that knows how sure its densities may be."""
+    """A memory that knows how sure its densities may be; :func:`is_tempered` tells."""
+
+    counts_: dict[int, int]
+
+    def left_out(self, features: Array, labels: Array) -> Array:
+        """Logits (n, k) of taught samples, each as if its class had been taught without it."""
+        ...
 
     def logits(
         self, features: Array, shrinkage: Shrinkage = ..., tempering: float | None = None
     ) -> Array:
         """Scores (n, k) whose softmax are class probabilities, classes in their order."""
         ...
+
+
+def is_tempered(memory: Memory) -> TypeGuard[TemperedMemory]:
+    """Whether a memory's logits need no temperature; it may be empty."""
+    return hasattr(type(memory), "logits") and hasattr(type(memory), "left_out")
 
 
 @runtime_checkable

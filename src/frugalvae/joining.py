@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
     from frugalvae.model import Model
 
-TELLING = ("encoder", "preprocessing", "weights")  # what tells one encoder from another
+OLDER = "FactorMemory"  # what it knows, memory 'moments' can hold
 
 
 def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -> Model:
@@ -27,15 +27,18 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
     Parameters
     ----------
     model, other
-        Memory and head must be of the same kind, and features of the same encoder.
+        Memory and head must be of the same kind, and features of the same encoder. The older
+        memory ``factors`` becomes ``moments``.
     rename
         Other labels for classes of ``other``. Classes of one label are one class.
     """
     if other.memory is None or other.head is None:
         return model
-    if model.memory is None or model.head is None:
-        return replace(other, recipe=model.recipe)
+    model, other = in_newer_memory(model), in_newer_memory(other)
     labels = _renamed(other, rename or {})
+    if model.memory is None or model.head is None:
+        told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
+        return replace(other, classes=labels).recorded("merge", told)
     _check_mergeable(model, other, labels)
     memory, head = copy.deepcopy((model.memory, model.head))
     new = labels[~np.isin(labels, model.classes)]
@@ -47,13 +50,35 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
     }
     counts, others = _counts(model), _counts(other)
     memory.merge(copy.deepcopy(other.memory), ours, counts, others)  # type: ignore[attr-defined]
-    if head.needs_every_task:
-        head.merge(copy.deepcopy(other.head), ours, counts, others)  # type: ignore[attr-defined]
-    else:
+    if hasattr(head, "merge"):
+        head.merge(copy.deepcopy(other.head), ours, counts, others)
+    if not head.needs_every_task:
         rng = model.recipe.generator("head", model.n_tasks + other.n_tasks)
         head.learn(Task.empty(model.n_features), Replay(memory, rng))
     merged = _listed(model, other, labels, new, numbers)
     return replace(merged, memory=memory, head=head, head_stale=False)
+
+
+def has_older_memory(model: Model) -> bool:
+    """Whether what it was taught is kept in memory ``factors``."""
+    return type(model.memory).__name__ == OLDER
+
+
+def in_newer_memory(model: Model) -> Model:
+    """A model with memory ``moments`` for one with ``factors``; others as they are."""
+    from frugalvae.memories.moments import MomentMemory
+
+    if not has_older_memory(model):
+        return model
+    _check_counted(model)
+    memory = MomentMemory.of_factors(model.memory, _counts(model))  # type: ignore[arg-type]
+    head, rng = copy.deepcopy(model.head), model.recipe.generator("head", model.n_tasks)
+    assert head is not None
+    if getattr(head, "needs_density", False):
+        head.learn(Task.empty(model.n_features), Replay(memory, rng))
+    fresh = MomentMemory(memory.budget, root=memory.root)
+    recipe = replace(model.recipe, memory=fresh)
+    return replace(model, recipe=recipe, memory=memory, head=head, calibration=Calibration())
 
 
 def merge_classes(model: Model, label: Any, joined: Any) -> Model:
@@ -70,6 +95,7 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
             "'moments' with head 'bayes' can"
         )
     memory.join(int(model.numbers[kept]), int(model.numbers[gone]))
+    head.forget(int(model.numbers[gone]))  # its text feature, if it has one
     head.learn(Task.empty(model.n_features), Replay(memory, model.recipe.generator("head", 0)))
     counts = model.n_samples_of_class.copy()
     counts[kept] += counts[gone]
@@ -104,7 +130,7 @@ def _check_mergeable(model: Model, other: Model, labels: Any) -> None:
             "one encoder made can be merged"
         )
     one, two = model.encoder, other.encoder
-    if one is not None and two is not None and any(one.get(k) != two.get(k) for k in TELLING):
+    if one and two and not _is_one_encoder(one, two):
         raise InputError(
             f"one was taught with the encoder {one.get('model')}, the other with "
             f"{two.get('model')}, or with other weights or preprocessing; features of different "
@@ -119,11 +145,21 @@ def _check_mergeable(model: Model, other: Model, labels: Any) -> None:
             )
     _check_adds_up(model.memory, model.head)
     for part in (model, other):
-        if not part.n_samples_of_class.all():
-            raise InputError(
-                "a file of an older version does not say how many samples its classes have; "
-                "teach them anew"
-            )
+        _check_counted(part)
+
+
+def _is_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    from frugalvae.encoders.remembered import TELLING, in_another_format
+
+    return all(one.get(key) == two.get(key) for key in TELLING) or in_another_format(one, two)
+
+
+def _check_counted(model: Model) -> None:
+    if not model.n_samples_of_class.all():
+        raise InputError(
+            "a file of an older version does not say how many samples its classes have; "
+            "teach them anew"
+        )
 
 
 def _check_adds_up(memory: Memory | None, head: Head | None) -> None:
@@ -145,6 +181,7 @@ def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any
     """With the other's classes on the list, and both histories."""
     theirs = {label: row for row, label in enumerate(labels.tolist())}
     rows = [theirs[label] for label in new.tolist()]
+    tasks, task_of_new = np.unique(other.task_of_class[rows], return_inverse=True)
     counts = model.n_samples_of_class.copy()
     for position, label in enumerate(model.classes.tolist()):
         if label in theirs:
@@ -156,11 +193,11 @@ def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any
         model,
         classes=np.concatenate([model.classes, new]),
         numbers=np.concatenate([model.numbers, [numbers[y] for y in new.tolist()]]).astype(int),
-        task_of_class=np.concatenate(
-            [model.task_of_class, model.n_tasks + other.task_of_class[rows]]
-        ).astype(int),
+        task_of_class=np.concatenate([model.task_of_class, model.n_tasks + task_of_new]).astype(
+            int
+        ),
         n_samples_of_class=np.concatenate([counts, other.n_samples_of_class[rows]]).astype(int),
-        n_tasks=model.n_tasks + other.n_tasks,
+        n_tasks=model.n_tasks + len(tasks),  # tasks are those that taught new classes
         n_taught=model.n_taught + len(new),
         calibration=Calibration(temperature),
         taught_novelty=model.taught_novelty.merge(other.taught_novelty),

@@ -33,7 +33,7 @@ from frugalvae.checks import (
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
-from frugalvae.interfaces import Replay, Task
+from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
@@ -210,17 +210,16 @@ class Model:
         deferred = defer_head or (self.head_stale and not new.classes)
         due = deferred and not head.needs_every_task
         if not due:
-            self._teach_head(head, memory, known, new, before)  # adapt the classifier
+            self._teach_head(head, memory, task, before)  # adapt the classifier
         check_learned(memory, *([] if deferred else [head]))
         return replace(self, memory=memory, head=head, head_stale=due, calibration=calibration)
 
-    def _teach_head(
-        self, head: Head, memory: Memory, known: list[Task], new: Task, before: dict[int, int]
-    ) -> None:
+    def _teach_head(self, head: Head, memory: Memory, task: Task, before: dict[int, int]) -> None:
         """More samples of known classes, then new classes; fitted on replay, all at once."""
+        known, new = task.split(before)
         replay = self._replay(memory, self.n_tasks if new.classes else self.n_tasks - 1)
         if not head.needs_every_task:
-            return head.learn(new, replay)
+            return head.learn(task, replay)
         for part in known:
             head.update(part, before[part.classes[0]], replay)
         if new.classes:
@@ -285,22 +284,23 @@ class Model:
         x = check_features(X, self.n_features)
         memory, head = self._parts()
         task, before = Task(x, np.full(len(x), self.numbers[position])), self._count_of(position)
+        remains: list[str] = []
         for part in (memory, head):
             _require_verb(part, "unlearn", "take samples out again")
-            part.unlearn(task, before)  # type: ignore[union-attr]
+            remains += part.unlearn(task, before) or []  # type: ignore[union-attr]
         check_learned(memory, head)
         counts = self.n_samples_of_class.copy()
         counts[position] = before - len(x)
         left = replace(self, memory=memory, head=head, n_samples_of_class=counts)
-        return left.recorded("unlearn", {self.classes[position]: len(x)})
+        return left.recorded("unlearn", {self.classes[position]: len(x)}, remains=remains)
 
     def _count_of(self, position: int) -> int:
         """The samples of a class, which a file of an older version may not know."""
         count = int(self.n_samples_of_class[position])
         if not count:
             raise InputError(
-                f"the file does not say how many samples class {self.classes[position]!r} has, "
-                "for it was made by an older version; teach the classes anew"
+                f"the file does not say how many samples class {_plain(self.classes[position])!r} "
+                "has, for it was made by an older version; teach the classes anew"
             )
         return count
 
@@ -339,8 +339,9 @@ class Model:
         count = self._count_of(position)
         if len(x) != count:
             raise InputError(
-                f"class {self.classes[position]!r} was taught {count} samples, and {len(x)} were "
-                "given to take out; give all of them, or forget the class without samples"
+                f"class {_plain(self.classes[position])!r} was taught {count} samples, and "
+                f"{len(x)} were given to take out; give all of them, or forget the class without "
+                "samples"
             )
         task = Task(x, np.full(len(x), number))
         remains = []
@@ -488,7 +489,7 @@ class Model:
 
 def _knows(memory: Memory, head: Head) -> bool:
     """Whether answers are as sure as they should be without a temperature."""
-    return hasattr(memory, "logits") and getattr(head, "needs_density", False)
+    return is_tempered(memory) and getattr(head, "needs_density", False)
 
 
 def _require_verb(part: Memory | Head, verb: str, what: str) -> None:

@@ -93,10 +93,10 @@ MEMORIES = (
         "gaussian-diagonal",
     ),
     DemoMemory(
-        "factors",
-        "The default: the mean of each digit, one shared covariance, and a few directions in "
-        "which each digit varies more. Bayes' rule classifies; nothing is trained.",
-        "factors",
+        "moments",
+        "The default: count, mean and scatter of each digit, all of them sums. Bayes' rule "
+        "classifies; nothing is trained.",
+        "moments",
     ),
     DemoMemory(
         "store everything",

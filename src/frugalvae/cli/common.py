@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -40,6 +41,17 @@ def label_named(path: Path, labels: list[Any], typed: str) -> Any:
         f"{path} knows no class {typed!r}.{suggestion(typed, map(str, labels))} "
         f"'frugalvae status {path}' lists all {len(labels)}"
     )
+
+
+def like(label: Any, name: str) -> Any:
+    """A new name as a label: a number if it is to stand beside numbers."""
+    new: Any = as_label(name)
+    return int(new) if not isinstance(label, str) and new.lstrip("-").isdecimal() else new
+
+
+def checksum_of(path: Path) -> str:
+    """SHA-256 of a file, as ``sha256sum`` prints it."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def with_source(model: Model, source: Path) -> Model:

@@ -3,43 +3,121 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import add
-from frugalvae.console import Display
-from frugalvae.formatting import plural
+from frugalvae.cli.options import add, add_encoder
+from frugalvae.console import Display, print_json
+from frugalvae.errors import InputError
+from frugalvae.formatting import local_time, plural
+
+if TYPE_CHECKING:
+    from frugalvae.model import Model
+    from frugalvae.storage.store import Store
+
+QUANTILES = "the quantiles of familiarity are of all classes together, and still count its samples"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    parser.description = "Remove a class from a classifier, and say what remains of it."
+    parser.description = (
+        "Remove a class from a classifier, and print a receipt: what was removed, what remains of "
+        "it, and the checksum of the file before and after."
+    )
     add(parser, "file", "label")
+    parser.add_argument(
+        "--with",
+        dest="inputs",
+        type=Path,
+        nargs="+",
+        metavar="IMAGES",
+        help="all images that the class was taught, or FEATURES.npz of them: what they added to "
+        "parts that all classes share is taken out exactly",
+    )
     parser.add_argument(
         "--scrub",
         action="store_true",
         help="also relearn the parts that all classes share, so that nothing that was trained on "
         "the class is left; this cannot be undone",
     )
-    add(parser, "--trust", "--wait", "--quiet")
+    parser.add_argument(
+        "--flat",
+        action="store_true",
+        help="with --with: take all images of a folder, even if folders in it are named after "
+        "other classes",
+    )
+    add_encoder(parser, remembered=True)
+    add(parser, "--trust", "--wait", "--json", "--quiet")
+    parser.set_defaults(strict=False)
 
 
 def run(options: argparse.Namespace) -> None:
     """Remove the class."""
     from frugalvae.cli.common import announce_model, change_class, with_digest
+    from frugalvae.cli.update import more_rows
 
-    display = Display(options.quiet)
+    if options.scrub and options.inputs:
+        raise InputError("--with takes out exactly what --scrub would estimate; give one of them")
+    display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
+        x = more_rows(options, label, model, display).x if options.inputs else None
         if options.scrub:  # which learns anew
             announce_model(model, None, options.file)
+        before = state(store)
         with display.watching():
-            model, remains = model.forget(label, scrub=options.scrub)
+            model, remains = model.forget(label, x, scrub=options.scrub)
+        if model.taught_novelty.quantiles and not options.scrub:
+            remains = [*remains, QUANTILES]
         store.save(with_digest(model), undoable=not options.scrub)
+        written = receipt(model, label, remains, before, state(store))
     left = plural(len(model.classes), "class")
     display.say(
         f"{options.file}: {label!r} is forgotten; {left} left",
-        *(f"what remains of it: {sentence}" for sentence in remains),
+        *in_lines(written),
         "this cannot be undone; copies of the file elsewhere are as they were"
         if options.scrub
         else f"'frugalvae undo' brings it back, from {store.undo.name}, until you change the file "
         "again",
         "its name stays in the history",
     )
+    if options.json:
+        print_json({"file": str(options.file), **written})
+
+
+def state(store: Store) -> dict[str, Any]:
+    """What a file is: its size and its checksum."""
+    from frugalvae.cli.common import checksum_of
+
+    return {"bytes": store.path.stat().st_size, "sha256": checksum_of(store.path)}
+
+
+def receipt(
+    model: Model, label: Any, remains: list[str], before: dict[str, Any], after: dict[str, Any]
+) -> dict[str, Any]:
+    """What was removed, what remains, and when."""
+    event = model.history[-1]
+    return {
+        "class": label,
+        "samples": event["classes"][str(label)],
+        "bytes": before["bytes"] - after["bytes"],
+        "remains": remains,
+        "classes": len(model.classes),
+        "before": before,
+        "after": after,
+        "when": event["when"],
+        "scrub": event["scrub"],
+    }
+
+
+def in_lines(written: dict[str, Any]) -> list[str]:
+    """A receipt as people read it."""
+    samples, freed = plural(written["samples"], "sample"), f"{written['bytes']:,} bytes"
+    states = [
+        f"{name}: {written[name]['bytes']:,} bytes, sha256 {written[name]['sha256']}"
+        for name in ("before", "after")
+    ]
+    return [
+        f"removed: {samples}, {freed} of the file, {local_time(written['when'])}",
+        *(f"what remains of it: {sentence}" for sentence in written["remains"]),
+        *states,
+    ]

@@ -42,6 +42,8 @@ def describe_event(event: dict[str, Any]) -> str:
     shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
     if "from" in event and "to" in event:
         shown = f"{event['from']} to {event['to']}"
+    elif isinstance(event.get("from"), list):
+        shown += f", of {' and '.join(map(str, event['from']))}"
     when = local_time(str(event.get("when", "")))
     source = f", from {event['source']}" if "source" in event else ""
     return f"{when}  {event.get('action', '?')!s:6}  {shown}{source}"

@@ -193,9 +193,9 @@ class Lesson:
         import numpy as np
 
         from frugalvae.encoders.remembered import check_same
-        from frugalvae.images.feature_file import load_features
+        from frugalvae.images.feature_file import load_training
 
-        features = load_features(path)
+        features = load_training(path)
         check_same(self.encoder, features.encoder, self.store.given, path)
         labels: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
         new, known = self.split(np.unique(labels).tolist())

@@ -22,6 +22,9 @@ VERBS = {
     "status": "show what a classifier knows, its size, and warnings",
     "update": "give more examples of a known class",
     "rename": "give a class another name",
+    "merge": "add what other classifiers were taught",
+    "merge-classes": "make one class of several",
+    "unlearn": "take single images of a class out again",
     "forget": "remove a class",
     "undo": "take back the last change",
     "history": "list what was done to a classifier, and when",
@@ -96,7 +99,7 @@ def parser(*verbs: str) -> argparse.ArgumentParser:
     for verb, about in VERBS.items():
         made = commands.add_parser(verb, help=about, formatter_class=Help)
         if verb in (verbs or VERBS):
-            module = import_module(f"frugalvae.cli.{verb}")
+            module = import_module(f"frugalvae.cli.{verb.replace('-', '_')}")
             made.set_defaults(run=module.run)
             module.add_arguments(made)
     return top

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from frugalvae.cli.options import add
 from frugalvae.console import Display
@@ -19,13 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Rename the class, unless the new name is taken."""
-    from frugalvae.checks import as_label, check_case
-    from frugalvae.cli.common import change_class
+    from frugalvae.checks import check_case
+    from frugalvae.cli.common import change_class, like
 
     with change_class(options) as (store, model, label):
-        name: Any = as_label(options.name)
-        if not isinstance(label, str) and name.lstrip("-").isdecimal():
-            name = int(name)
+        name = like(label, options.name)
         others = [str(known) for known in model.classes.tolist() if known != label]
         if not options.case_matters:
             check_case([str(name)], others)

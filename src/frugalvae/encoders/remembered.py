@@ -126,7 +126,7 @@ def check_same(
     if not remembered or not other:
         return  # nothing is known of one of them
     differ = [key for key in TELLING if remembered.get(key) != other.get(key)]
-    if differ and not _in_another_format(remembered, other):
+    if differ and not in_another_format(remembered, other):
         raise InputError(
             f"{what} is not the encoder of {file}: {' and '.join(differ)} differ "
             f"({described(other)}, expected {described(remembered)}); "
@@ -134,7 +134,7 @@ def check_same(
         )
 
 
-def _in_another_format(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def in_another_format(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether it is the same network in ONNX and in PyTorch: its features agree."""
     from frugalvae.encoders.identity import agree
 

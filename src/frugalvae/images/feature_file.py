@@ -97,6 +97,27 @@ def load_features(path: str | Path) -> Features:
     )
 
 
+def load_training(path: str | Path) -> Features:
+    """The same of a file that is learned, which may also be what ``frugalvae sample`` writes.
+
+    That one has rows ``x`` of one class, its ``label``, and ``encoder``.
+    """
+    path = Path(path)
+    if not {"x", "label"} <= set(array_names(path)):
+        return load_features(path)
+    x, encoder = read_rows(path, ("x",))
+    label = read_arrays(path, {"label"})["label"]
+    if label.shape != () or label.dtype.kind not in "Uiu" or not np.isfinite(x).all():
+        raise FeatureFileError(
+            f"{path}: label is {_describe(label)}, or x holds NaN or infinite values; expected "
+            "what 'frugalvae sample' writes"
+        )
+    wrong = _unfit(label[None].tolist())
+    if wrong:
+        raise FeatureFileError(f"{path}: {wrong[0]}")
+    return Features(path.stem, x, np.full(len(x), label), x[:0], label[None][:0], None, encoder)
+
+
 def read_rows(
     path: Path, names: tuple[str, ...]
 ) -> tuple[NDArray[np.float32], dict[str, Any] | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,15 @@ from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.evidence import Evidence
 from frugalvae.memories.room import Room, usual_bytes
 
+if TYPE_CHECKING:
+    from frugalvae.memories.factors import FactorMemory
+
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
 HELD_OUT = 25  # samples of a class, in one batch, that tell how sure answers may be,
 CLASSES_HELD_OUT = 200  # and of so many classes
 LARGEST = float(np.finfo(np.float32).max)
+WHOLE = 1e-3  # a class has lost no rows if they say all but this share of its scatter
 
 
 class HeldOut(NamedTuple):
@@ -162,6 +166,25 @@ class MomentMemory(MemoryDefaults):
         for name in ("counts_", "means_", "squares_", "roots_", "evidence_", "_derived"):
             setattr(twin, name, dict(getattr(self, name)))
         return twin
+
+    @classmethod
+    def of_factors(cls, factors: FactorMemory, counts: Mapping[int, int]) -> MomentMemory:
+        """What the older memory ``factors`` knows, with ``counts`` samples of its classes.
+
+        Counts, means and the shared covariance are the same. A direction, as long as the standard
+        deviation it adds, becomes a row. What a class varies like all classes is in no row.
+        """
+        memory = cls(factors.budget, root=factors.root)
+        memory.rooted_, memory.rank_ = factors.rooted_, factors.rank_
+        share = sum(counts.values()) / max(1, factors.count_)  # forgotten classes are in there
+        memory.scatter_, memory.other_squares_ = factors.scatter_ * share, factors.rest_ * share
+        for label, mean in factors.means_.items():
+            count, directions = int(counts[label]), factors.factors_[label].astype(np.float64)
+            variance = float(factors.spread_[label]) + float((directions**2).sum())
+            memory.counts_[label], memory.means_[label] = count, mean
+            memory.squares_[label] = max(0, count - 1) * variance
+            memory.roots_[label] = (count**0.5 * directions).astype(np.float32)
+        return memory
 
     @property
     def classes(self) -> list[int]:
@@ -319,10 +342,10 @@ class MomentMemory(MemoryDefaults):
         self.scatter_, self.other_squares_ = scatter - coordinates.T @ coordinates, other
         return []
 
-    def unlearn(self, task: Task, count: int) -> None:
+    def unlearn(self, task: Task, count: int) -> list[str]:
         """Take out samples of a class that were added before: count, mean and scatter exactly.
 
-        The rows of a class that were cut in favour of others do not come back.
+        Returns what cannot be taken out: rows that were cut in favour of others do not come back.
         """
         (label,) = task.classes
         x = self.mapped(task.features).astype(np.float64)
@@ -352,6 +375,9 @@ class MomentMemory(MemoryDefaults):
         self.squares_[label] = max(0.0, squares)
         self.roots_[label] = root[: left - 1]  # any further rows are rounding
         self._derived = {}
+        if self.lost(label) < WHOLE:
+            return []
+        return ["rows of the class that were cut before do not come back"]
 
     def forget(self, label: int) -> list[str]:
         """Drop a class, and its share of the scatter of all classes.
@@ -536,7 +562,7 @@ class MomentMemory(MemoryDefaults):
         held = {
             label: HELD_OUT if label not in apart else apart[label].left_out
             for label in np.unique(labels).tolist()
-            if self.counts_[label] > 1 and (label in apart or self.lost(label) < 1e-3)
+            if self.counts_[label] > 1 and (label in apart or self.lost(label) < WHOLE)
         }
         kept = [np.flatnonzero(labels == y)[: held[y]] for y in list(held)[:CLASSES_HELD_OUT]]
         if not sum(map(len, kept)):

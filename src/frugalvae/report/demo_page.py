@@ -10,7 +10,7 @@ from frugalvae.report import plots
 from frugalvae.report.plot_parts import COLOURS, mosaic, png
 from frugalvae.report.render import data_uri, render
 
-IN_PICTURE = ("factors", "VAE-FO", "no null space", "frozen decoder", "diagonal Gaussian")
+IN_PICTURE = ("moments", "VAE-FO", "no null space", "frozen decoder", "diagonal Gaussian")
 
 
 def demo_page(runs: Sequence[DemoRun], **content: Any) -> str:

@@ -1,0 +1,65 @@
+"""``frugalvae unlearn``: take single images of a class out again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from frugalvae.cli.options import add, add_encoder
+from frugalvae.console import Display, print_json
+from frugalvae.formatting import plural
+
+COUNTED = "familiarity and how sure answers are still count how they looked when they were taught"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Take images of a class out again that it was taught: count, mean and scatter become what "
+        "they would be without them. Takes images, folders or zip archives of them, or feature "
+        "files (.npz), as 'update' does. To take out all images of a class, use 'forget --with'."
+    )
+    add(parser, "file", "label")
+    add_samples(parser)
+
+
+def add_samples(parser: argparse.ArgumentParser) -> None:
+    """The images, and how they are read."""
+    parser.add_argument(
+        "inputs", type=Path, nargs="+", metavar="IMAGES", help="an image, a folder or FEATURES.npz"
+    )
+    parser.add_argument(
+        "--flat",
+        action="store_true",
+        help="take all images of a folder, even if folders in it are named after other classes",
+    )
+    add(parser, "--strict")
+    add_encoder(parser, remembered=True)
+    add(parser, "--trust", "--wait", "--json", "--quiet")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Take the samples out."""
+    from frugalvae.cli.common import DIGEST, change_class, with_digest, with_source
+    from frugalvae.cli.update import digest_of, more_rows
+
+    display = Display(options.quiet or options.json)
+    with change_class(options) as (store, model, label):
+        x = more_rows(options, label, model, display).x
+        digest = digest_of(("unlearn", label), x)
+        if model.history and model.history[-1].get(DIGEST) == digest:
+            display.say(f"{options.file} is as it was: the last change was this very one")
+            return
+        model = model.unlearn(label, x)
+        store.save(with_digest(with_source(model, options.inputs[0]), digest))
+    left = int(model.n_samples_of_class[model.classes.tolist().index(label)])
+    remains = [*model.history[-1]["remains"], COUNTED]
+    taken = plural(len(x), "sample")
+    display.say(
+        f"{options.file}: {taken} of {label!r} taken out, {left:,} left; mean, count and scatter "
+        "are as without them",
+        *(f"what remains: {sentence}" for sentence in remains),
+    )
+    if options.json:
+        told = {"class": label, "taken_out": len(x), "left": left, "remains": remains}
+        print_json({"file": str(options.file), **told})
