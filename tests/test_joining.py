@@ -193,7 +193,7 @@ def test_tasks_and_history_are_those_of_both() -> None:
     other.partial_fit(x[y == "bee"], y[y == "bee"])
     before = one.n_tasks_
     one.merge(other)
-    assert one.n_tasks_ == before + 2
+    assert one.n_tasks_ == before + 1  # of its two tasks, one taught a class that is new here
     assert one.task_of_class_.tolist() == [0, 0, 0, 0, 1]
     events = one.history()
     assert [event["action"] for event in events] == ["learn", "learn", "learn", "merge"]
@@ -284,8 +284,22 @@ def test_other_settings_cannot_be_merged() -> None:
 
 
 def test_what_is_no_sum_cannot_be_merged() -> None:
-    one, other = (FrugalClassifier("factors").fit(*samples()) for _ in range(2))
-    refused(one, other, "FactorMemory cannot be merged: it is no sum. Memories 'moments', ")
+    one, other = (FrugalClassifier("mixture").fit(*samples()) for _ in range(2))
+    refused(one, other, "MixtureMemory cannot be merged: it is no sum. Memories 'moments', ")
+
+
+def test_older_memories_become_newer_ones_when_they_are_merged() -> None:
+    x, y, first = halves()
+    one, other = (FrugalClassifier("factors").fit(x[rows], y[rows]) for rows in (first, ~first))
+    one.merge(other)
+    memory: Any = one.memory_
+    assert type(memory) is MomentMemory
+    assert memory.counts_ == dict(zip(one.numbers_, one.n_samples_of_class_, strict=True))
+    for label, number in zip(one.classes_, one.numbers_, strict=True):
+        expected = x[y == label].mean(axis=0)
+        np.testing.assert_allclose(memory.means_[number], expected, atol=1e-4)
+    whole = FrugalClassifier("factors").fit(x, y)
+    assert accuracy(one.predict(x), whole.predict(x)) > 0.95
 
 
 def test_labels_must_be_of_one_kind_and_differ() -> None:

@@ -520,6 +520,37 @@ def test_a_symmetric_matrix_rounds_once(seed: int, dim: int, rows: int) -> None:
     np.testing.assert_array_equal(again, matrix)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e3])
+def test_a_file_of_half_the_bits_rounds_no_more(scale: float, tmp_path: Path) -> None:
+    """Scales of rows and sums of squares would not survive float16."""
+    task = samples((300, 300, 20))
+    clf = FrugalClassifier().fit(scale * task.features, task.labels)
+    answers = []
+    for dtype in ("float32", "float16"):
+        clf.save(tmp_path / "it.frugal", dtype=dtype)
+        loaded = FrugalClassifier.load(tmp_path / "it.frugal")
+        answers.append(loaded.predict_proba(scale * task.features))
+    np.testing.assert_array_equal(*answers)
+    np.testing.assert_allclose(answers[0], clf.predict_proba(scale * task.features), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ([[0.0, 1.0], [1.0, 0.0]], ["a", "b"]),  # means are symmetric
+        ([[3.0]], ["a"]),
+        ([[-1.0], [2.0]], ["a", "a"]),
+        ([[0.0, 0.0]] * 4, ["a", "a", "b", "b"]),
+        ([[0.0, 1.0], [0.5, 1.0], [1.0, 0.0], [1.0, 0.5]], ["a", "a", "b", "b"]),
+    ],
+)
+def test_the_smallest_classifiers_have_files(x: Any, y: Any, tmp_path: Path) -> None:
+    clf = FrugalClassifier().fit(x, y)
+    clf.save(tmp_path / "it.frugal")
+    loaded = FrugalClassifier.load(tmp_path / "it.frugal")
+    np.testing.assert_array_equal(loaded.predict(x), clf.predict(x))
+
+
 def test_an_empty_memory_has_a_file_too() -> None:
     memory = MomentMemory.from_state(MomentMemory("3MB", directions=5, root=True).state())
     assert (memory.budget, memory.directions, memory.root) == ("3MB", 5, True)
