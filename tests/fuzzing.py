@@ -208,7 +208,15 @@ def permute(document: Document, arrays: Arrays, chance: random.Random) -> None:
 def other_class(document: Document, arrays: Arrays, chance: random.Random) -> None:
     found = [path for path in places(document) if path[-1] == "class"]
     path = chance.choice(found)
-    names = ["FactorMemory", "MomentMemory", "GaussianMemory", "MLP", "Mixture", "RidgeHead", "NoMemory"]
+    names = [
+        "FactorMemory",
+        "MomentMemory",
+        "GaussianMemory",
+        "MLP",
+        "Mixture",
+        "RidgeHead",
+        "NoMemory",
+    ]
     names += ["StreamingLDAHead", "os:system", "json:JSONDecoder", "frugalvae.model:Model"]
     at(document, path[:-1])["class"] = chance.choice(names)
 

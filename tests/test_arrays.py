@@ -15,7 +15,12 @@ from tests.conftest import blobs
 
 Array = NDArray[Any]
 
-PARTS = [("moments", "bayes"), ("factors", "bayes"), ("store-all", "ridge"), ("gaussian-shared", "cosine")]
+PARTS = [
+    ("moments", "bayes"),
+    ("factors", "bayes"),
+    ("store-all", "ridge"),
+    ("gaussian-shared", "cosine"),
+]
 
 
 def turned(x: Array) -> Array:

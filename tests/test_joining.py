@@ -92,7 +92,7 @@ def same(case: str, one: FrugalClassifier, other: FrugalClassifier) -> None:
             assert sorted(mine.values()) == pytest.approx(sorted(theirs.values()), rel=1e-4)
         mine, theirs = (c.memory_.scatter_ for c in (one, other))  # type: ignore[attr-defined]
         np.testing.assert_allclose(mine, theirs, atol=1e-4 * np.abs(theirs).max())
-        x, y = samples(seed=5)
+        x, _ = samples(seed=5)
         assert accuracy(one.predict(x), other.predict(x)) > 0.95
     else:
         alike(one, other)

@@ -189,7 +189,9 @@ def test_rows_mix_all_samples() -> None:
     memory = taught(task)
     for label in task.classes:
         x = task.of(label) - task.of(label).mean(axis=0)
-        x, rows = (part / np.linalg.norm(part, axis=1)[:, None] for part in (x, memory.roots_[label]))
+        x, rows = (
+            part / np.linalg.norm(part, axis=1)[:, None] for part in (x, memory.roots_[label])
+        )
         assert np.abs(rows @ x.T).max() < 0.999
 
 

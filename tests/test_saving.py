@@ -609,7 +609,7 @@ def test_a_file_of_any_format_still_answers_as_it_did(name: str) -> None:
     answers_as_it_did(name)
 
 
-@pytest.mark.parametrize(("name", "whole"), zip(MOMENTS, [True, False], strict=True))
+@pytest.mark.parametrize(("name", "whole"), [(MOMENTS[0], True), (MOMENTS[1], False)])
 def test_a_file_of_moments_still_replays_and_learns_as_it_did(
     name: str, whole: bool, scratch: Path
 ) -> None:
