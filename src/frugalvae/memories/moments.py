@@ -20,7 +20,13 @@ from frugalvae.maths.arrays import Array, signed_root, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.maths.posterior import Moments, Posterior, SharedCovariance, posterior
 from frugalvae.maths.rotation import rotate, rotate_back
-from frugalvae.maths.rounding import restore_rows, restore_symmetric, round_rows, round_symmetric
+from frugalvae.maths.rounding import (
+    LIMITS,
+    restore_rows,
+    restore_symmetric,
+    round_rows,
+    round_symmetric,
+)
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import add_ridge
 from frugalvae.memories.defaults import MemoryDefaults
@@ -35,6 +41,7 @@ DRAWN = 32  # directions of a class that samples vary along, besides what all cl
 HELD_OUT = 25  # samples of a class, in one batch, that tell how sure answers may be,
 CLASSES_HELD_OUT = 200  # and of so many classes
 WORTH = 10  # known classes per sample up to which it is worth to hold samples out
+LARGEST = float(np.finfo(np.float32).max)
 WHOLE = 1e-3  # a class has lost no rows if they say all but this share of its scatter
 
 
@@ -259,19 +266,23 @@ class MomentMemory(MemoryDefaults):
         rows fit, otherwise but for the rows that were cut.
         """
         self._check_mergeable(other)
+        if not other.counts_:
+            return
+        changed = dict.fromkeys(labels.values(), 0)
         if not self.counts_:
             self.rooted_, self.rank_ = other.rooted_, other.rank_
         other = copy.deepcopy(other)
         if not (self.is_whole and other.is_whole):
             rank = min(self.rank_, other.rank_)
+            changed |= dict.fromkeys(self.roots_ if self.is_whole else (), 0)
             for memory in (self, other):
                 memory._sum_up()
                 memory._lower_rank(rank)
-            self.scatter_ = self.scatter_ + other.scatter_
+            self.scatter_ = self.scatter_ + other.scatter_ if self.counts_ else other.scatter_
             self.other_squares_ += other.other_squares_
         for label, count in other.counts_.items():
             self._join(labels[label], other, label, count)
-        self._settle(dict.fromkeys(labels.values(), 0))
+        self._settle(changed)
 
     def _check_mergeable(self, other: MomentMemory) -> None:
         if not self.counts_ or not other.counts_:
@@ -362,7 +373,8 @@ class MomentMemory(MemoryDefaults):
             beside = float((rows**2).sum() - (coordinates**2).sum())
             self.other_squares_ = max(0.0, self.other_squares_ - beside)
         self.counts_[label], self.means_[label] = left, mean.astype(np.float32)
-        self.squares_[label], self.roots_[label] = max(0.0, squares), root
+        self.squares_[label] = max(0.0, squares)
+        self.roots_[label] = root[: left - 1]  # any further rows are rounding
         self._derived = {}
         if self.lost(label) < WHOLE:
             return []
@@ -705,13 +717,16 @@ class MomentMemory(MemoryDefaults):
         memory.rooted_ = _of_kind(state, "rooted", bool)
         memory.other_squares_ = _of_kind(state, "other_squares", float)
         memory.rank_ = _of_kind(state, "rank", int)
-        if labels:
+        if labels or arrays:
             memory._restore(labels, arrays)
         return memory
 
     def _restore(self, labels: list[int], arrays: dict[str, Array]) -> None:
         """Fill in what was rounded, if the arrays fit together."""
+        if {type(label) for label in labels} != {int} or len(set(labels)) < len(labels):
+            raise MemoryFileError(f"labels of a MomentMemory are {str(labels)[:40]!r}")
         _check_arrays(arrays, len(labels), self.rank_)
+        _check_values(arrays, self.other_squares_)
         means = restore_rows(arrays["means"], arrays["mean_scales"])
         rows = restore_rows(arrays["roots"], arrays["root_scales"])
         roots = np.split(rows, np.cumsum(arrays["root_rows"])[:-1])
@@ -851,6 +866,8 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         "root_scales": ((rows,), np.float32),
         "root_rows": ((classes,), np.uint32),
     }
+    if "variances" not in arrays and rank != dim:
+        raise MemoryFileError(f"a MomentMemory with {rank} of {dim} coordinates, and no covariance")
     if "variances" in arrays:
         expected["variances"] = (rank,), np.float32
         expected["correlations"] = (rank * (rank - 1) // 2,), np.int16
@@ -858,5 +875,15 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         arrays[name].shape == shape and arrays[name].dtype == kind
         for name, (shape, kind) in expected.items()
     )
-    if not right or int(arrays["root_rows"].sum()) != rows or not arrays["counts"].all():
+    right = right and int(arrays["root_rows"].sum()) == rows and bool(arrays["counts"].all())
+    if not right or not 1 <= rank <= dim:
         raise MemoryFileError("the arrays of a MomentMemory do not fit together")
+
+
+def _check_values(arrays: dict[str, Array], other_squares: float) -> None:
+    """Raise if a scale or a sum of squares is what none can be."""
+    largest = {"mean_scales": LARGEST / LIMITS[2], "root_scales": LARGEST / LIMITS[1]}
+    for name, array in {**arrays, "other_squares": np.array([other_squares])}.items():
+        possible = (array >= 0) & (array <= largest.get(name, LARGEST))
+        if array.dtype.kind == "f" and not possible.all():
+            raise MemoryFileError(f"{name} of a MomentMemory are negative, or not finite")
