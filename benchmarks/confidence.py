@@ -41,6 +41,7 @@ DATA = [
     "cub200-efficientnet_lite0",
 ]
 PARTS: dict[str, tuple[Any, str]] = {
+    "moments": ("moments", "bayes"),
     "factors": ("factors", "bayes"),
     "gaussian-shared": ("gaussian-shared", "cosine"),
     "vae-fo": (make_memory("vae-fo", max_steps=120), "cosine"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -637,7 +638,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
         try:
             labels = column_or_1d(labels, warn=True)
-            check_classification_targets(labels)
+            with warnings.catch_warnings():  # a sample per class is no regression problem
+                warnings.filterwarnings("ignore", "The number of unique classes is greater")
+                check_classification_targets(labels)
         except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
             raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
         return check_finite(features), labels

@@ -57,6 +57,8 @@ NAMES = {
 }
 NAMES["FactorVAEMemory"] = NAMES["VAEMemory"]
 
+SHORT = {"MomentMemory": "moments"}  # names of parts that write their state themselves
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
@@ -179,7 +181,7 @@ def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
 
 def name_of(part: Mapping[str, Any]) -> str:
     """What a memory or a head is called."""
-    return str(part.get("name") or part["class"])
+    return str(part.get("name") or SHORT.get(part["class"], part["class"]))
 
 
 def components(contents: Contents) -> dict[str, tuple[int, int]]:

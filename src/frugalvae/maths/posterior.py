@@ -122,8 +122,7 @@ class SharedCovariance:
         if scatter is None:
             rows = rows.astype(np.float64)
             scatter = rows.T @ rows
-        covariance = scatter / max(freedom, 1) + added * np.eye(rank)
-        matrix = np.ascontiguousarray(invert_lower(np.linalg.cholesky(covariance)).T)
+        matrix = _whitening(scatter / max(freedom, 1), added)
         noise = 1 - added * float((matrix**2).sum()) / rank
         return cls(matrix, None, added, max(0.0, noise))
 
@@ -418,6 +417,17 @@ def _level(moments: Moments, freedom: float) -> float:
     apart = ((means - means.mean(axis=0)) ** 2).sum() / max(1, len(means) - 1) / means.shape[1]
     total = float(moments.variances.mean())
     return float((total + GUESS * apart) / (freedom + 1)) or 1.0
+
+
+def _whitening(covariance: Array, added: float) -> Array:
+    """L^-T (r, r), with L L^T the covariance plus ``added`` times the identity."""
+    try:
+        root = np.linalg.cholesky(covariance + added * np.eye(len(covariance)))
+    except np.linalg.LinAlgError:  # rounding, or samples taken out, left negative variances
+        values, vectors = np.linalg.eigh(covariance)
+        matrix: Array = vectors / np.sqrt(np.maximum(values, 0) + added)
+        return matrix
+    return np.ascontiguousarray(invert_lower(root).T)
 
 
 def _mean_prior(
