@@ -8,7 +8,7 @@ JOBS ?= 2
 LIGHT ?= .venv-light
 
 .PHONY: help demo light birds test test-light test-portable fuzz lint types docs bench bench-start \
-	bench-frontier bench-prompts tables clean
+	bench-frontier bench-many bench-prompts tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -56,6 +56,9 @@ bench-start: $(READY) ## seconds and megabytes to the first answer, against an o
 
 bench-frontier: $(READY) ## what the default classifier costs as classes come, up to 10,000
 	$(BIN)/python -m benchmarks.frontier
+
+bench-many: $(READY) ## rows per second and peak memory as samples come, up to 100,000
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.many
 
 bench-prompts: $(READY) ## prompt learning and encoding against the straightforward way
 	$(BIN)/python -m benchmarks.prompts

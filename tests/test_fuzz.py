@@ -200,7 +200,8 @@ class Sequence:
         y = np.array([name for name, rows in taught.items() for _ in rows])
         write_features(features, Features("it", x, y, x, y))
         first = [] if self.file.exists() else ["--memory", "store-all", "--head", "nearest-mean"]
-        self.run("learn", self.file, features, "--quiet", *first)
+        again = [f"--again={name}" for name in names]  # it may have been forgotten, or renamed
+        self.run("learn", self.file, features, "--quiet", *first, *again)
         self.oracle.change(self.oracle.samples | taught)
 
     def update(self, repeated: bool = False) -> None:

@@ -73,6 +73,7 @@ class Scene:
     def __init__(self, folder: Path, killer: Killer, parts: Sequence[str] = QUICK) -> None:
         self.folder, self.killer = folder, killer
         self.file, self.images = folder / "birds.frugal", paint(folder / "new", "emu", count=8)
+        paint(folder / "grown", "cat", count=8)  # two are new
         self.beginning = folder / "beginning"
         self.beginning.mkdir()
         for name in ("cat", "dax"):
@@ -188,6 +189,7 @@ def known(file: Path) -> dict[str, int]:
 
 #: Every other verb that changes a file, and what the file knows afterwards.
 CHANGES: dict[str, tuple[list[str], dict[str, int]]] = {
+    "learn": (["learn", "grown/"], {"cat": 8, "dax": 6}),
     "update": (["update", "cat", "new/emu"], {"cat": 14, "dax": 6}),
     "rename": (["rename", "cat", "gnu"], {"gnu": 6, "dax": 6}),
     "forget": (["forget", "cat"], {"dax": 6}),

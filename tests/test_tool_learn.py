@@ -35,12 +35,10 @@ def test_the_first_call_makes_the_file_and_later_ones_learn_what_is_new(
     assert lines[1].startswith("learned 2 classes from 12 images in ")
     assert lines[2].startswith(f"{tool.file}: 2 classes, ")
     lines = tool.learn(paint(tool.folder / "more", "cat", "emu")).splitlines()
-    assert lines[0] == (
-        "1 known class left alone: 'frugalvae update' takes more images of a known class"
-    )
-    assert lines[1] == "6 images of 1 new class: emu"
+    assert lines[0] == "6 images of 1 new class: emu"
+    assert lines[1] == "6 images taught before, and not counted again"
     assert tool.classes == ["cat", "dax", "emu"]
-    assert encoders.images == 18  # of what is known none
+    assert encoders.images == 18  # of what was taught none
     assert FrugalClassifier.load(tool.file).encoder_["weights"] == "0"
 
 
@@ -49,7 +47,7 @@ def test_nothing_new_leaves_the_file_alone(tool: Tool, encoders: Encoders) -> No
     tool.learn(images)
     before = tool.file.read_bytes()
     lines = tool.learn(images).splitlines()
-    assert lines[0].startswith("2 known classes left alone")
+    assert lines[0] == "12 images taught before, and not counted again"
     assert lines[1] == f"nothing new in {images}; {tool.file} is as it was"
     assert tool.file.read_bytes() == before
     assert tool.beside == ["birds.frugal"]
@@ -150,6 +148,7 @@ def test_a_name_is_one_class_however_its_accents_are_written(tool: Tool) -> None
     assert "class 'Rüppell': several folders write it differently" in said
     assert tool.classes == [composed, "cat"] or tool.classes == ["cat", composed]
     save(tool.folder / "two" / apart / "1.png", 0)
+    assert "1 more image of 1 known class: Rüppell" in tool.learn(tool.folder / "two")
     assert "nothing new" in tool.learn(tool.folder / "two")
 
 
@@ -272,7 +271,7 @@ def test_feature_files_are_learned_as_images_are(tool: Tool) -> None:
     one = written(tool.folder / "one.npz", [0, 1], encoder=identity)
     assert "learned 2 classes from 40 images" in tool.learn(one)
     two = written(tool.folder / "two.npz", [1, 2], encoder=identity | {"model": "renamed"})
-    assert "1 known class left alone" in tool.learn(two)
+    assert "20 more images of 1 known class: 1" in tool.learn(two)
     assert tool.classes == [0, 1, 2]
     other = written(tool.folder / "other.npz", [3], encoder=identity | {"weights": "def"})
     error = tool.learn(other, code=2)

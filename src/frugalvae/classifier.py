@@ -29,7 +29,9 @@ from frugalvae.storage.model_file import load, save
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from frugalvae.images.listing import Listing
     from frugalvae.images.photographs import Photograph
+    from frugalvae.intake import Intake
     from frugalvae.interfaces import Encoder, Head, Memory
 
 logger = logging.getLogger(__name__)
@@ -430,14 +432,18 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model: str | None = None,
         depth: int | None = None,
         strict: bool = True,
+        again: Collection[str] = (),
         **settings: Any,
     ) -> FrugalClassifier:
         """Learn the classes of a folder of photographs: each folder in it is a class.
 
-        Classes that are known already are left alone, as in ``frugalvae learn``. What is
-        assumed of folders and what is left out is logged, and kept in ``left_out_`` with the
-        names of ``frugalvae learn --json``: ``unreadable``, ``left_out``, ``skipped`` and
-        ``assumed``.
+        Photographs that were taught before are recognised by a digest of their file and not
+        counted again, so that a folder that grows can be given again and again; forgotten classes
+        are left out, and renamed ones keep their new label. Photographs are encoded and summed a
+        share at a time where the memory adds up, as the default does. What is assumed of folders
+        and what is left out is logged, and kept in ``left_out_`` with the names of ``frugalvae
+        learn --json``: ``unreadable``, ``left_out``, ``skipped``, ``assumed``, ``already``,
+        ``copies``, ``forgotten``, ``renamed``, ``unrecognised`` and others.
 
         Parameters
         ----------
@@ -448,6 +454,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         strict
             Raise an error if a photograph cannot be read. ``False`` leaves it out, as
             ``frugalvae learn`` does, and with it a class of which none can be read.
+        again
+            Names of folders to learn although their class was forgotten or renamed, or was taught
+            without digests, by :meth:`partial_fit` or an older version.
         encoder, model, settings
             What makes features of them, chosen with the first photographs and remembered from
             then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0),
@@ -466,36 +475,71 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.predict_images(Image.new("RGB", (60, 80), "blue")).tolist()
         ['blue']
         """
-        from frugalvae.images.encode import named_reasons
-        from frugalvae.images.listing import counted, named, open_images
-        from frugalvae.images.photographs import encode_all
+        from frugalvae.images.listing import counted, open_images
+        from frugalvae.images.photographs import digests_of
+        from frugalvae.intake import choose
 
-        known = set(map(str, self.model_.classes.tolist())) if self._is_fitted() else set()
+        before = self._model()
+        known = [*map(str, before.classes.tolist()), *before.aliases]
         opened = open_images(folder, "learning", depth=depth, known=known)
         with self._teaching(), opened as found:
-            for line in [*found.notes, *counted(found.skipped)]:
+            intake = choose(
+                self._model(),
+                found.labels,
+                lambda rows: digests_of([found.files[row] for row in rows.tolist()]),
+                again=[again] if isinstance(again, str) else again,
+            )
+            for line in [*found.notes, *counted(found.skipped), *intake.left_out]:
                 logger.warning("%s: %s", found.name, line)
-            told = {"skipped": found.skipped, "assumed": found.notes}
-            images = found.of(set(found.classes) - known)
-            if not images.files:
-                self.left_out_ = {"unreadable": {}, "left_out": [], **told}
-                return self
-            made, remembered = self._encoder(encoder, model, settings)
-            done = encode_all(made, images, strict=strict)
-            labels, unreadable = images.labels[done.places], named_reasons(images, done)
-            lines = "\n".join(named(unreadable))
-            if not len(labels):
-                raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
-            if unreadable:
-                logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
-            new = sorted(set(labels.tolist()))
-            names = made.text_features(new)
-            text = None if names is None else dict(zip(new, names, strict=True))
-            self.partial_fit(done.features, labels, text=text)
-            self.encoder_ = remembered
-            missing = sorted(set(images.classes) - set(new))
-            self.left_out_ = {"unreadable": unreadable, "left_out": missing, **told}
+            told = {"skipped": found.skipped, "assumed": found.notes, **intake.to_json()}
+            self.left_out_ = {"unreadable": {}, "left_out": [], **told}
+            if len(intake.rows):
+                made, remembered = self._encoder(encoder, model, settings)
+                unreadable = self._learn_photographs(found, intake, made, remembered, strict)
+                missing = sorted(set(intake.new) - set(self.model_.classes.tolist()))
+                self.left_out_ |= {"unreadable": unreadable, "left_out": missing}
         return self
+
+    def _learn_photographs(
+        self,
+        found: Listing,
+        intake: Intake,
+        encoder: Encoder,
+        remembered: dict[str, Any],
+        strict: bool,
+    ) -> dict[str, str]:
+        """Learn the photographs of an intake; why some cannot be read."""
+        from frugalvae.images import BATCH_SIZE
+        from frugalvae.images.listing import named
+        from frugalvae.images.photographs import THREADS, check_complete
+        from frugalvae.shares import here, mixed, photograph_shares, take
+
+        order = mixed(len(intake.rows))
+        images = replace(found.at(intake.rows[order]), labels=intake.labels[order])
+        classes, positions = np.unique(images.labels, return_inverse=True)
+        how = {"batch_size": BATCH_SIZE, "threads": THREADS}
+        shares = photograph_shares(images, positions, BATCH_SIZE, **how)
+        taken = take(shares, self._model(), encoder, here)
+        if strict:
+            advice = "; strict=False leaves out what cannot be read"
+            check_complete(taken.reasons, images.paths, advice)
+        unreadable = {str(images.paths[place]): why for place, why in taken.reasons.items()}
+        lines = "\n".join(named(unreadable))
+        if intake.new and not len(taken.places):
+            raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
+        if unreadable:
+            logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
+        if not len(taken.places):
+            return unreadable
+        learned = set(images.labels[taken.places].tolist())
+        new = sorted(label for label in intake.new if label in learned)
+        names = encoder.text_features(new) if new else None
+        text = None if names is None else dict(zip(new, names, strict=True))
+        digests = intake.digests_of(order[taken.places])
+        model = self._model().learn(**taken.of(classes), text=text, digests=digests)
+        self.model_ = replace(model, encoder=remembered)
+        self.n_features_in_ = model.n_features
+        return unreadable
 
     def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:
         """The most probable class of each photograph.

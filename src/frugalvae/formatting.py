@@ -125,3 +125,14 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def quoted(name: str) -> str:
+    """A name as it is typed.
+
+    >>> quoted("wren"), quoted("house wren")
+    ('wren', "'house wren'")
+    """
+    import shlex
+
+    return shlex.quote(name)

@@ -13,6 +13,7 @@ from frugalvae.calibration import Calibration
 from frugalvae.checks import check_kind, check_label, position_of
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task
+from frugalvae.taught import renamed, with_digests, without
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
@@ -38,7 +39,8 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
     labels = _renamed(other, rename or {})
     if model.memory is None or model.head is None:
         told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
-        return replace(other, classes=labels).recorded("merge", told)
+        aliases = _aliases(model, other, labels)
+        return replace(other, classes=labels, aliases=aliases).recorded("merge", told)
     _check_mergeable(model, other, labels)
     memory, head = copy.deepcopy((model.memory, model.head))
     new = labels[~np.isin(labels, model.classes)]
@@ -105,6 +107,13 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
     }
     joined_model = replace(
         model, memory=memory, head=head, n_samples_of_class=np.delete(counts, gone), **left
+    )
+    ours, theirs = int(model.numbers[kept]), int(model.numbers[gone])
+    digests = {y: found for y, found in model.digests.items() if y != theirs}
+    joined_model = replace(
+        joined_model,
+        digests=with_digests(digests, {ours: model.digests.get(theirs, np.empty(0, np.uint64))}),
+        aliases=renamed(model.aliases, *model.classes[[gone, kept]].tolist()),
     )
     told = {"from": [str(label), str(joined)]}
     return joined_model.recorded("merge-classes", {model.classes[kept]: counts[kept]}, **told)
@@ -203,6 +212,23 @@ def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any
         taught_novelty=model.taught_novelty.merge(other.taught_novelty),
         encoder=model.encoder or other.encoder,
         history=(*model.history, *other.history),
+        digests=with_digests(model.digests, _digests(other, labels, numbers)),
+        aliases=_aliases(model, other, labels),
     )
     told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
     return merged.recorded("merge", told)
+
+
+def _digests(other: Model, labels: Any, numbers: dict[Any, int]) -> dict[int, Any]:
+    """The other's digests by our numbers."""
+    rows = zip(other.numbers.tolist(), labels.tolist(), strict=True)
+    ours = {theirs: numbers[label] for theirs, label in rows}
+    return {ours[theirs]: found for theirs, found in other.digests.items()}
+
+
+def _aliases(model: Model, other: Model, labels: Any) -> dict[str, Any]:
+    """Other names of classes in either, but for those that are labels now."""
+    now = dict(zip(other.classes.tolist(), labels.tolist(), strict=True))
+    theirs = {name: now.get(label, label) for name, label in other.aliases.items()}
+    theirs |= {str(old): new for old, new in now.items() if old != new}
+    return without({**theirs, **model.aliases}, [*model.classes.tolist(), *labels.tolist()])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from frugalvae.checks import (
     check_together,
     position_of,
 )
-from frugalvae.cost import MemoryReport
+from frugalvae.cost import Component, MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
 from frugalvae.interfaces import Replay, Task, is_tempered
@@ -38,6 +39,15 @@ from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
 from frugalvae.novelty import NoveltyReference, TaughtNovelty
+from frugalvae.taught import (
+    BYTES,
+    Aliases,
+    Digests,
+    renamed,
+    with_digests,
+    without,
+    without_digests,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -89,6 +99,25 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
+class Sums:
+    """Samples that were summed elsewhere: what a memory of their kind keeps of them.
+
+    Attributes
+    ----------
+    labels
+        The label of each class, by its number in the memory.
+    memory
+        A memory that can be merged, taught these samples alone.
+    counts
+        How many samples of each class there are, by its number in the memory.
+    """
+
+    labels: NDArray[Any]
+    memory: Memory
+    counts: Mapping[int, int]
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """What was learned, and what it was learned with.
 
@@ -115,6 +144,10 @@ class Model:
         Every change so far, as plain JSON.
     feature_names
         Names of the columns, if features came with names.
+    digests
+        By the number of a class, digests of the photographs that it was taught.
+    aliases
+        Names that classes had, and the labels they have now; ``None`` for forgotten classes.
 
     Examples
     --------
@@ -140,6 +173,8 @@ class Model:
     encoder: dict[str, Any] | None = None
     history: tuple[dict[str, Any], ...] = ()
     feature_names: tuple[str, ...] | None = None
+    digests: Digests = field(default_factory=dict)
+    aliases: Aliases = field(default_factory=dict)
 
     def learn(
         self,
@@ -149,12 +184,19 @@ class Model:
         text: Mapping[Any, ArrayLike] | None = None,
         names: Mapping[Any, str] | None = None,
         defer_head: bool = False,
+        digests: Mapping[Any, NDArray[np.uint64]] | None = None,
+        sums: Sums | None = None,
     ) -> Model:
-        """With more samples, of new classes and known; see ``FrugalClassifier.partial_fit``."""
-        features = check_features(X, self.n_features or None)
+        """With more samples, of new classes and known; see ``FrugalClassifier.partial_fit``.
+
+        ``digests`` are those of the samples, by label. ``sums`` are more samples, which were
+        summed before: memories that add up learn them as if they were among X and y.
+        """
+        nothing = sums is not None and not np.size(X)  # but sums
+        features = np.asarray(X) if nothing else check_features(X, self.n_features or None)
         labels = check_labels(y, len(features))
         check_choice("calibrate", self.recipe.calibrate, (True, False))
-        present = np.unique(labels)
+        present = np.unique(labels if sums is None else np.concatenate([labels, _labels(sums)]))
         check_kind(present, self.classes)
         new = present[~np.isin(present, self.classes)]
         for label in new.tolist():
@@ -167,7 +209,10 @@ class Model:
             check_names(names, new, self.n_taught),
         )
         with self._computing():
-            model = self._learned(task, defer_head)._counted(new, task, "learn")
+            summed = {} if sums is None else self._summed(sums, new)
+            model = self._learned(task, defer_head, sums, summed)
+            counts = {} if sums is None else {summed[n]: c for n, c in sums.counts.items()}
+            model = model._counted(new, task, "learn", counts)._noted(digests or {}, new)
             model = replace(model, n_features=width)._familiar(task)
         logger.info("%d new classes, %d in all", len(new), len(model.classes))
         return model
@@ -179,19 +224,45 @@ class Model:
         present, places = np.unique(labels, return_inverse=True)
         return np.array([known[label] for label in present.tolist()], np.int64)[places]
 
-    def _learned(self, task: Task, defer_head: bool) -> Model:
+    def _summed(self, sums: Sums, new: NDArray[Any]) -> dict[int, int]:
+        """Our number of each class of some sums, by the number that it has there."""
+        numbers = list(sums.counts)
+        ours = self._numbers_of(sums.labels[numbers], new)
+        return dict(zip(numbers, ours.tolist(), strict=True))
+
+    def _named(self, task: Task, summed: Mapping[int, int]) -> Task:
+        """What a head is told of new classes, those of sums included: no samples."""
+        numbers = {*task.classes, *summed.values()} - set(self.numbers.tolist())
+        return replace(task, features=task.features[:0], labels=np.array(sorted(numbers), np.int64))
+
+    def _noted(self, digests: Mapping[Any, NDArray[np.uint64]], new: NDArray[Any]) -> Model:
+        """With the digests of samples; names of new classes are no other names any more."""
+        numbers = dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))
+        more = {numbers[label]: found for label, found in digests.items()}
+        aliases = without(self.aliases, new.tolist())
+        return replace(self, digests=with_digests(self.digests, more), aliases=aliases)
+
+    def _learned(
+        self,
+        task: Task,
+        defer_head: bool,
+        sums: Sums | None = None,
+        summed: Mapping[int, int] | None = None,
+    ) -> Model:
         """With a task's samples in memory and head: Algorithm 1 of the paper.
 
         Known classes get more samples first. Whatever can add them all at once does so.
         """
         memory, head = self._parts()
+        if sums is not None:
+            memory.merge(sums.memory, summed)  # type: ignore[attr-defined]
         before = {
             number: int(count) or int((task.labels == number).sum())  # an old file does not say
             for number, count in zip(self.numbers.tolist(), self.n_samples_of_class, strict=True)
             if number in task.classes
         }
         known, new = task.split(before)
-        head.register(new)
+        head.register(new if sums is None else self._named(task, summed or {}))
         calibration = self.calibration
         if self.recipe.calibrate and not defer_head and new.classes and not _knows(memory, head):
             spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
@@ -201,7 +272,8 @@ class Model:
         else:
             rng = self._generator("learn", self.n_tasks)
         if getattr(memory, "streams", False):
-            memory.learn(task, rng)
+            if task.classes:  # or there are sums alone
+                memory.learn(task, rng)
         else:
             for part in known:
                 memory.update(part, before[part.classes[0]], rng)
@@ -217,7 +289,8 @@ class Model:
     def _teach_head(self, head: Head, memory: Memory, task: Task, before: dict[int, int]) -> None:
         """More samples of known classes, then new classes; fitted on replay, all at once."""
         known, new = task.split(before)
-        replay = self._replay(memory, self.n_tasks if new.classes else self.n_tasks - 1)
+        last = self.n_tasks if new.classes else max(0, self.n_tasks - 1)
+        replay = self._replay(memory, last)
         if not head.needs_every_task:
             return head.learn(task, replay)
         for part in known:
@@ -226,9 +299,11 @@ class Model:
             head.learn(new, replay)
         return None
 
-    def _counted(self, new: NDArray[Any], task: Task, action: str) -> Model:
-        """With a task's samples counted, and new classes on the list."""
-        added = dict(zip(*np.unique(task.labels, return_counts=True), strict=True))
+    def _counted(
+        self, new: NDArray[Any], task: Task, action: str, summed: Mapping[int, int] | None = None
+    ) -> Model:
+        """With a task's samples and sums counted, and new classes on the list."""
+        added = Counter(task.labels.tolist()) + Counter(summed)
         numbers = np.arange(self.n_taught, self.n_taught + len(new))
         zeros = np.zeros(len(new), np.int64)
         of_class = new, numbers, np.full(len(new), self.n_tasks), zeros
@@ -266,19 +341,25 @@ class Model:
         check_learned(head)
         return replace(self, memory=memory, head=head, head_stale=False)
 
-    def update(self, label: Any, X: ArrayLike) -> Model:
+    def update(
+        self, label: Any, X: ArrayLike, *, digests: NDArray[np.uint64] | None = None
+    ) -> Model:
         """With more samples of a known class; see :meth:`frugalvae.FrugalClassifier.update`."""
         position = position_of(label, self.classes, "; teach new classes with partial_fit()")
         x = check_features(X, self.n_features)
         task = Task(x, np.full(len(x), self.numbers[position]))
+        noted = {} if digests is None else {self.classes.tolist()[position]: digests}
         with self._computing():
             return (
                 self._learned(task, False)
                 ._counted(self.classes[:0], task, "update")
+                ._noted(noted, self.classes[:0])
                 ._familiar(task)
             )
 
-    def unlearn(self, label: Any, X: ArrayLike) -> Model:
+    def unlearn(
+        self, label: Any, X: ArrayLike, *, digests: NDArray[np.uint64] | None = None
+    ) -> Model:
         """Without samples of a class; see :meth:`frugalvae.FrugalClassifier.unlearn`."""
         position = position_of(label, self.classes)
         x = check_features(X, self.n_features)
@@ -292,6 +373,9 @@ class Model:
         counts = self.n_samples_of_class.copy()
         counts[position] = before - len(x)
         left = replace(self, memory=memory, head=head, n_samples_of_class=counts)
+        if digests is not None:
+            gone = {int(self.numbers[position]): digests}
+            left = replace(left, digests=without_digests(self.digests, gone))
         return left.recorded("unlearn", {self.classes[position]: len(x)}, remains=remains)
 
     def _count_of(self, position: int) -> int:
@@ -328,6 +412,8 @@ class Model:
         left: dict[str, Any] = {name: np.delete(getattr(self, name), position) for name in BY_CLASS}
         forgotten = {self.classes[position]: self.n_samples_of_class[position]}
         remains = in_memory + in_head
+        left["digests"] = {y: found for y, found in self.digests.items() if y != number}
+        left["aliases"] = renamed(self.aliases, _plain(self.classes[position]), None)
         model = replace(self, memory=memory, head=head, **left)
         return model.recorded("forget", forgotten, scrub=scrub, remains=remains), remains
 
@@ -404,6 +490,7 @@ class Model:
             names[number] = str(after)
         model = replace(self, memory=memory, head=head, classes=np.concatenate(parts))
         told = {"from": _plain(before), "to": _plain(after)}
+        model = replace(model, aliases=renamed(self.aliases, told["from"], told["to"]))
         return model.recorded("rename", {after: self.n_samples_of_class[position]}, **told)
 
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -447,6 +534,8 @@ class Model:
         assert memory is not None
         name = getattr(memory, "name", type(memory).__name__)
         parts = memory.components() + head.components()
+        kept = sum(map(len, self.digests.values()))
+        parts += [Component("digests of photographs", 0, kept, BYTES * kept)] if kept else []
         return MemoryReport(name, len(self.classes), self.n_tasks, tuple(parts))
 
     @contextmanager
@@ -490,6 +579,11 @@ class Model:
 def _knows(memory: Memory, head: Head) -> bool:
     """Whether answers are as sure as they should be without a temperature."""
     return is_tempered(memory) and getattr(head, "needs_density", False)
+
+
+def _labels(sums: Sums) -> NDArray[Any]:
+    labels: NDArray[Any] = sums.labels[list(sums.counts)]
+    return labels
 
 
 def _require_verb(part: Memory | Head, verb: str, what: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from frugalvae.cli.options import add, add_encoder
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
-from frugalvae.formatting import local_time, plural
+from frugalvae.formatting import local_time, plural, quoted
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> None:
         if options.scrub
         else f"'frugalvae undo' brings it back, from {store.undo.name}, until you change the file "
         "again",
-        "its name stays in the history",
+        "its name stays in the history; 'frugalvae learn' leaves out folders of that name, but for "
+        f"--again {quoted(str(label))}",
     )
     if options.json:
         print_json({"file": str(options.file), **written})

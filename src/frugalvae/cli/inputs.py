@@ -19,7 +19,7 @@ from frugalvae.console import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.decode import reading_images
-from frugalvae.images.photographs import encode_files
+from frugalvae.images.photographs import digests_of, digests_of_rows, encode_files
 from frugalvae.images.walk import File, Found, on_disk, walk
 
 #: Is told what is in a folder, before any of it is read.
@@ -38,11 +38,14 @@ class Gathered:
         Why others cannot be read.
     skipped
         Why other files of folders were not taken for images.
+    digests
+        What tells each of the rows from others, if it was taught before.
     """
 
     x: NDArray[np.float32]
     unreadable: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    digests: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
 
 def gather(
@@ -74,16 +77,19 @@ def gather(
         check_same(remembered, encoder, options.file, path)
         rows.append(x)
     pictures = [path for path in options.inputs if path not in tables]
+    told = [digests_of_rows(x, np.arange(len(x))) for x in rows]
     if not pictures:
-        return Gathered(np.concatenate(rows))
+        return Gathered(np.concatenate(rows), digests=np.concatenate(told))
     with ExitStack() as opened, reading_images():
         files, skipped = find_images(pictures, opened, look)
         made, _ = load_encoder(remembered, choice(options), options.file, complain)
         with watching:
             found = [file for _, file in files]
             done = encode_files(found, made, options.batch_size, os.cpu_count() or 1)
+            told.append(digests_of(found)[done.places])
     unreadable = {files[place][0]: why for place, why in done.reasons.items()}
-    return Gathered(np.concatenate([*rows, done.features]), unreadable, skipped)
+    x, digests = np.concatenate([*rows, done.features]), np.concatenate(told)
+    return Gathered(x, unreadable, skipped, digests)
 
 
 def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remembered]:

@@ -109,6 +109,8 @@ class Summary:
         Parameters and bytes, by the names of ``memory_report()``.
     layers
         Null spaces, of memories that have them.
+    aliases
+        Names that classes had, with their labels; None for forgotten classes.
     """
 
     file: str
@@ -124,6 +126,7 @@ class Summary:
     layers: list[Layer]
     warnings: list[str]
     undo: bool
+    aliases: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -156,6 +159,7 @@ def summarise(store: Store) -> Summary:
         layers,
         warnings_of(document, layers),
         store.undo.exists(),
+        document.get("aliases", {}),
     )
 
 
@@ -191,13 +195,16 @@ def components(contents: Contents) -> dict[str, tuple[int, int]]:
     for path, kept in tensors.items():
         name = component_name(path, contents)
         numbers, taken = found.get(name, (0, 0))
-        found[name] = numbers + kept.size, taken + kept.nbytes
+        count = len(kept) if path == "digests" else kept.size  # of six bytes each
+        found[name] = numbers + count, taken + kept.nbytes
     return found
 
 
 def component_name(path: str, contents: Contents) -> str:
     """What a tensor is for, in the words of ``memory_report()``."""
     part, _, inside = path.partition(".")
+    if path == "digests":
+        return "digests of photographs"
     if part not in ("memory", "head"):
         return path
     about = contents.document[part]
@@ -266,10 +273,25 @@ def show(summary: Summary, display: Display, most: int) -> None:
             for number, classes in enumerate(summary.tasks, start=1)
         ),
     )
+    display.say(*other_names(summary.aliases, most))
     show_tables(summary, display)
     display.say(*(f"warning: {warning}" for warning in summary.warnings))
     if summary.undo:
         display.say(f"The last change can be undone: frugalvae undo {summary.file}")
+
+
+def other_names(aliases: Mapping[str, Any], most: int) -> list[str]:
+    """Lines about folders that 'learn' takes for another class, or leaves out.
+
+    >>> other_names({"wren": "house wren", "cat": None}, most=2)
+    ['renamed  wren is house wren now', "forgotten  cat; 'learn' leaves it out, but for --again"]
+    """
+    renamed = [f"{name} is {label}" for name, label in aliases.items() if label is not None]
+    gone = [name for name, label in aliases.items() if label is None]
+    lines = [f"renamed  {shortened(renamed, most)} now"] if renamed else []
+    if gone:
+        lines.append(f"forgotten  {shortened(gone, most)}; 'learn' leaves it out, but for --again")
+    return lines
 
 
 def show_tables(summary: Summary, display: Display) -> None:

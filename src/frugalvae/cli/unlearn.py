@@ -45,12 +45,13 @@ def run(options: argparse.Namespace) -> None:
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
-        x = more_rows(options, label, model, display).x
+        gathered = more_rows(options, label, model, display)
+        x = gathered.x
         digest = digest_of(("unlearn", label), x)
         if model.history and model.history[-1].get(DIGEST) == digest:
             display.say(f"{options.file} is as it was: the last change was this very one")
             return
-        model = model.unlearn(label, x)
+        model = model.unlearn(label, x, digests=gathered.digests)
         store.save(with_digest(with_source(model, options.inputs[0]), digest))
     left = int(model.n_samples_of_class[model.classes.tolist().index(label)])
     remains = [*model.history[-1]["remains"], COUNTED]
@@ -59,6 +60,7 @@ def run(options: argparse.Namespace) -> None:
         f"{options.file}: {taken} of {label!r} taken out, {left:,} left; mean, count and scatter "
         "are as without them",
         *(f"what remains: {sentence}" for sentence in remains),
+        "'frugalvae learn' takes them for new where they are still in a folder",
     )
     if options.json:
         told = {"class": label, "taken_out": len(x), "left": left, "remains": remains}

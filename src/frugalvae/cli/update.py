@@ -44,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
+    import numpy as np
+
     from frugalvae.cli.common import (
         DIGEST,
         announce_model,
@@ -51,6 +53,7 @@ def run(options: argparse.Namespace) -> None:
         with_digest,
         with_source,
     )
+    from frugalvae.intake import digests_of
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -63,9 +66,12 @@ def run(options: argparse.Namespace) -> None:
                 f"{label!r} was given {given}"
             )
             return
+        again = int(np.isin(gathered.digests, digests_of(model, label)).sum())
+        if again:
+            display.say(f"{plural(again, 'example')} taught before, and counted once more")
         announce_model(model, options.model, options.file)
         with display.watching():
-            model = model.update(label, x)
+            model = model.update(label, x, digests=gathered.digests)
         store.save(with_digest(with_source(model, options.inputs[0]), digest))
     display.say(f"{options.file}: {label!r} was given {given}")
     if options.json:

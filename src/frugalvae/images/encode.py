@@ -167,18 +167,29 @@ def finish(
     parts: Parts, shards: Sequence[Shard], run: Runner, say: Callable[[str], object]
 ) -> tuple[Encoded, int]:
     """Encode what is missing; all shards as one, and how many images were there already."""
+    kept = resume(parts, shards, say)
+    return complete(parts, shards, run), kept
+
+
+def resume(parts: Parts, shards: Sequence[Shard], say: Callable[[str], object]) -> int:
+    """Get ready to encode; how many images were encoded by a command that was killed."""
     changed = parts.open()
     if changed:
         say(f"{parts.folder.name}: started over, as this is of other {' and '.join(changed)}")
-    found = {shard.number: parts.load(shard.number) for shard in shards}
-    done = {number: part for number, part in found.items() if part is not None}
-    kept = sum(len(shard.files) for shard in shards if shard.number in done)
+    kept = sum(len(shard.files) for shard in shards if parts.load(shard.number) is not None)
     if kept:
         say(f"{parts.folder.name}: {plural(kept, 'image')} encoded before, going on from there")
+    return kept
+
+
+def complete(parts: Parts, shards: Sequence[Shard], run: Runner) -> Encoded:
+    """All shards as one; those that are missing are encoded and kept."""
+    found = {shard.number: parts.load(shard.number) for shard in shards}
+    done = {number: part for number, part in found.items() if part is not None}
     for shard, encoded in run([shard for shard in shards if shard.number not in done]):
         parts.save(shard.number, encoded)
         done[shard.number] = encoded
-    return joined(shards, done), kept
+    return joined(shards, done)
 
 
 def joined(shards: Sequence[Shard], done: dict[int, Encoded]) -> Encoded:

@@ -44,6 +44,7 @@ HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_t
 UNPACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other methods have no limit on memory
 ENDING = ".npy"
 ROOM = 100_000_000  # bytes that arrays may have in any case
+LARGE = 256_000_000  # bytes of features from which on they are read a share at a time
 PACKED = 20  # how many times as large as their file they may be beyond that
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -80,6 +81,10 @@ def load_features(path: str | Path) -> Features:
     path = Path(path)
     arrays = read_arrays(path, {*REQUIRED, *OPTIONAL})
     _check(path, arrays)
+    return _features(path, arrays)
+
+
+def _features(path: Path, arrays: dict[str, NDArray[Any]]) -> Features:
     labels, names = {}, arrays.get("class_names")
     for split in ("train", "test"):
         numbers = arrays[f"y_{split}"]
@@ -95,6 +100,75 @@ def load_features(path: str | Path) -> Features:
         dict(zip(keys, text.astype(np.float32), strict=True)) if text is not None else None,
         read_encoder(path, arrays),
     )
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of an array in a feature file, which are read from it when they are asked for.
+
+    Attributes
+    ----------
+    path, offset
+        The file, and where in it the first row begins.
+    dtype, shape
+        What is there: any type of floats, (n, d).
+    """
+
+    path: Path
+    offset: int
+    dtype: str
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        dtype, width = np.dtype(self.dtype), self.shape[1]
+        found = np.empty((len(rows), width), dtype)
+        each = width * dtype.itemsize
+        with open(self.path, "rb") as file:
+            for place, row in enumerate(rows.tolist()):
+                file.seek(self.offset + row * each)
+                if file.readinto(found[place].data) < each:
+                    raise FeatureFileError(f"{self.path}: it has become shorter; make it again")
+        return found.astype(np.float32, copy=False)
+
+
+def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32]]:
+    """A feature file, and its training rows: of a large file, read when they are asked for.
+
+    The features of a large file have no rows of their own; all else of it is there.
+    """
+    stored = {name: stored_rows(path, name) for name in ("x_train", "x_test")}
+    rows, test = stored["x_train"], stored["x_test"]
+    large = rows is not None and len(rows) * rows.shape[1] * 4 > LARGE
+    if not large or rows is None or test is None:
+        features = load_training(path)
+        return features, features.x_train
+    arrays = read_arrays(path, {*REQUIRED, *OPTIONAL} - set(stored))
+    for name, kept in (("x_train", rows), ("x_test", test)):
+        arrays[name] = np.broadcast_to(np.zeros(1, kept.dtype), kept.shape)
+    _check(path, arrays)
+    return _features(path, arrays | {n: arrays[n][:0] for n in stored}), rows
+
+
+def stored_rows(path: Path, name: str) -> StoredRows | None:
+    """Where the rows of an array are, unless they are packed or not one after the other."""
+    with _opened(path) as archive:
+        entry = _entries(archive).get(name)
+        if entry is None or entry.compress_type != zipfile.ZIP_STORED:
+            return None
+        with archive.open(entry) as file:
+            shape, dtype, in_columns = _header(file)
+            start = file.tell()
+        claimed = math.prod(shape) * dtype.itemsize
+        if in_columns or len(shape) != 2 or dtype.kind != "f" or claimed + start != entry.file_size:
+            return None
+    with open(path, "rb") as whole:
+        whole.seek(entry.header_offset)
+        lengths = whole.read(30)[26:]  # of the name and of more, in a header of their own
+    before = 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+    return StoredRows(path, entry.header_offset + before + start, dtype.str, shape)
 
 
 def load_training(path: str | Path) -> Features:
@@ -189,7 +263,7 @@ def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
         x, y = arrays.get(f"x_{split}"), arrays.get(f"y_{split}")
         if x is not None and (x.ndim != 2 or x.dtype.kind != "f" or not x.size):
             wrong.append(f"x_{split} is {_describe(x)}, expected floats of shape (n, d)")
-        elif x is not None and not (np.abs(x) <= np.finfo(np.float32).max).all():
+        elif x is not None and not _all_finite(x):
             wrong.append(f"x_{split} holds NaN or infinite values, or larger than float32 can hold")
         if y is not None and (y.ndim != 1 or y.dtype.kind not in "iu"):
             wrong.append(f"y_{split} is {_describe(y)}, expected integers of shape (n,)")
@@ -199,6 +273,12 @@ def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
         wrong += _check_together(arrays)
     if wrong:
         raise FeatureFileError(f"{path}: {'; '.join(wrong)}; {HOW}")
+
+
+def _all_finite(x: NDArray[Any]) -> bool:
+    """Whether float32 can hold all; rows that are read later are checked then."""
+    known = x[:1] if x.strides[0] == 0 else x
+    return bool((np.abs(known) <= np.finfo(np.float32).max).all())
 
 
 def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
@@ -311,7 +391,7 @@ def _read(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArra
     if entry.compress_type not in UNPACKED:
         raise ValueError(f"{name} is packed in a way that is not read here")
     with archive.open(entry) as file:
-        shape, dtype = _header(file)
+        shape, dtype, _ = _header(file)
         if dtype.hasobject or dtype.kind == "V":
             raise ValueError(f"{name} holds objects")
         count = math.prod(shape)
@@ -326,9 +406,10 @@ def _read(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArra
     return array
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Shape and type of an array, and whether it is written column by column."""
     version = npy.read_magic(file)
     if version not in HEADERS:
         raise ValueError(f"an array in version {version} of its format, expected 1.0 or 2.0")
-    shape, _, dtype = HEADERS[version](file)
-    return shape, dtype
+    shape, in_columns, dtype = HEADERS[version](file)
+    return shape, dtype, in_columns

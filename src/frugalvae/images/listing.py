@@ -68,7 +68,10 @@ class Listing:
 
     def of(self, classes: Iterable[str]) -> Listing:
         """The images of some classes."""
-        rows = np.flatnonzero(np.isin(self.labels, list(classes)))
+        return self.at(np.flatnonzero(np.isin(self.labels, list(classes))))
+
+    def at(self, rows: NDArray[np.int64]) -> Listing:
+        """The images at some places."""
         return replace(
             self,
             paths=[self.paths[row] for row in rows],

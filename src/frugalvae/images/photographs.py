@@ -24,6 +24,7 @@ from frugalvae.images.listing import Listing
 from frugalvae.images.walk import File, on_disk
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track
+from frugalvae.taught import NONE, digest
 
 if TYPE_CHECKING:
     from frugalvae.cluster import Cluster
@@ -34,6 +35,7 @@ Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 THREADS = os.cpu_count() or 1
 AHEAD = 3  # batches that are ready or being decoded while the network works on one
 WAITING = 2  # shards that are at hand for processes of Ray that become free
+BLOCK = 4096  # rows of features whose digests are computed at a time
 DECODERS = 2  # threads that decode beside the network on Ray, which may be on a GPU
 
 Item = TypeVar("Item")
@@ -86,23 +88,20 @@ def encode_photographs(
         return _complete(encode_files(given, encoder, BATCH_SIZE, THREADS), given)
 
 
-def encode_all(encoder: Encoder, images: Listing, *, strict: bool = True) -> Encoded:
-    """Features of the images of a folder; if ``strict``, an error names those that have none."""
-    done = encode_files(images.files, encoder, BATCH_SIZE, THREADS)
-    if strict:
-        _complete(done, images.paths, "; strict=False leaves out what cannot be read")
-    return done
-
-
-def _complete(done: Encoded, given: Sequence[Any], advice: str = "") -> NDArray[np.float32]:
+def _complete(done: Encoded, given: Sequence[Any]) -> NDArray[np.float32]:
     """The features, unless there are photographs that cannot be read."""
-    for place, why in done.reasons.items():
+    check_complete(done.reasons, given)
+    return done.features
+
+
+def check_complete(reasons: dict[int, str], given: Sequence[Any], advice: str = "") -> None:
+    """Refuse photographs of which some cannot be read, and name the first."""
+    for place, why in reasons.items():
         shown = given[place] if isinstance(given[place], str | PurePath) else f"number {place}"
         raise InputError(
-            f"{len(done.reasons)} of {len(given)} photographs cannot be read, the first is "
+            f"{len(reasons)} of {len(given)} photographs cannot be read, the first is "
             f"{shown}: {why}{advice}"
         )
-    return done.features
 
 
 def encode_files(files: Sequence[File], encoder: Encoder, batch_size: int, threads: int) -> Encoded:
@@ -184,6 +183,30 @@ def opened(photograph: File | Photograph, side: int | None) -> Image.Image:
     return rgb(Image.fromarray(array))
 
 
+def digests_of(files: Sequence[File]) -> NDArray[np.uint64]:
+    """The digest of the content of each file; 0 if it cannot be read."""
+
+    def found(file: File) -> int:
+        try:
+            with alone(file.size > LARGE_BYTES):
+                return digest(file.read())
+        except Exception:  # as above; who decodes it says why
+            return NONE
+
+    digests = ahead(found, files, THREADS, 4 * THREADS)
+    tracked = zip(track(range(len(files)), "looking for new images"), digests, strict=True)
+    return np.fromiter((value for _, value in tracked), np.uint64, len(files))
+
+
+def digests_of_rows(table: Any, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The digest of each of some rows of features."""
+    found = np.empty(len(rows), np.uint64)
+    for start in range(0, len(rows), BLOCK):
+        block = np.ascontiguousarray(table[rows[start : start + BLOCK]])
+        found[start : start + BLOCK] = [digest(row.tobytes()) for row in block]
+    return found
+
+
 def unreadable(images: Listing, threads: int) -> dict[str, str]:
     """Images that cannot be read, each with the reason."""
 
@@ -255,20 +278,20 @@ def encode_on_ray(
     try:
         while True:
             for shard in islice(left, max(cluster.slots + WAITING - len(running), 0)):
-                contents = [_content(file) for file in shard.files]
+                contents = [content_of(file) for file in shard.files]
                 running[task.remote(shared, key, contents, batch_size)] = shard
             if not running:
                 return
             for ref in cluster.ray.wait(list(running), num_returns=1)[0]:
                 shard = running.pop(ref)
-                yield shard, _result(cluster.ray, ref)
+                yield shard, result_of(cluster.ray, ref)
                 list(islice(counter, len(shard.files)))  # which tells the listener
     finally:
         for ref in running:
             cluster.ray.cancel(ref, force=True)
 
 
-def _content(file: File) -> bytes | str:
+def content_of(file: File) -> bytes | str:
     """The bytes of a file; or why it cannot be read."""
     try:
         return file.read()
@@ -276,10 +299,10 @@ def _content(file: File) -> bytes | str:
         return reason(error)
 
 
-def _result(ray: Any, ref: Any) -> Encoded:
+def result_of(ray: Any, ref: Any) -> Any:
+    """What a task gave, or an error that says why there is nothing."""
     try:
-        encoded: Encoded = ray.get(ref)
-        return encoded
+        return ray.get(ref)
     except ray.exceptions.RayError as error:
         raise FrugalError(
             f"Ray gave up encoding ({type(error).__name__}: {reason(error)}); a process that "

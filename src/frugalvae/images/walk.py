@@ -20,7 +20,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from frugalvae.errors import InputError
@@ -230,7 +230,7 @@ def _archive(root: Path, opened: ExitStack) -> Found:
             f"{printable(str(root))}: neither a folder nor a readable zip archive ({error}); {HOW}"
         ) from error
     found = Found(root.stem)
-    for entry in archive.infolist():
+    for position, entry in enumerate(archive.infolist()):
         path = PurePosixPath(entry.filename.replace("\\", "/"))
         why = _why_not_unpacked(path, entry)
         if entry.is_dir():
@@ -238,10 +238,31 @@ def _archive(root: Path, opened: ExitStack) -> Found:
         if why is not None or path in found.files:
             found.skip(path, why or TWICE)
         else:
-            file = File(partial(archive.read, entry), (entry.file_size, entry.CRC), entry.file_size)
+            read = Zipped(str(root), position, archive)
+            file = File(read, (entry.file_size, entry.CRC), entry.file_size)
             found.add(path, file, partial(_head_zipped, archive, entry))
     found.files = dict(sorted(_unwrapped(found.files).items()))
     return found
+
+
+class Zipped:
+    """Reads a file of an archive; in another process, from an archive that is opened there."""
+
+    def __init__(self, path: str, position: int, archive: zipfile.ZipFile | None = None) -> None:
+        self.path, self.position, self.archive = path, position, archive
+
+    def __call__(self) -> bytes:
+        """The bytes of the file."""
+        archive = self.archive or _opened(self.path)
+        return archive.read(archive.infolist()[self.position])
+
+    def __reduce__(self) -> tuple[type[Zipped], tuple[str, int]]:
+        return Zipped, (self.path, self.position)
+
+
+@cache
+def _opened(path: str) -> zipfile.ZipFile:
+    return zipfile.ZipFile(path)
 
 
 def _why_not_unpacked(path: PurePosixPath, entry: zipfile.ZipInfo) -> str | None:

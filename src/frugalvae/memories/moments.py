@@ -220,6 +220,21 @@ class MomentMemory(MemoryDefaults):
         apart = self._settle(new)
         self._gather_evidence(rows, task.labels, apart)
 
+    def summed(self, task: Task, rooted: bool | None = None) -> MomentMemory:
+        """What samples add to a memory like this one: a memory of them alone, to be merged.
+
+        Nothing is cut, and nothing is held out. ``rooted`` says whether features are replaced
+        by their square roots; by default the samples decide.
+        """
+        part = type(self)(self.budget, directions=self.directions, root=self.root)
+        own = bool((task.features >= 0).all()) if self.root is None else self.root
+        part.rooted_ = own if rooted is None else rooted
+        part.rank_ = task.features.shape[1]
+        rows = part.mapped(task.features).astype(np.float64)  # (n, d)
+        part._add_rows({y: part._add(y, rows[task.labels == y]) for y in task.classes})
+        part._mix(task.classes)
+        return part
+
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Add samples of a known class."""
         (label,) = task.classes
@@ -271,6 +286,7 @@ class MomentMemory(MemoryDefaults):
         changed = dict.fromkeys(labels.values(), 0)
         if not self.counts_:
             self.rooted_, self.rank_ = other.rooted_, other.rank_
+            self.scatter_ = np.zeros_like(other.scatter_)
         other = copy.deepcopy(other)
         if not (self.is_whole and other.is_whole):
             rank = min(self.rank_, other.rank_)
@@ -282,7 +298,7 @@ class MomentMemory(MemoryDefaults):
             self.other_squares_ += other.other_squares_
         for label, count in other.counts_.items():
             self._join(labels[label], other, label, count)
-        self._settle(changed)
+        self._settle(changed, hold_out=False)
 
     def _check_mergeable(self, other: MomentMemory) -> None:
         if not self.counts_ or not other.counts_:
@@ -406,7 +422,7 @@ class MomentMemory(MemoryDefaults):
 
     # --------------------------------------------------------------- budget
 
-    def _settle(self, new: Mapping[int, int]) -> dict[int, HeldOut]:
+    def _settle(self, new: Mapping[int, int], hold_out: bool = True) -> dict[int, HeldOut]:
         """Cut what exceeds the budget, and mix the rows of each class.
 
         ``new`` are the classes that have changed, and from which row on. Returns what their rows
@@ -432,7 +448,7 @@ class MomentMemory(MemoryDefaults):
                 f"row of their own: more than the budget of {room.said(room.limit)}",
                 stacklevel=2,
             )
-        return self._cut_rows(allowed, new)
+        return self._cut_rows(allowed, new, hold_out)
 
     def _mix(self, labels: Iterable[int]) -> None:
         """Turn rows that may be samples into rows that mix all of them."""
@@ -472,7 +488,9 @@ class MomentMemory(MemoryDefaults):
         self.roots_ = {label: np.ascontiguousarray(r, np.float32) for label, r in rows.items()}
         self._derived = {}
 
-    def _cut_rows(self, allowed: Mapping[int, int], new: Mapping[int, int]) -> dict[int, HeldOut]:
+    def _cut_rows(
+        self, allowed: Mapping[int, int], new: Mapping[int, int], hold_out: bool
+    ) -> dict[int, HeldOut]:
         """Keep of each class the combinations of rows in which it varies most beyond the others.
 
         Rows of classes that did not change are in that order already.
@@ -488,7 +506,7 @@ class MomentMemory(MemoryDefaults):
                 vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
                 leading = vectors[:, ::-1][:, : allowed[label]].astype(np.float32)  # (rows, m)
                 root = leading.T @ root
-                if len(apart) < CLASSES_HELD_OUT and allowed[label]:
+                if hold_out and len(apart) < CLASSES_HELD_OUT and allowed[label]:
                     apart[label] = HeldOut.of(white, leading.T @ white, new[label])
             self.roots_[label] = root[: allowed[label]].copy()
         self._derived = {} if shared is None else {"shared": shared}

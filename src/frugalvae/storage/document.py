@@ -17,6 +17,7 @@ from frugalvae.calibration import Calibration
 from frugalvae.checks import is_plain
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.novelty import TaughtNovelty
+from frugalvae.taught import BYTES, unpack_digests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +30,8 @@ FIELDS = {
     "n_tasks", "n_taught", "n_features", "feature_names", "head_due", "parameters", "memory",
     "head", "confidence", "encoder", "history",
 }  # fmt: skip
+#: Fields of what not every file has: written if there is any.
+OPTIONAL = {"digests", "aliases"}
 PARAMETERS = {"memory", "head", "random_state", "calibrate"}
 PART = (
     {"class", "fields"},
@@ -42,11 +45,12 @@ USUAL = 2**16  # features that a file of any size may have
 
 def check_document(document: Mapping[str, Any], size: int) -> None:
     """Refuse a document that contradicts itself, or claims more than ``size`` bytes can hold."""
-    _check_fields(document, FIELDS, "its document")
+    _check_fields(document, FIELDS | (OPTIONAL & document.keys()), "its document")
     history = document["history"]
     events = isinstance(history, list) and all(isinstance(event, dict) for event in history)
     _require(events, "its history is no list of events")
     _check_counts(document, len(labels_from_json(document["classes"])))
+    _check_taught(document)
     _check_whole("n_features", document["n_features"], 1, max(USUAL, size))
     names = document["feature_names"]
     texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -111,6 +115,37 @@ def _check_counts(document: Mapping[str, Any], classes: int) -> None:
     numbers, tasks = document["numbers"], document["task_of_class"]
     in_order = numbers == sorted(set(numbers)) and tasks == sorted(tasks)
     _require(in_order, "its classes and the tasks that taught them do not belong together")
+
+
+def _check_taught(document: Mapping[str, Any]) -> None:
+    """Digests of each class, and other names of classes, if there are any."""
+    labels = document["classes"]["values"]
+    if "digests" in document:
+        _check_fields(document["digests"], {"counts", "rows"}, "what it says of digests")
+        counts = document["digests"]["counts"]
+        fits = isinstance(counts, list) and len(counts) == len(labels)
+        _require(fits, "it has not a number of digests for each of its classes")
+        for count in counts:
+            _check_whole("a number of digests", count, 0, LARGEST)
+    aliases = document.get("aliases", {})
+    _require(isinstance(aliases, dict), "its other names of classes are no JSON object")
+    texts = set(map(str, labels))
+    for name, label in aliases.items():
+        right = is_plain(name) and name not in texts
+        right &= label is None or any(label == y and type(label) is type(y) for y in labels)
+        _require(right, f"its other name {name[:40]!r} is of no class")
+
+
+def read_digests(document: Mapping[str, Any], packed: Any) -> dict[int, NDArray[np.uint64]]:
+    """Digests by the number of their class, of what is packed in a file."""
+    counts, numbers = document["digests"]["counts"], document["numbers"]
+    right = isinstance(packed, np.ndarray) and packed.dtype == np.uint8
+    _require(right and packed.shape == (sum(counts), BYTES), "its digests are not as many")
+    found = np.split(unpack_digests(packed), np.cumsum(counts)[:-1])
+    for of_class in found:
+        _require(bool((of_class[1:] >= of_class[:-1]).all()), "its digests are not in order")
+    by_number = zip(numbers, found, strict=True)
+    return {number: of_class for number, of_class in by_number if len(of_class)}
 
 
 def _check_encoder(encoder: Any) -> None:

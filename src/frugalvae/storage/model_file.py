@@ -38,9 +38,11 @@ from frugalvae.storage.document import (
     labels_from_json,
     labels_to_json,
     read_confidence,
+    read_digests,
 )
 from frugalvae.storage.objects import Reader, Writer
 from frugalvae.storage.parts import class_named, is_ours
+from frugalvae.taught import pack_digests
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
@@ -174,7 +176,20 @@ def describe(model: Model, writer: Writer) -> dict[str, Any]:
         },
         "encoder": model.encoder,
         "history": list(model.history),
-    }
+    } | taught(model, writer)
+
+
+def taught(model: Model, writer: Writer) -> dict[str, Any]:
+    """Digests and other names of classes, if there are any."""
+    found: dict[str, Any] = {}
+    if model.digests:
+        none = np.empty(0, np.uint64)
+        kept = [model.digests.get(number, none) for number in model.numbers.tolist()]
+        rows = writer.write(pack_digests(kept), "digests")
+        found["digests"] = {"counts": [len(of_class) for of_class in kept], "rows": rows}
+    if model.aliases:
+        found["aliases"] = dict(model.aliases)
+    return found
 
 
 def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Model:
@@ -201,6 +216,10 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
         document["encoder"],
         tuple(document["history"]),
         None if names is None else tuple(names),
+        read_digests(document, read(document["digests"]["rows"], "digests"))
+        if "digests" in document
+        else {},
+        document.get("aliases", {}),
     )
 
 

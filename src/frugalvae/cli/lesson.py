@@ -1,0 +1,306 @@
+"""A lesson: what of a folder or a feature file is new, encoded and taught to a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frugalvae.checks import as_label, check_case
+from frugalvae.cli.options import choice, refuse_encoder
+from frugalvae.console import Display, complain
+from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
+from frugalvae.errors import InputError
+from frugalvae.images import encode as encoding
+from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, resume
+from frugalvae.images.feature_file import open_training
+from frugalvae.images.listing import counted, named, open_images, refuse
+from frugalvae.images.photographs import DECODERS, digests_of, digests_of_rows
+from frugalvae.intake import Intake, choose
+from frugalvae.shares import (
+    Taken,
+    here,
+    in_processes,
+    mixed,
+    on_ray,
+    photograph_shares,
+    row_shares,
+    take,
+)
+from frugalvae.taught import near
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from frugalvae.images.listing import Listing
+    from frugalvae.interfaces import Encoder
+    from frugalvae.model import Model
+    from frugalvae.shares import Runner
+    from frugalvae.storage.store import Store
+
+
+@dataclass
+class Told:
+    """What a lesson came to.
+
+    Attributes
+    ----------
+    model
+        What the file knows afterwards.
+    intake
+        What was to be taught, and what was not, and why.
+    learned
+        Samples by class that were taught.
+    known
+        Classes that were there and are known.
+    skipped, missing
+        Images that cannot be read, with the reason; and new classes of which none can.
+    left_out, notes
+        Other files that were not read, with the reason; and what was assumed of folders.
+    """
+
+    model: Model
+    intake: Intake = field(default_factory=Intake)
+    learned: dict[Any, int] = field(default_factory=dict)
+    known: list[Any] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+class Lesson:
+    """What is typed, and what it is taught to: a model, and the file that it goes to."""
+
+    def __init__(
+        self, options: argparse.Namespace, model: Model, store: Store, display: Display
+    ) -> None:
+        self.options, self.model, self.store = options, model, store
+        self.display, self.say = display, display.say
+        self.encoder: Remembered = model.encoder if model.n_tasks else {}
+        self.same: dict[str, Any] = {}  # names that were said to mean a known class
+
+    def run(self) -> Told:
+        """Teach what is new, with a line for all that is left out."""
+        options = self.options
+        if options.source.suffix == ".npz":
+            refuse_encoder(options, options.source)
+            return self.from_features(options.source)
+        names = [*map(str, self.model.classes.tolist()), *self.model.aliases]
+        with open_images(options.source, "learning", depth=options.depth, known=names) as found:
+            self.say(*found.notes, *counted(found.skipped))
+            if options.strict:
+                refuse(found.skipped)
+            return self.from_folder(found)
+
+    # ------------------------------------------------------------ what is new
+
+    def choose(self, names: NDArray[Any], digests: Any) -> Intake:
+        """What is to be taught of samples of these classes; lines say it."""
+        options, model = self.options, self.model
+        known = [*model.classes.tolist()]
+        others = {*map(str, known), *(set(model.aliases) - set(options.again))}
+        new = [name for name in np.unique(names).tolist() if str(name) not in others]
+        if not options.case_matters:
+            check_case(map(str, new), map(str, known))
+        leave = [] if options.only == "known" else self.misspelt(list(map(str, new)))
+        with self.display.watching():
+            intake = choose(
+                model,
+                names,
+                digests,
+                again=options.again,
+                only=options.only,
+                leave=leave,
+                same=self.same,
+            )
+        self.say(*intake.taught, *intake.left_out)
+        return intake
+
+    def misspelt(self, new: list[str]) -> list[str]:
+        """Ask about new names that are nearly known ones; which of them to leave out."""
+        leave = []
+        labels = {str(label): label for label in self.model.classes.tolist()}
+        for name in new:
+            other = near(name, labels)
+            if other is None:
+                continue
+            meant = self.options.near or self.ask(name, other)
+            if meant == "same":
+                self.same[name] = labels[other]
+            elif meant == "skip":
+                leave.append(name)
+        return leave
+
+    def ask(self, name: str, other: str) -> str:
+        """What a name means that is nearly a known one: asked at a terminal, else assumed."""
+        quiet = self.options.quiet or self.options.json or self.options.dry_run
+        if quiet or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            complain(
+                f"warning: {name!r} is taught as a new class, and is nearly {other!r}, which is "
+                "known; --near same takes such a name for the known class, --near skip leaves it "
+                "out, --near new says that it is right"
+            )
+            return "new"
+        self.say(f"{name!r} is no known class, but {other!r} is.")
+        typed = input(f"Is it a new class (n), the same as {other!r} (s), or to be left out? ")
+        return {"n": "new", "s": "same"}.get(typed.strip().lower()[:1], "skip")
+
+    # ------------------------------------------------------------ feature files
+
+    def from_features(self, path: Path) -> Told:
+        """The training rows of a feature file."""
+        features, table = open_training(path)
+        check_same(self.encoder, features.encoder, self.store.given, path)
+        names: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
+        intake = self.choose(names, lambda rows: digests_of_rows(table, rows))
+        told = Told(self.model, intake, known=self.known(names))
+        if not len(intake.rows) or self.options.dry_run:
+            return told
+        encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
+        text = {key(label): vector for label, vector in (features.text or {}).items()}
+        order, classes = mixed(len(intake.rows)), np.unique(intake.labels)
+        positions = np.searchsorted(classes, intake.labels)[order]
+        shares = row_shares(table, intake.rows[order], positions)
+        with self.display.watching(), self.runner() as runner:
+            taken = take(shares, self.model, None, runner)
+        kept = {label: text[label] for label in intake.new} if text else None
+        return self.teach(told, taken, order, classes, kept, encoder)
+
+    # ------------------------------------------------------------ photographs
+
+    def from_folder(self, found: Listing) -> Told:
+        """The images that are new, encoded; after a kill, from where it stopped."""
+        intake = self.choose(
+            found.labels, lambda rows: digests_of([found.files[row] for row in rows.tolist()])
+        )
+        known = self.known(found.labels)
+        told = Told(self.model, intake, known=known, left_out=found.skipped, notes=found.notes)
+        if not len(intake.rows) or self.options.dry_run:
+            self.clear_parts(found)
+            return told
+        encoder, remembered = load_encoder(
+            self.encoder, choice(self.options), self.store.given, complain
+        )
+        text = describe(encoder, sorted(intake.new)) if intake.new else None
+        order = mixed(len(intake.rows))
+        images = replace(found.at(intake.rows[order]), labels=intake.labels[order])
+        with self.display.watching(), self.runner() as runner:
+            classes, taken = self.encode(found, images, intake, encoder, runner)
+        told.skipped = {str(images.paths[place]): why for place, why in taken.reasons.items()}
+        self.check_readable(told, images, taken)
+        if not len(taken.places):
+            self.clear_parts(found)
+            return told
+        readable = [name for name in intake.new if name not in told.missing]
+        kept = None if text is None else {name: text[name] for name in readable}
+        return self.teach(told, taken, order, classes, kept, remembered)
+
+    def encode(
+        self, found: Listing, images: Listing, intake: Intake, encoder: Encoder, runner: Runner
+    ) -> tuple[NDArray[Any], Taken]:
+        """All classes, and what the images come to; finished shards are kept beside the file."""
+        batch, options = self.options.batch_size, self.options
+        shard = batch * max(encoding.SHARD // batch, 1)
+        of = depends_on(found, encoder.identity, shard)
+        of |= {"classes": digest([intake.labels.tolist(), intake.digests.tolist()])}
+        parts = None if self.on_ray else Parts(self.store.path, of)
+        if parts is not None:
+            resume(parts, cut(images.files, shard), self.say)
+        classes, positions = np.unique(images.labels, return_inverse=True)
+        threads = (os.cpu_count() or 1) if options.jobs == 1 else DECODERS
+        how = {"batch_size": batch, "threads": threads, "parts": parts}
+        return classes, take(
+            photograph_shares(images, positions, shard, **how), self.model, encoder, runner
+        )
+
+    def check_readable(self, told: Told, images: Listing, taken: Taken) -> None:
+        """Say which images cannot be read, and leave out classes without any."""
+        if self.options.strict:
+            refuse(told.skipped)
+        learned = set(images.labels[taken.places].tolist())
+        lines = "\n".join(named(told.skipped))
+        if told.intake.new and not learned:
+            raise InputError(f"{images.name}: no image of a new class can be read:\n{lines}")
+        told.missing = sorted(set(told.intake.new) - learned)
+        say = complain if self.options.quiet else self.say  # what is lost is told in any case
+        if told.skipped:
+            say(f"left out as unreadable, {len(told.skipped):,}:\n{lines}")
+        for name in told.missing:
+            say(f"class {name!r} is left out: no image of it can be read")
+
+    def clear_parts(self, found: Listing) -> None:
+        """Remove what was encoded of this folder: all of it is learned."""
+        parts = Parts(self.store.path, depends_on(found, {}, 0))
+        if not self.options.dry_run and parts.are_of("images"):
+            parts.remove()
+
+    # ------------------------------------------------------------ what is taught
+
+    def known(self, names: NDArray[Any]) -> list[Any]:
+        """Known classes of which there are samples."""
+        there = set(np.unique(names).tolist())
+        return sorted(label for label in self.model.classes.tolist() if label in there)
+
+    @property
+    def on_ray(self) -> bool:
+        """Whether Ray was asked for."""
+        return bool(self.options.ray or self.options.ray_address)
+
+    @contextmanager
+    def runner(self) -> Iterator[Runner]:
+        """What encodes and sums: this process, several, or Ray, which is stopped afterwards."""
+        options = self.options
+        if not self.on_ray:
+            yield here if options.jobs == 1 else in_processes(options.jobs)
+            return
+        from frugalvae.cluster import Cluster
+
+        cluster = Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)
+        try:
+            yield on_ray(cluster)
+        finally:
+            cluster.close()
+
+    def teach(
+        self,
+        told: Told,
+        taken: Taken,
+        order: NDArray[np.int64],
+        classes: NDArray[Any],
+        text: Any,
+        encoder: Remembered,
+    ) -> Told:
+        """Learn and write; then what was encoded for it is not needed any more."""
+        from frugalvae.cli.common import announce_model, with_source
+
+        if self.store.exists:
+            announce_model(self.model, self.options.model, self.options.file)
+        rows = order[taken.places]
+        digests = told.intake.digests_of(rows)
+        model = self.model
+        for name, label in self.same.items():
+            model = replace(model, aliases={**model.aliases, name: label})
+        with self.display.watching():
+            model = model.learn(**taken.of(classes), text=text, digests=digests)
+        if encoder:
+            model = replace(model, encoder=encoder)
+        self.store.save(with_source(model, self.options.source))
+        if self.options.source.suffix != ".npz" and not self.on_ray:
+            Parts(self.store.path, {}).remove()
+        told.model, told.learned = model, dict(Counter(told.intake.labels[rows].tolist()))
+        return told
+
+
+def key(label: Any) -> Any:
+    """A label as it is compared: names as all systems write them, numbers as they are."""
+    return as_label(label) if isinstance(label, str) else label

@@ -1,0 +1,209 @@
+"""Intake: which samples of a folder that grows are to be taught, and what happens to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from frugalvae.formatting import plural, quoted, shortened
+from frugalvae.taught import NONE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from frugalvae.model import Model
+
+
+@dataclass
+class Intake:
+    """Which samples of a folder are to be taught, and what happens to the others.
+
+    Attributes
+    ----------
+    rows, labels, digests
+        Of each sample that is to be taught: its place, its class, and its digest.
+    new, more
+        How many samples of each class these are, of new classes and of known ones.
+    already, copies
+        Samples by class that were taught before; and that are there twice.
+    forgotten, unwanted
+        Samples by folder of classes that were forgotten; and that are left out as it was asked.
+    renamed
+        Folders, and the labels that their classes have.
+    unrecognised
+        Known classes that were taught, at least in part, without digests: nothing of them is
+        taught, as it may have been before.
+    """
+
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    labels: NDArray[Any] = field(default_factory=lambda: np.empty(0, "U1"))
+    digests: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    new: dict[Any, int] = field(default_factory=dict)
+    more: dict[Any, int] = field(default_factory=dict)
+    already: dict[Any, int] = field(default_factory=dict)
+    copies: dict[Any, int] = field(default_factory=dict)
+    forgotten: dict[str, int] = field(default_factory=dict)
+    unwanted: dict[str, int] = field(default_factory=dict)
+    renamed: dict[str, Any] = field(default_factory=dict)
+    unrecognised: list[Any] = field(default_factory=list)
+
+    def digests_of(self, rows: NDArray[np.int64]) -> dict[Any, NDArray[np.uint64]]:
+        """Digests by class, of some positions in ``rows``."""
+        found, labels = self.digests[rows], self.labels[rows]
+        return {label: found[labels == label] for label in np.unique(labels).tolist()}
+
+    @property
+    def taught(self) -> list[str]:
+        """Lines about what is to be taught."""
+        lines = []
+        for counts, what, kind in (
+            (self.new, "image", "new class"),
+            (self.more, "more image", "known class"),
+        ):
+            if counts:
+                names = shortened(sorted(map(str, counts)))
+                images = plural(sum(counts.values()), what)
+                lines.append(f"{images} of {plural(len(counts), kind)}: {names}")
+        if self.renamed:
+            told = [f"{name} is {label}" for name, label in self.renamed.items()]
+            lines.append(f"folders whose classes have another name: {shortened(told)}")
+        return lines
+
+    @property
+    def left_out(self) -> list[str]:
+        """Lines about what is not."""
+        lines = []
+        if self.already:
+            number = plural(sum(self.already.values()), "image")
+            lines.append(f"{number} taught before, and not counted again")
+        if self.copies:
+            number = plural(sum(self.copies.values()), "image")
+            lines.append(f"{number} left out: the same file is there twice")
+        for name, count in self.forgotten.items():
+            lines.append(
+                f"{plural(count, 'image')} of {name!r} left out: it was forgotten; "
+                f"--again {quoted(name)} teaches it anew"
+            )
+        if self.unwanted:
+            number, names = plural(sum(self.unwanted.values()), "image"), sorted(self.unwanted)
+            lines.append(f"{number} left out, as was asked: {shortened(names)}")
+        if self.unrecognised:
+            names = sorted(map(str, self.unrecognised))
+            lines.append(
+                f"{plural(len(names), 'known class')} left alone: {shortened(names)}; taught "
+                "without digests, so that images taught before cannot be told from new ones. "
+                "'frugalvae update' takes new ones, --again CLASS takes all that are there"
+            )
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """All that is not taught, as plain values."""
+        counts = ("new", "more", "already", "copies", "forgotten", "unwanted")
+        told = {name: {str(k): n for k, n in getattr(self, name).items()} for name in counts}
+        return {**told, "renamed": self.renamed, "unrecognised": self.unrecognised}
+
+
+def choose(
+    model: Model,
+    names: NDArray[Any],
+    digests: Callable[[NDArray[np.int64]], NDArray[np.uint64]],
+    *,
+    again: Collection[str] = (),
+    only: Literal["new", "known"] | None = None,
+    leave: Collection[str] = (),
+    same: Mapping[str, Any] | None = None,
+) -> Intake:
+    """What of some samples a model is to be taught.
+
+    Parameters
+    ----------
+    names
+        The class of each sample, as its folder is called.
+    digests
+        Gives the digests of samples at some places, ``NONE`` where there is none.
+    again
+        Names of classes to teach although they were forgotten, renamed, or taught without
+        digests.
+    only
+        Only new classes, or only known ones.
+    leave
+        Names of further classes to leave out.
+    same
+        Further names of known classes.
+    """
+    aliases = {name: label for name, label in model.aliases.items() if name not in again}
+    aliases |= same or {}
+    intake, parts = Intake(), list[tuple[Any, Any, Any]]()  # label, rows, digests
+    by_class: dict[Any, list[NDArray[np.int64]]] = {}
+    classes = set(model.classes.tolist())
+    for name, rows in _grouped(names):
+        label = name if name in classes else aliases.get(str(name), name)
+        if label is None:
+            intake.forgotten[str(name)] = len(rows)
+            continue
+        known = label in classes
+        if str(name) in leave or only == ("new" if known else "known"):
+            intake.unwanted[str(name)] = len(rows)
+            continue
+        if label != name:
+            intake.renamed[str(name)] = label
+        by_class.setdefault(label, []).append(rows)
+    for label, places in by_class.items():
+        rows = np.sort(np.concatenate(places))
+        if not recognisable(model, label) and str(label) not in again:
+            intake.unrecognised.append(label)
+            continue
+        fresh, found = _fresh(intake, model, label, rows, digests(rows))
+        if len(fresh):
+            (intake.more if label in classes else intake.new)[label] = len(fresh)
+            parts.append((label, fresh, found))
+    if parts:
+        order = np.argsort(np.concatenate([rows for _, rows, _ in parts]), kind="stable")
+        intake.rows = np.concatenate([rows for _, rows, _ in parts])[order]
+        labels = np.array([label for label, _, _ in parts])
+        intake.labels = labels.repeat([len(rows) for _, rows, _ in parts])[order]
+        intake.digests = np.concatenate([found for _, _, found in parts])[order]
+    return intake
+
+
+def _grouped(names: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
+    """All names, and where each stands."""
+    present, of_row, counts = np.unique(names, return_inverse=True, return_counts=True)
+    rows = np.split(np.argsort(of_row, kind="stable"), np.cumsum(counts)[:-1])
+    return list(zip(present.tolist(), rows, strict=True))
+
+
+def _fresh(
+    intake: Intake,
+    model: Model,
+    label: Any,
+    rows: NDArray[np.int64],
+    found: NDArray[np.uint64],
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Rows of a class that were not taught, each once, and their digests."""
+    known = np.isin(found, digests_of(model, label)) & (found != NONE)
+    first = np.zeros(len(rows), bool)
+    first[np.unique(found, return_index=True)[1]] = True
+    copies = ~first & ~known & (found != NONE)
+    if known.any():
+        intake.already[label] = int(known.sum())
+    if copies.any():
+        intake.copies[label] = int(copies.sum())
+    taken = ~known & ~copies
+    return rows[taken], found[taken]
+
+
+def digests_of(model: Model, label: Any) -> NDArray[np.uint64]:
+    """Digests of what a class was taught; none of a class that is new."""
+    known = zip(model.classes.tolist(), model.numbers.tolist(), strict=True)
+    number = next((number for name, number in known if name == label), -1)
+    return model.digests.get(number, np.empty(0, np.uint64))
+
+
+def recognisable(model: Model, label: Any) -> bool:
+    """Whether all that a class was taught has a digest; so has a class that is new."""
+    counts = model.n_samples_of_class[model.classes == label]
+    return not len(counts) or 0 < int(counts[0]) <= len(digests_of(model, label))

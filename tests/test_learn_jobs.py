@@ -1,0 +1,259 @@
+"""Learning in many processes: the same file, whoever dies; and memory that does not grow."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from frugalvae import FrugalClassifier, shares
+from frugalvae.images import encode as encoding
+from frugalvae.model import Model
+from frugalvae.storage.model_file import read_file
+from tests.colours import Colours
+from tests.test_images import save
+from tests.tool import SHADES, Encoders, Tool
+from tests.waiting import PATIENCE, descendants, kill_a_run, needs_proc, wait_until
+
+ROOT = Path(__file__).parent.parent
+NAMES = ("cat", "dax", "emu")
+
+
+class Deadly(Colours):
+    """An encoder whose process dies, unless it is the process that made it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parent = os.getpid()
+
+    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        if os.getpid() != self.parent:
+            os._exit(1)
+        return super().encode(batch)
+
+
+def photographs(root: Path, count: int = 20) -> Path:
+    rng = np.random.default_rng(0)
+    for name in NAMES:
+        for number in range(count):
+            shade = np.clip(np.array(SHADES[name]) + rng.integers(-25, 26, 3), 0, 255)
+            save(root / name / f"{number}.png", tuple(shade.tolist()))
+    return root
+
+
+def arrays(file: Path) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in read_file(file).arrays.items()}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares of eight images, and parts of four."""
+    monkeypatch.setattr(shares, "LEAST", 8)
+    monkeypatch.setattr(shares, "MOST", 8)
+    monkeypatch.setattr(encoding, "SHARD", 4)
+
+
+@pytest.fixture
+def alone(tool: Tool, small: None) -> dict[str, bytes]:
+    """What one process makes of the photographs."""
+    tool.file = tool.folder / "alone.frugal"
+    tool("learn", photographs(tool.folder / "photos"), "--batch-size", 4)
+    found = arrays(tool.file)
+    tool.file = tool.folder / "birds.frugal"
+    return found
+
+
+def test_shares_come_to_what_all_samples_come_to(
+    tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "LEAST", 1024)
+    monkeypatch.setattr(shares, "MOST", 1024)
+    tool("learn", tool.folder / "photos", "--batch-size", 4)
+    one = FrugalClassifier.load(tool.file).model_
+    many = FrugalClassifier.load(tool.folder / "alone.frugal").model_
+    assert one.n_samples_of_class.tolist() == many.n_samples_of_class.tolist() == [20] * 3
+    assert one.n_tasks == many.n_tasks == 1
+    assert [event["classes"] for event in one.history] == [e["classes"] for e in many.history]
+    for number in one.numbers.tolist():
+        np.testing.assert_allclose(one.memory.means_[number], many.memory.means_[number], rtol=1e-4)  # type: ignore[union-attr]
+        assert one.memory.squares_[number] == pytest.approx(many.memory.squares_[number], rel=1e-4)  # type: ignore[union-attr]
+    assert one.digests.keys() == many.digests.keys()
+    colours = np.array(list(SHADES.values()), np.float32)
+    np.testing.assert_array_equal(one.predict(colours), many.predict(colours))
+
+
+def test_many_processes_make_the_file_that_one_makes(tool: Tool, alone: dict[str, bytes]) -> None:
+    said = tool("learn", tool.folder / "photos", "--batch-size", 4, "--jobs", 2)
+    assert "learned 3 classes from 60 images" in said
+    assert arrays(tool.file) == alone
+    assert tool.beside == ["birds.frugal"]
+    assert "60 images taught before" in tool("learn", tool.folder / "photos", "--jobs", 2)
+
+
+def test_archives_are_read_in_many_processes_too(tool: Tool, alone: dict[str, bytes]) -> None:
+    packed = tool.folder / "photos.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in sorted((tool.folder / "photos").glob("*/*")):
+            archive.write(path, path.relative_to(tool.folder))
+    tool("learn", packed, "--batch-size", 4, "--jobs", 2)
+    assert arrays(tool.file) == alone
+
+
+@needs_proc
+def test_a_worker_is_killed_and_the_file_is_the_same(
+    tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Colours(pause=0.3)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: slow)
+    killed: list[int] = []
+
+    def kill() -> None:
+        parts = tool.folder / "birds.frugal.parts"
+        wait_until(lambda: len(list(parts.glob("*.npz"))) > 1)
+        running = descendants(os.getpid()).items()
+        killed.extend([pid for pid, command in running if "spawn_main" in command][:1])
+        os.kill(killed[0], signal.SIGKILL)
+
+    threading.Thread(target=kill, daemon=True).start()
+    tool("learn", tool.folder / "photos", "--batch-size", 4, "--jobs", 2)
+    assert len(killed) == 1
+    assert arrays(tool.file) == alone
+    assert tool.beside == ["birds.frugal"]
+
+
+def test_images_on_which_every_process_dies_are_given_up(
+    tool: Tool, encoders: Encoders, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photographs(tool.folder / "photos", 6)
+    with monkeypatch.context() as patched:
+        deadly = Deadly()
+        patched.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: deadly)
+        error = tool("learn", tool.folder / "photos", "--jobs", 2, code=2)
+    assert "a process died 3 times on the same images; it may be out of memory" in error
+    assert not tool.file.exists()
+    tool("learn", tool.folder / "photos")
+    assert tool.classes == list(NAMES)
+
+
+START = """
+import sys
+from frugalvae import shares
+from frugalvae.cli.main import main
+from frugalvae.encoders import remembered
+from frugalvae.images import encode
+from tests.colours import Colours
+if __name__ == "__main__":
+    shares.LEAST = shares.MOST = 8
+    encode.SHARD = 4
+    encoder = Colours(pause=float(sys.argv.pop(1)))
+    remembered.make_frozen = lambda *_, **__: encoder
+    sys.exit(main(["learn", *sys.argv[1:], "--batch-size", "4", "--jobs", "2"]))
+"""
+
+
+@needs_proc
+def test_the_whole_command_is_killed_and_goes_on(tool: Tool, alone: dict[str, bytes]) -> None:
+    """No process is left behind, and what was encoded is not encoded again."""
+    script = tool.folder / "start.py"
+    script.write_text(START)
+    command = [sys.executable, str(script), "0.3", str(tool.file), str(tool.folder / "photos")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    with subprocess.Popen(command, env=environment) as process:
+        parts = tool.folder / "birds.frugal.parts"
+        wait_until(lambda: len(list(parts.glob("*.npz"))) > 2 or process.poll() is not None)
+        workers = descendants(process.pid)
+        process.kill()
+    assert workers
+    assert not tool.file.exists()
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+    command[2] = "0"
+    ended = subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert "encoded before, going on from there" in ended.stdout
+    assert arrays(tool.file) == alone
+    assert tool.beside == ["birds.frugal"]
+
+
+@needs_proc
+def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
+    tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
+    slow = Colours(pause=0.4)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: slow)
+    killed: list[int] = []
+    threading.Thread(target=kill_a_run, args=(killed, "_encode"), daemon=True).start()
+    words = ("--batch-size", 4, "--ray", "--jobs", 2)
+    assert "learned 3 classes from 60 images" in tool("learn", tool.folder / "photos", *words)
+    assert len(killed) == 1
+    assert arrays(tool.file) == alone
+    assert tool.beside == ["birds.frugal"]
+
+
+def test_other_memories_are_taught_in_many_processes(
+    tool: Tool, small: None, tmp_path: Path
+) -> None:
+    """Features travel where sums do not say all."""
+    photographs(tmp_path / "photos")
+    files = []
+    for jobs in (1, 2):
+        tool.file = tmp_path / f"{jobs}.frugal"
+        tool.learn(tmp_path / "photos", "--jobs", jobs)
+        files.append(arrays(tool.file))
+    assert files[0] == files[1]
+
+
+class Simulated:
+    """A table whose rows are made when they are asked for."""
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        rng = np.random.default_rng(int(rows[0]))
+        return rng.standard_normal((len(rows), 32), np.float32) + (rows % 5)[:, None]
+
+
+def peak(count: int) -> int:
+    rows = np.arange(count)
+    given = shares.row_shares(Simulated(), rows, rows % 5)  # type: ignore[arg-type]
+    tracemalloc.start()
+    taken = shares.take(given, Model(), None, shares.here)
+    model = Model().learn(**taken.of(np.array(list("abcde"))))
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert model.n_samples_of_class.sum() == count
+    return found - taken.places.nbytes
+
+
+def test_memory_does_not_grow_with_the_number_of_samples() -> None:
+    peak(4 * 1024)  # what is imported and kept once
+    assert peak(32 * 1024) < 1.2 * peak(8 * 1024)
+
+
+def test_a_share_that_takes_features_otherwise_is_summed_again() -> None:
+    """The first share has no negative features, so that roots are taken; a later one has."""
+    rng = np.random.default_rng(0)
+    x = np.abs(rng.normal(size=(3 * 1024, 4))).astype(np.float32)
+    rows = np.arange(len(x))
+    x[2000] *= -1
+    taken = shares.take(shares.row_shares(x, rows, rows % 2), Model(), None, shares.here)
+    model = Model().learn(**taken.of(np.array(["a", "b"])))
+    assert model.memory.rooted_  # type: ignore[union-attr]
+    assert model.n_samples_of_class.tolist() == [1536, 1536]
+
+
+def test_sums_alone_can_be_learned() -> None:
+    x = np.random.default_rng(0).normal(size=(2048, 4)).astype(np.float32)
+    rows = np.arange(2048)
+    taken = shares.take(shares.row_shares(x, rows, rows % 2), Model(), None, shares.here)
+    given = taken.of(np.array(["a", "b"]))
+    model = Model().learn(given["X"][:0], given["y"][:0], sums=given["sums"])
+    assert model.n_samples_of_class.tolist() == [512, 512]

@@ -1,0 +1,430 @@
+"""``frugalvae learn`` over a folder that grows: what is new, recognised, and left out."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier
+from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.images import feature_file
+from frugalvae.images.feature_file import Features, stored_rows, write_features
+from frugalvae.intake import choose
+from frugalvae.model import Model
+from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import read_file
+from frugalvae.taught import digest, near, pack_digests, renamed, unpack_digests
+from tests.test_images import save
+from tests.tool import SHADES, Encoders, Tool, paint
+
+
+def photo(folder: Path, name: str, number: int) -> None:
+    red, green, blue = SHADES[name]
+    save(folder / name / f"{number}.png", (red - number, green + 2 * number, blue + number % 7))
+
+
+def grow(folder: Path, weeks: list[list[tuple[str, int]]]) -> list[Path]:
+    """A folder for each week, with all that came so far."""
+    found, so_far = [], list[tuple[str, int]]()
+    for number, week in enumerate(weeks):
+        so_far += week
+        for name, photograph in so_far:
+            photo(folder / f"week{number}", name, photograph)
+        found.append(folder / f"week{number}")
+    return found
+
+
+def sums(file: Path) -> dict[str, Any]:
+    """Counts, means and scatter of each class, whatever the order in which they came."""
+    memory = FrugalClassifier.load(file).model_.memory
+    labels = FrugalClassifier.load(file).classes_.tolist()
+    found: dict[str, Any] = {}
+    for label, number in zip(labels, memory.classes, strict=True):
+        root = memory.roots_[number].astype(float)
+        found[label] = memory.counts_[number], memory.means_[number], root.T @ root
+    return found
+
+
+def check_same(one: dict[str, Any], two: dict[str, Any]) -> None:
+    assert one.keys() == two.keys()
+    for label, (count, mean, scatter) in one.items():
+        assert count == two[label][0]
+        np.testing.assert_allclose(mean, two[label][1], rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose(scatter, two[label][2], atol=0.02 * np.abs(scatter).max() + 1e-6)
+
+
+# --------------------------------------------------------------------------- the same photographs
+
+
+def test_the_same_folder_taught_twice_is_taught_once(tool: Tool, encoders: Encoders) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    before, made = tool.file.read_bytes(), encoders.images
+    assert "12 images taught before, and not counted again" in tool("learn", images)
+    assert tool.file.read_bytes() == before
+    assert encoders.images == made
+    shutil.move(images / "cat" / "1.png", images / "cat" / "another name.png")
+    assert "nothing new" in tool("learn", images)
+
+
+def test_a_folder_that_grows_is_taught_what_is_new(tool: Tool, encoders: Encoders) -> None:
+    weeks = grow(
+        tool.folder,
+        [
+            [("cat", 0), ("cat", 1), ("dax", 0), ("dax", 1)],
+            [("cat", 2), ("emu", 0), ("emu", 1), ("emu", 2)],
+            [("emu", 3), ("dax", 2)],
+        ],
+    )
+    told = [tool.json("learn", week) for week in weeks]
+    assert [report["new"] for report in told] == [{"cat": 2, "dax": 2}, {"emu": 3}, {}]
+    assert [report["more"] for report in told] == [{}, {"cat": 1}, {"dax": 1, "emu": 1}]
+    assert told[2]["already"] == {"cat": 3, "dax": 2, "emu": 3}
+    assert encoders.images == 10
+    loaded = FrugalClassifier.load(tool.file)
+    counts = dict(zip(loaded.classes_.tolist(), loaded.n_samples_of_class_.tolist(), strict=True))
+    assert counts == {"cat": 3, "dax": 3, "emu": 4}
+    assert loaded.task_of_class_.tolist() == [0, 0, 1]
+    assert [event["action"] for event in loaded.history()] == ["learn"] * 3
+
+
+def test_the_order_of_weeks_does_not_matter(tool: Tool, tmp_path: Path) -> None:
+    names = ("cat", "dax", "emu")
+    weeks = [[(name, 3 * week + n) for name in names for n in range(3)] for week in range(3)]
+    files = []
+    for order in ([0, 1, 2], [2, 0, 1], None):
+        tool.file = tmp_path / f"{order}.frugal"
+        chosen = [weeks[n] for n in order or ()] or [[one for week in weeks for one in week]]
+        for folder in grow(tmp_path / str(order), chosen):
+            tool("learn", folder)
+        files.append(tool.file)
+    for other in files[1:]:
+        check_same(sums(files[0]), sums(other))
+
+
+def test_a_copy_is_counted_once(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    shutil.copy(images / "cat" / "1.png", images / "cat" / "copy.png")
+    assert "1 image left out: the same file is there twice" in tool("learn", images)
+    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [6, 6]
+
+
+def test_what_cannot_be_read_is_told_every_week(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    (images / "cat" / "cut.png").touch()
+    before = tool.file.read_bytes()
+    for _ in range(2):
+        said = tool("learn", images)
+        assert "left out as unreadable, 1:\n  cat/cut.png: the file is empty" in said
+        assert "nothing new in" in said
+    assert tool.file.read_bytes() == before
+    assert tool.beside == ["birds.frugal"]
+
+
+def test_digests_cost_six_bytes_and_go_with_their_class(tool: Tool) -> None:
+    tool("learn", paint(tool.folder / "one", "cat", "dax"))
+    parts = tool.json("status")["components"]
+    assert parts["digests of photographs"] == {"numbers": 12, "bytes": 72}
+    report = FrugalClassifier.load(tool.file).memory_report()
+    assert {part.name: part.bytes for part in report.components}["digests of photographs"] == 72
+    tool("forget", "cat")
+    assert tool.json("status")["components"]["digests of photographs"]["bytes"] == 36
+    tool("undo")
+    assert tool.json("status")["components"]["digests of photographs"]["bytes"] == 72
+    tool("learn", paint(tool.folder / "one", "emu"))
+    tool("undo")
+    assert "6 images of 1 new class: emu" in tool("learn", tool.folder / "one")
+
+
+def test_more_from_update_is_recognised_too(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    photo(tool.folder / "more", "cat", 9)
+    assert "'cat' was given 1 more example" in tool("update", "cat", tool.folder / "more" / "cat")
+    photo(images, "cat", 9)
+    assert "nothing new" in tool("learn", images)
+    said = tool("update", "cat", images / "cat")
+    assert "7 examples taught before, and counted once more" in said
+    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [14, 6]
+    assert "nothing new" in tool("learn", images)
+
+
+def test_what_was_taken_out_is_new_again(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    said = tool("unlearn", "cat", images / "cat" / "1.png")
+    assert "'frugalvae learn' takes them for new where they are still in a folder" in said
+    assert tool.json("learn", images)["learned"] == {"cat": 1}
+    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [6, 6]
+
+
+def test_a_class_that_was_taught_without_digests_is_left_alone(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    classifier = FrugalClassifier.load(tool.file)
+    classifier.update("cat", classifier.sample("cat", 3)).save(tool.file)
+    photo(images, "cat", 8)
+    said = tool("learn", images)
+    assert "1 known class left alone: cat; taught without digests" in said
+    assert "nothing new" in said
+    assert tool.json("learn", images, "--again", "cat")["learned"] == {"cat": 1}
+
+
+# --------------------------------------------------------------------------- names
+
+
+def test_a_renamed_class_keeps_its_name(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    tool("rename", "cat", "tiger")
+    tool("rename", "tiger", "lion")
+    assert "nothing new" in tool("learn", images)
+    photo(images, "cat", 9)
+    said = tool("learn", images)
+    assert "1 more image of 1 known class: lion" in said
+    assert "folders whose classes have another name: cat is lion" in said
+    assert tool.classes == ["lion", "dax"]
+    assert tool.json("status")["aliases"] == {"cat": "lion", "tiger": "lion"}
+    assert "renamed  cat is lion, tiger is lion now" in tool("status")
+    tool("learn", images, "--again", "cat")
+    assert sorted(tool.classes) == ["cat", "dax", "lion"]
+    assert tool.json("status")["aliases"] == {"tiger": "lion"}
+
+
+def test_a_forgotten_class_is_not_taught_again_but_on_purpose(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax", "emu")
+    tool("learn", images)
+    assert "'frugalvae learn' leaves out folders of that name, but for --again cat" in tool(
+        "forget", "cat"
+    )
+    said = tool("learn", images)
+    assert "6 images of 'cat' left out: it was forgotten; --again cat teaches it anew" in said
+    assert tool.json("learn", images)["forgotten"] == {"cat": 6}
+    assert "forgotten  cat; 'learn' leaves it out, but for --again" in tool("status")
+    assert tool.classes == ["dax", "emu"]
+    tool("learn", images, "--again", "cat")
+    assert tool.classes == ["dax", "emu", "cat"]
+    assert tool.json("status")["aliases"] == {}
+    assert "nothing new" in tool("learn", images)
+
+
+def test_only_new_and_only_known(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    photo(images, "cat", 9)
+    paint(images, "emu")
+    told = tool.json("learn", images, "--dry-run", "--only-known")
+    assert (told["more"], told["new"], told["unwanted"]) == ({"cat": 1}, {}, {"emu": 6})
+    said = tool("learn", images, "--only-new")
+    assert "13 images left out, as was asked: cat, dax" in said
+    assert tool.classes == ["cat", "dax", "emu"]
+    assert tool.json("learn", images, "--only-known")["learned"] == {"cat": 1}
+
+
+def test_a_dry_run_changes_nothing(tool: Tool, encoders: Encoders) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    said = tool("learn", images, "--dry-run")
+    assert said.splitlines() == [
+        "12 images of 2 new classes: cat, dax",
+        f"--dry-run: nothing was encoded, and {tool.file} is as it was",
+    ]
+    assert tool.beside == []
+    assert encoders.images == 0
+
+
+@pytest.fixture
+def misspelt(tool: Tool) -> Path:
+    """A folder with a known class, and one that is nearly of its name."""
+    for name in ("Cardinal", "Bobolink"):
+        save(tool.folder / "one" / name / "1.png", (len(name), 9, 9))
+        save(tool.folder / "one" / name / "2.png", (len(name), 8, 9))
+    tool("learn", tool.folder / "one")
+    save(tool.folder / "two" / "Cardnal" / "1.png", (99, 9, 9))
+    save(tool.folder / "two" / "Wren" / "1.png", (9, 9, 99))
+    return tool.folder / "two"
+
+
+def test_a_name_that_is_nearly_known_is_warned_of(tool: Tool, misspelt: Path) -> None:
+    tool("learn", misspelt)
+    assert "warning: 'Cardnal' is taught as a new class, and is nearly 'Cardinal'" in tool.err
+    assert "Wren" not in tool.err
+    assert "Cardnal" in tool.classes
+    tool("learn", misspelt)
+    assert tool.err == ""
+
+
+@pytest.mark.parametrize(
+    ("meant", "classes"),
+    [("new", ["Cardnal", "Wren"]), ("same", ["Wren"]), ("skip", ["Wren"])],
+)
+def test_what_a_near_name_means_is_said_beforehand(
+    tool: Tool, misspelt: Path, meant: str, classes: list[str]
+) -> None:
+    tool("learn", misspelt, "--near", meant)
+    assert tool.err == ""
+    assert tool.classes == ["Bobolink", "Cardinal", *classes]
+    loaded = FrugalClassifier.load(tool.file)
+    assert loaded.n_samples_of_class_.tolist()[:2] == [2, 3 if meant == "same" else 2]
+    assert loaded.model_.aliases == ({"Cardnal": "Cardinal"} if meant == "same" else {})
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "count"), [("s", 3), ("n", 2), ("", 2)])
+def test_at_a_terminal_a_near_name_is_asked_about(
+    tool: Tool, misspelt: Path, monkeypatch: pytest.MonkeyPatch, typed: str, count: int
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or typed)
+    tool("learn", misspelt)
+    assert asked == ["Is it a new class (n), the same as 'Cardinal' (s), or to be left out? "]
+    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist()[1] == count
+    assert ("Cardnal" in tool.classes) == (typed == "n")
+
+
+def test_which_names_are_near() -> None:
+    known = ["Song Sparrow", "bird 1", "Wren", "cat"]
+    assert near("Song Sparow", known) == "Song Sparrow"
+    assert near("wern", known) == "Wren"
+    for other in ("bird 2", "bat", "Corn Bunting", "Fox Sparrow"):
+        assert near(other, known) is None
+
+
+# --------------------------------------------------------------------------- feature files
+
+
+def written(path: Path, x: np.ndarray, y: list[str]) -> Path:
+    labels = np.array(y)
+    write_features(path, Features("x", x.astype(np.float32), labels, x[:1], labels[:1]))
+    return path
+
+
+def test_rows_of_feature_files_are_recognised(tool: Tool, rng: np.random.Generator) -> None:
+    x, y = rng.normal(size=(60, 5)), ["cat", "dax", "emu"] * 20
+    tool("learn", written(tool.folder / "one.npz", x[:40], y[:40]))
+    told = tool.json("learn", written(tool.folder / "all.npz", x, y))
+    assert told["learned"] == {"cat": 6, "dax": 7, "emu": 7}
+    assert sum(told["already"].values()) == 40
+    once = Tool(tool.folder / "once", tool.capsys)
+    once.folder.mkdir()
+    once("learn", tool.folder / "all.npz")
+    check_same(sums(tool.file), sums(once.file))
+
+
+def test_a_large_feature_file_is_read_a_share_at_a_time(
+    tool: Tool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = rng.normal(size=(3000, 5)).astype(np.float32), ["cat", "dax", "emu"] * 1000
+    path = written(tool.folder / "large.npz", x, y)
+    np.testing.assert_array_equal(stored_rows(path, "x_train")[np.array([7, 2999])], x[[7, 2999]])  # type: ignore[index]
+    tool("learn", path)
+    whole = sums(tool.file)
+    monkeypatch.setattr(feature_file, "LARGE", 0)
+    other = Tool(tool.folder / "other", tool.capsys)
+    other.folder.mkdir()
+    assert "learned 3 classes from 3,000 images" in other("learn", path)
+    check_same(whole, sums(other.file))
+    x[5, 3] = np.nan
+    np.savez(path, x_train=x, y_train=np.arange(3000) % 3, x_test=x[:1], y_test=[0])
+    third = Tool(tool.folder / "third", tool.capsys)
+    third.folder.mkdir()
+    assert "X holds NaN or infinity" in third("learn", path, code=2)
+    assert third.beside == []
+
+
+# --------------------------------------------------------------------------- Python and files
+
+
+def test_python_recognises_what_the_tool_has_taught(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    classifier = FrugalClassifier.load(tool.file)
+    before = classifier.model_
+    assert classifier.learn_images(images).model_ is before
+    assert classifier.left_out_["already"] == {"cat": 6, "dax": 6}
+    classifier.rename("dax", "dachs")
+    classifier.forget("cat")
+    photo(images, "dax", 9)
+    classifier.learn_images(images)
+    assert classifier.classes_.tolist() == ["dachs"]
+    assert classifier.n_samples_of_class_.tolist() == [7]
+    assert classifier.left_out_["forgotten"] == {"cat": 6}
+    classifier.learn_images(images, again="cat").save(tool.file)
+    assert tool.classes == ["dachs", "cat"]
+    assert "nothing new" in tool("learn", images)
+
+
+def test_digests_and_names_survive_merging(tool: Tool) -> None:
+    one, two = (paint(tool.folder / name, "cat", "dax") for name in ("one", "two"))
+    for number in range(3):
+        photo(two, "emu", number)
+    mine, yours = FrugalClassifier().learn_images(one), FrugalClassifier().learn_images(two)
+    mine.rename("dax", "dachs")
+    mine.merge(yours, rename={"cat": "tiger", "dax": "dachs"})
+    mine.merge_classes("cat", "tiger")
+    assert dict(mine.model_.aliases) == {"dax": "dachs", "tiger": "cat"}
+    assert mine.n_samples_of_class_.tolist() == [12, 12, 3]
+    assert mine.learn_images(two).n_samples_of_class_.tolist() == [12, 12, 3]
+
+
+def test_files_without_digests_stay_as_they_were(tool: Tool) -> None:
+    FrugalClassifier().fit(np.eye(3), ["a", "b", "c"]).save(tool.file)
+    assert not {"digests", "aliases"} & read_file(tool.file).document.keys()
+
+
+BROKEN: dict[str, Any] = {
+    "its other name 'cat' is of no class": {"aliases": {"cat": "dax"}},
+    "its other name 'gnu' is of no class": {"aliases": {"gnu": "emu"}},
+    "its other names of classes are no JSON object": {"aliases": ["cat"]},
+    "what it says of digests lacks 'rows'": {"digests": {"counts": [6, 6]}},
+    "it has not a number of digests for each": {"digests": {"counts": [12], "rows": None}},
+    "its digests are not as many": {"digests": {"counts": [6, 7], "rows": {"tensor": "digests"}}},
+    "nothing uses its tensors digests": {"digests": None},
+}
+
+
+@pytest.mark.parametrize("error", BROKEN)
+def test_files_whose_digests_or_names_make_no_sense_are_refused(tool: Tool, error: str) -> None:
+    tool("learn", paint(tool.folder / "one", "cat", "dax"))
+    document, arrays = from_bytes(tool.file.read_bytes())
+    document = {**document, **BROKEN[error]}
+    kept = {
+        name: value
+        for name, value in document.items()
+        if value is not None or name == "feature_names"
+    }
+    tool.file.write_bytes(to_bytes({k: v for k, v in kept.items() if k != "sha256"}, arrays))
+    with pytest.raises(MemoryFileError, match=error):
+        FrugalClassifier.load(tool.file)
+
+
+def test_digests_that_are_not_in_order_are_refused(tool: Tool) -> None:
+    tool("learn", paint(tool.folder / "one", "cat", "dax"))
+    document, arrays = from_bytes(tool.file.read_bytes())
+    arrays["digests"] = np.ascontiguousarray(arrays["digests"][::-1])
+    del document["sha256"]
+    tool.file.write_bytes(to_bytes(document, arrays))
+    with pytest.raises(MemoryFileError, match="its digests are not in order"):
+        FrugalClassifier.load(tool.file)
+
+
+def test_names_come_back_and_digests_are_packed() -> None:
+    assert renamed(renamed({}, "a", "b"), "b", "a") == {"b": "a"}
+    found = np.sort(np.array([digest(bytes([n])) for n in range(9)], np.uint64))
+    np.testing.assert_array_equal(unpack_digests(pack_digests([found[:4], found[4:]])), found)
+    intake = choose(Model(), np.array(["a", "a"]), lambda rows: np.zeros(len(rows), np.uint64))
+    assert intake.new == {"a": 2}  # what cannot be read is no copy of anything
+    with pytest.raises(InputError):
+        Model().learn(np.empty((0, 3)), np.array([], "U1"))
