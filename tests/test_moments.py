@@ -26,6 +26,8 @@ from frugalvae.maths.rounding import (
 from frugalvae.memories.evidence import Evidence
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.memories.room import Room, usual_bytes
+from frugalvae.testing.memories import survives_a_file
+from frugalvae.testing.rules import ContractError
 
 DIM = 10
 #: Budgets under which the samples below fit; all coordinates keep a covariance; only some do.
@@ -520,6 +522,24 @@ def test_a_symmetric_matrix_rounds_once(seed: int, dim: int, rows: int) -> None:
     close(matrix, x.T @ x, 1e-4)
     again = restore_symmetric(*round_symmetric(matrix))
     np.testing.assert_array_equal(again, matrix)
+
+
+def test_a_memory_that_rounds_must_say_so_and_round_once() -> None:
+    class Silent(MomentMemory):
+        rounds = False
+
+    class Worse(MomentMemory):
+        @classmethod
+        def from_state(cls, state: dict[str, Any]) -> MomentMemory:
+            memory = super().from_state(state)
+            memory.means_ = {label: 0.9 * mean for label, mean in memory.means_.items()}
+            return memory
+
+    survives_a_file(MomentMemory)
+    with pytest.raises(ContractError, match="saved and loaded, it gives other samples"):
+        survives_a_file(Silent)
+    with pytest.raises(ContractError, match="saved and loaded, it gives other samples"):
+        survives_a_file(Worse)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e3])
