@@ -83,15 +83,15 @@ def learn(folder: Path, rows: int, jobs: int) -> dict[str, float | str]:
     """Teach all shards, write the file, and say what that took."""
     from frugalvae.images.feature_file import read_arrays, stored_rows
     from frugalvae.model import Model
-    from frugalvae.shares import here, in_processes, row_shares, share_count, take
+    from frugalvae.shares import here, in_processes, row_share_count, row_shares, take
     from frugalvae.storage.model_file import read_file, save
 
-    started, shares, files = time.perf_counter(), [], -(-rows // SHARD)
-    for number in range(files):
+    started, shares = time.perf_counter(), []
+    for number in range(-(-rows // SHARD)):
         path = shard_path(folder, number)
         table, y = stored_rows(path, "x"), read_arrays(path, {"y"})["y"]
         assert table is not None
-        shares += row_shares(table, np.arange(len(y)), y, -(-share_count(rows) // files))
+        shares += row_shares(table, np.arange(len(y)), y, row_share_count(len(y)))
     taken = take(shares, Model(), None, in_processes(jobs) if jobs > 1 else here)
     model = Model().learn(**taken.of(np.array([f"class {n}" for n in range(CLASSES)])))
     save(model, folder / "all.frugal")

@@ -223,7 +223,7 @@ class Simulated:
 
 def peak(count: int) -> int:
     rows = np.arange(count)
-    given = shares.row_shares(Simulated(), rows, rows % 5)  # type: ignore[arg-type]
+    given = shares.row_shares(Simulated(), rows, rows % 5, count // 1024)  # type: ignore[arg-type]
     tracemalloc.start()
     taken = shares.take(given, Model(), None, shares.here)
     model = Model().learn(**taken.of(np.array(list("abcde"))))
@@ -244,7 +244,7 @@ def test_a_share_that_takes_features_otherwise_is_summed_again() -> None:
     x = np.abs(rng.normal(size=(3 * 1024, 4))).astype(np.float32)
     rows = np.arange(len(x))
     x[2000] *= -1
-    taken = shares.take(shares.row_shares(x, rows, rows % 2), Model(), None, shares.here)
+    taken = shares.take(shares.row_shares(x, rows, rows % 2, 3), Model(), None, shares.here)
     model = Model().learn(**taken.of(np.array(["a", "b"])))
     assert model.memory.rooted_  # type: ignore[union-attr]
     assert model.n_samples_of_class.tolist() == [1536, 1536]
@@ -253,7 +253,7 @@ def test_a_share_that_takes_features_otherwise_is_summed_again() -> None:
 def test_sums_alone_can_be_learned() -> None:
     x = np.random.default_rng(0).normal(size=(2048, 4)).astype(np.float32)
     rows = np.arange(2048)
-    taken = shares.take(shares.row_shares(x, rows, rows % 2), Model(), None, shares.here)
+    taken = shares.take(shares.row_shares(x, rows, rows % 2, 2), Model(), None, shares.here)
     given = taken.of(np.array(["a", "b"]))
     model = Model().learn(given["X"][:0], given["y"][:0], sums=given["sums"])
     assert model.n_samples_of_class.tolist() == [512, 512]

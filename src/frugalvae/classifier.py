@@ -512,9 +512,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from frugalvae.images import BATCH_SIZE
         from frugalvae.images.listing import named
         from frugalvae.images.photographs import THREADS, check_complete
-        from frugalvae.shares import here, mixed, photograph_shares, take
+        from frugalvae.shares import here, mixed, photograph_shares, share_count, take
 
-        order = mixed(len(intake.rows))
+        order = mixed(len(intake.rows), share_count(len(intake.rows)))
         images = replace(found.at(intake.rows[order]), labels=intake.labels[order])
         classes, positions = np.unique(images.labels, return_inverse=True)
         how = {"batch_size": BATCH_SIZE, "threads": THREADS}

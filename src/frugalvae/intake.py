@@ -81,7 +81,7 @@ class Intake:
             lines.append(f"{number} taught before, and not counted again")
         if self.copies:
             number = plural(sum(self.copies.values()), "image")
-            lines.append(f"{number} left out: the same file is there twice")
+            lines.append(f"{number} left out: the same is there twice")
         for name, count in self.forgotten.items():
             lines.append(
                 f"{plural(count, 'image')} of {name!r} left out: it was forgotten; "

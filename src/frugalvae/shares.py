@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from frugalvae.images.listing import Listing
     from frugalvae.interfaces import Encoder
 
-LEAST, MOST = 1024, 8192  # samples of a share,
-MANY = 32  # of which there are about so many in between
+LEAST, MOST = 1024, 8192  # images of a share,
+MANY = 16  # of which there are about so many in between; of rows a share has the most
 
 
 # --------------------------------------------------------------------------- what a share is
@@ -160,21 +160,29 @@ Runner = Callable[[Sequence[Share], Work], Iterator[Outcome]]
 
 
 def share_count(samples: int) -> int:
-    """How many shares there are.
+    """How many shares of images there are.
 
     >>> [share_count(n) for n in (1, 1_024, 10_000, 100_000, 1_000_000)]
-    [1, 1, 10, 32, 123]
+    [1, 1, 10, 16, 123]
     """
     return max(1, -(-samples // min(max(-(-samples // MANY), LEAST), MOST)))
 
 
-def mixed(samples: int) -> NDArray[np.int64]:
+def row_share_count(rows: int) -> int:
+    """How many shares of rows there are, which need no encoding.
+
+    >>> [row_share_count(n) for n in (1, 8_192, 100_000)]
+    [1, 1, 13]
+    """
+    return max(1, -(-rows // MOST))
+
+
+def mixed(samples: int, count: int) -> NDArray[np.int64]:
     """An order in which each share has samples of all classes, where these follow each other.
 
-    >>> mixed(5).tolist()
-    [0, 1, 2, 3, 4]
+    >>> mixed(5, 1).tolist(), mixed(5, 2).tolist()
+    ([0, 1, 2, 3, 4], [0, 2, 4, 1, 3])
     """
-    count = share_count(samples)
     return np.concatenate([np.arange(first, samples, count) for first in range(count)])
 
 
@@ -195,10 +203,9 @@ def row_shares(
     table: NDArray[np.float32] | StoredRows,
     rows: NDArray[np.int64],
     classes: NDArray[np.int64],
-    count: int | None = None,
+    count: int,
 ) -> list[Share]:
-    """Shares of rows that are in the order of :func:`mixed`; so many, or as many as usual."""
-    count = count or share_count(len(rows))
+    """So many shares of rows that are in the order of :func:`mixed`."""
     groups = zip(np.array_split(rows, count), np.array_split(classes, count), strict=True)
     return [Share(Rows(table, some), of_them) for some, of_them in groups]
 

@@ -31,7 +31,9 @@ from frugalvae.shares import (
     mixed,
     on_ray,
     photograph_shares,
+    row_share_count,
     row_shares,
+    share_count,
     take,
 )
 from frugalvae.taught import near
@@ -168,9 +170,10 @@ class Lesson:
             return told
         encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
         text = {key(label): vector for label, vector in (features.text or {}).items()}
-        order, classes = mixed(len(intake.rows)), np.unique(intake.labels)
+        count, classes = row_share_count(len(intake.rows)), np.unique(intake.labels)
+        order = mixed(len(intake.rows), count)
         positions = np.searchsorted(classes, intake.labels)[order]
-        shares = row_shares(table, intake.rows[order], positions)
+        shares = row_shares(table, intake.rows[order], positions, count)
         with self.display.watching(), self.runner() as runner:
             taken = take(shares, self.model, None, runner)
         kept = {label: text[label] for label in intake.new} if text else None
@@ -192,7 +195,7 @@ class Lesson:
             self.encoder, choice(self.options), self.store.given, complain
         )
         text = describe(encoder, sorted(intake.new)) if intake.new else None
-        order = mixed(len(intake.rows))
+        order = mixed(len(intake.rows), share_count(len(intake.rows)))
         images = replace(found.at(intake.rows[order]), labels=intake.labels[order])
         with self.display.watching(), self.runner() as runner:
             classes, taken = self.encode(found, images, intake, encoder, runner)
