@@ -62,6 +62,8 @@ TINY = {"hidden": 12, "latent": 4, "epochs": 2, "max_steps": 4}
 
 #: Memory and head of each file that is mutated, and the type that its numbers are stored in.
 LIGHT_KINDS: dict[str, tuple[Any, Any, str]] = {
+    "moments": ("moments", "bayes", "float32"),
+    "moments, cut": (("moments", {"budget": "470B"}), "bayes", "float16"),
     "factors": ("factors", "bayes", "float32"),
     "few coordinates": (("factors", {"budget": 60}), "bayes", "float32"),
     "diagonal": ("gaussian-diagonal", "nearest-mean", "float32"),
@@ -206,7 +208,15 @@ def permute(document: Document, arrays: Arrays, chance: random.Random) -> None:
 def other_class(document: Document, arrays: Arrays, chance: random.Random) -> None:
     found = [path for path in places(document) if path[-1] == "class"]
     path = chance.choice(found)
-    names = ["FactorMemory", "GaussianMemory", "MLP", "Mixture", "RidgeHead", "NoMemory"]
+    names = [
+        "FactorMemory",
+        "MomentMemory",
+        "GaussianMemory",
+        "MLP",
+        "Mixture",
+        "RidgeHead",
+        "NoMemory",
+    ]
     names += ["StreamingLDAHead", "os:system", "json:JSONDecoder", "frugalvae.model:Model"]
     at(document, path[:-1])["class"] = chance.choice(names)
 
@@ -220,6 +230,8 @@ def huge(document: Document, arrays: Arrays, chance: random.Random) -> None:
             document["n_taught"] = document["n_tasks"] + 2
     elif name == "width":
         document["head"].setdefault("settings", {})["width"] = 10**6
+    elif name == "rank" and "fields" in document["memory"]:
+        document["memory"]["fields"]["rank"] = chance.choice([10**4, 10**6])
     elif name == "rank":
         document["memory"].setdefault("learned", {})["rank_"] = 10**6
     elif arrays:
@@ -268,9 +280,63 @@ def exchange_arrays(document: Document, arrays: Arrays, chance: random.Random) -
         arrays[one], arrays[other] = arrays[other], arrays[one]
 
 
+def change_moments(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """Moments that fit together and cannot be: of their arrays, each alone or several at once."""
+    kept = {name.split(".")[-1]: name for name in arrays if name.startswith("memory.arrays.")}
+    if not kept:
+        return
+
+    def filled(name: str, value: float) -> None:
+        array = arrays[kept[name]].copy()
+        array.flat[chance.randrange(array.size)] = value
+        arrays[kept[name]] = array
+
+    def another_rank() -> None:
+        rank = chance.choice([1, 2, 3, 5, 7, 40])
+        rows = len(arrays[kept["roots"]])
+        document["memory"]["fields"]["rank"] = rank
+        arrays[kept["roots"]] = np.ones((rows, rank), np.int8)
+        if "variances" in kept:
+            arrays[kept["variances"]] = np.ones(rank, np.float32)
+            arrays[kept["correlations"]] = np.zeros(rank * (rank - 1) // 2, np.int16)
+
+    def another_width() -> None:
+        width = chance.choice([1, 5, 7, 10**5])
+        document["n_features"] = width
+        means = np.ones((len(arrays[kept["counts"]]), width), np.int16)
+        arrays[kept["means"]] = means
+
+    def rows_elsewhere() -> None:
+        rows = arrays[kept["root_rows"]].copy()
+        chance.shuffle(rows)
+        rows[0], rows[-1] = rows[0] + rows[-1], 0
+        arrays[kept["root_rows"]] = rows
+
+    def correlated_beyond_reason() -> None:
+        if "correlations" in kept:
+            array = arrays[kept["correlations"]]
+            arrays[kept["correlations"]] = np.full_like(array, chance.choice([32767, -32767]))
+
+    odd = [0.0, -1.0, np.nan, np.inf, 1e-45, 1e30, 3e38]
+    floats = [name for name in kept if arrays[kept[name]].dtype == np.float32]
+    whole = ["counts", "root_rows"]
+    chance.choice(
+        [
+            lambda: filled(chance.choice(floats), chance.choice(odd)),
+            lambda: filled(chance.choice(floats), chance.choice(odd)),
+            lambda: filled(chance.choice(whole), chance.choice([0, 1, 2**31, 2**32 - 1])),
+            another_rank,
+            another_width,
+            rows_elsewhere,
+            correlated_beyond_reason,
+        ]
+    )()
+
+
 MUTATIONS = [
     replace_value, replace_value, nudge, nudge, remove, rename_key, swap, one_class_less, permute,
     other_class, huge, change_array, change_array, exchange_arrays,
+    change_moments,
 ]  # fmt: skip
 
 

@@ -15,7 +15,12 @@ from tests.conftest import blobs
 
 Array = NDArray[Any]
 
-PARTS = [("factors", "bayes"), ("store-all", "ridge"), ("gaussian-shared", "cosine")]
+PARTS = [
+    ("moments", "bayes"),
+    ("factors", "bayes"),
+    ("store-all", "ridge"),
+    ("gaussian-shared", "cosine"),
+]
 
 
 def turned(x: Array) -> Array:
@@ -70,7 +75,7 @@ def everything(memory: str, head: str, way: Callable[[Array], Array]) -> list[Ar
         classifier.predict_proba(x),
         np.array(classifier.score(x, y)),
     ]
-    if memory == "factors":
+    if memory in ("moments", "factors"):
         answers += [classifier.familiarity(x), classifier.knows(x)]
     for given, before in zip((x, more), kept, strict=True):
         np.testing.assert_array_equal(given, before)  # nothing was written into

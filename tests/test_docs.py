@@ -67,7 +67,7 @@ def test_the_first_example_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(compile(code(ROOT / page, "python")[0], page, "exec"), names)
-    assert "factors: 10 classes in 2 tasks" in capsys.readouterr().out
+    assert "moments: 10 classes in 2 tasks" in capsys.readouterr().out
     assert names["clf"].score(names["X"], names["y"]) > 0.95  # type: ignore[attr-defined]
 
 

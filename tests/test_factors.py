@@ -300,9 +300,9 @@ def test_updating_gives_mean_and_shared_covariance_of_all_samples() -> None:
     assert agree.mean() > 0.95
 
 
-def test_the_default_classifier_is_the_factor_memory_under_bayes_rule() -> None:
+def test_the_usual_head_of_factors_is_bayes_rule() -> None:
     task = features(2)
-    classifier = FrugalClassifier().fit(task.features, task.labels)
+    classifier = FrugalClassifier("factors").fit(task.features, task.labels)
     kinds = type(classifier.memory_).__name__, type(classifier.head_).__name__
     assert kinds == ("FactorMemory", "BayesHead")
 
@@ -316,6 +316,6 @@ def test_bad_settings_are_refused() -> None:
 def test_scrubbing_adds_no_evidence() -> None:
     """What is relearned from replay counts as many samples as there were."""
     x = np.random.default_rng(0).normal(size=(18, 4))
-    classifier = FrugalClassifier().fit(x, np.arange(18) % 3)
+    classifier = FrugalClassifier("factors").fit(x, np.arange(18) % 3)
     classifier.forget(0, scrub=True)
     assert classifier.memory_.count_ == 12

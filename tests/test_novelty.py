@@ -41,7 +41,9 @@ def test_other_blobs_are_strange_to_every_memory(name: str, tmp_path: Path) -> N
     assert classifier.knows(strange).mean() < 0.2
     classifier.save(tmp_path / "it.frugal")
     loaded = FrugalClassifier.load(tmp_path / "it.frugal", device="cpu")
-    assert np.array_equal(loaded.familiarity(x), classifier.familiarity(x))
+    rounds = getattr(classifier.memory_, "rounds", False)
+    atol = 0.02 if rounds else 0
+    np.testing.assert_allclose(loaded.familiarity(x), classifier.familiarity(x), rtol=0, atol=atol)
 
 
 def test_few_activations_that_are_never_negative_are_enough_to_notice_noise() -> None:

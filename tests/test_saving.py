@@ -32,9 +32,10 @@ from frugalvae.memories.store_all import StoreAllMemory
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.document import MIGRATIONS
 from frugalvae.storage.objects import Reader, Writer
-from tests.conftest import blobs
+from tests.conftest import accuracy, blobs
 
 FIXTURES = Path(__file__).parent / "fixtures"
+MOMENTS = ["format-2-moments", "format-2-moments-cut"]
 
 
 def taught(memory: Any = "gaussian-diagonal", head: Any = "nearest-mean") -> FrugalClassifier:
@@ -603,9 +604,27 @@ def answers_as_it_did(name: str) -> tuple[FrugalClassifier, dict[str, Any]]:
     return loaded, recorded
 
 
-@pytest.mark.parametrize("name", ["format-1-bayes", "format-2"])
+@pytest.mark.parametrize("name", ["format-1-bayes", "format-2", *MOMENTS])
 def test_a_file_of_any_format_still_answers_as_it_did(name: str) -> None:
     answers_as_it_did(name)
+
+
+@pytest.mark.parametrize(("name", "whole"), [(MOMENTS[0], True), (MOMENTS[1], False)])
+def test_a_file_of_moments_still_replays_and_learns_as_it_did(
+    name: str, whole: bool, scratch: Path
+) -> None:
+    loaded, recorded = answers_as_it_did(name)
+    memory: Any = loaded.memory_
+    assert memory.is_whole is whole
+    np.testing.assert_allclose(loaded.sample(3)[0], recorded["a sample of 3"], atol=1e-3)
+    loaded.save(scratch)
+    x, y = load_digits(return_X_y=True)
+    again = FrugalClassifier.load(scratch).predict_proba(x[-400:])
+    assert np.array_equal(again, loaded.predict_proba(x[-400:]))
+    before = loaded.n_samples_of_class_.sum()
+    loaded.partial_fit(x[-40:], y[-40:])
+    assert loaded.n_samples_of_class_.sum() == before + 40
+    assert accuracy(y[-40:], loaded.predict(x[-40:])) > 0.9
 
 
 @pytest.mark.parametrize("name", ["format-1-bayes", "format-2"])

@@ -53,6 +53,7 @@ def test_no_heavy_package_is_imported_between_a_photograph_and_its_name(
         ("predict", file, photographs, "--csv"),
         ("update", file, "blue", more),
         ("rename", file, "blue", "navy"),
+        ("merge", tmp_path / "all.frugal", file),
         ("forget", file, "navy"),
         ("undo", file),
     ]

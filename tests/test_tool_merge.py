@@ -120,6 +120,38 @@ def test_a_file_that_exists_is_merged_into_and_that_can_be_undone(
     assert tool.file.read_bytes() == files["a"].read_bytes()
 
 
+@pytest.mark.parametrize("budget", [None, "30kB"])
+def test_how_samples_are_cut_into_files_does_not_matter(tool: Tool, budget: str | None) -> None:
+    """Files round: means to 16 bits, rows to 8, correlations to 16."""
+    x, y = digits()
+    chance, found = np.random.default_rng(0), []
+    for number in (1, 2, 5):
+        part = chance.integers(0, number, len(y))
+        files = [tool.folder / f"{number}-{place}.frugal" for place in range(number)]
+        for place, file in enumerate(files):
+            mine = FrugalClassifier(make_memory("moments", budget=budget))
+            mine.fit(x[part == place], y[part == place]).save(file)
+        tool.file = tool.folder / f"{number}.frugal"
+        tool("merge", *files)
+        found.append(FrugalClassifier.load(tool.file))
+    first = found[0].memory_
+    assert first.is_whole == (budget is None)
+    for other in (merged.memory_ for merged in found[1:]):
+        assert other.counts_ == first.counts_
+        for label in range(10):
+            np.testing.assert_allclose(other.means_[label], first.means_[label], atol=1e-3)
+        level = np.trace(shared(first))
+        np.testing.assert_allclose(shared(other), shared(first), atol=1e-3 * level)
+    answers = [merged.predict(x) for merged in found]
+    assert min((other == answers[0]).mean() for other in answers[1:]) > 0.99
+
+
+def shared(memory: Any) -> Any:
+    """The scatter of all classes."""
+    rows = np.concatenate(list(memory.roots_.values())).astype(float)
+    return rows.T @ rows if memory.is_whole else memory.scatter_
+
+
 def test_many_files_of_the_same_classes_can_be_merged(tool: Tool) -> None:
     """Tasks are those that taught new classes; more tasks than classes could not be saved."""
     parts = []

@@ -77,15 +77,23 @@ def test_a_failure_in_the_middle_changes_nothing(
         raise KeyboardInterrupt
 
     before = state(taught)
-    monkeypatch.setattr(type(taught.head_), verb, fail)  # the memory has changed by then
+    method = verb if verb == "forget" or taught.head_.needs_every_task else "learn"
+    monkeypatch.setattr(type(taught.head_), method, fail)  # the memory has changed by then
     with pytest.raises(KeyboardInterrupt):
         getattr(taught, verb)("class 1", *([np.zeros((2, 8))] if verb == "update" else []))
     assert state(taught) == before
 
 
-def test_a_known_class_is_pointed_to_update(taught: FrugalClassifier) -> None:
-    with pytest.raises(KnownClassError, match=r"give them to update\(\)"):
-        taught.partial_fit(*named([1]))
+def test_known_classes_and_new_ones_are_taught_together(taught: FrugalClassifier) -> None:
+    taught.partial_fit(*named([1, 3], seed=4))
+    assert taught.classes_.tolist() == [f"class {n}" for n in range(4)]
+    assert taught.n_samples_of_class_.tolist() == [20, 40, 20, 20]
+    assert taught.task_of_class_.tolist() == [0, 0, 1, 2]
+    x, y = named([0, 1, 2, 3], seed=9)
+    assert accuracy(y, taught.predict(x)) == 1.0
+    event = taught.history()[-1]
+    assert (event["action"], event["task"]) == ("learn", 2)
+    assert event["classes"] == {"class 1": 20, "class 3": 20}
 
 
 # --------------------------------------------------------------------------- exactness

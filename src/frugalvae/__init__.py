@@ -2,7 +2,7 @@
 
 >>> from frugalvae import FrugalClassifier
 >>> FrugalClassifier().memory
-'factors'
+'moments'
 """
 
 from __future__ import annotations

@@ -352,7 +352,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Remove a class, and say what of it remains.
 
         Everything that is kept of the class alone goes: mean, statistics, embeddings, class
-        vector, prompt, text feature. The others' scores stay what they were. The class can be
+        vector, prompt, text feature. The others' scores stay what they were, but for what all
+        classes share. The class can be
         taught again later, as a new one. The history keeps its label.
 
         Parameters

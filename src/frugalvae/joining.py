@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.calibration import Calibration
-from frugalvae.checks import check_kind, position_of
+from frugalvae.checks import check_kind, check_label, position_of
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task
 from frugalvae.taught import renamed, with_digests, without
@@ -121,8 +121,10 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
 
 def _renamed(other: Model, rename: Mapping[Any, Any]) -> Any:
     """The other model's labels as they are to be."""
-    for label in rename:
+    for label, name in rename.items():
         position_of(label, other.classes)
+        check_label(name)
+        check_kind(np.array([name]), other.classes)
     labels = np.array([rename.get(label, label) for label in other.classes.tolist()])
     twice = [label for label in set(labels.tolist()) if (labels == label).sum() > 1]
     if twice:

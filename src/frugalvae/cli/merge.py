@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.checks import as_label, check_case
-from frugalvae.cli.common import DIGEST, checksum_of, label_named, like, with_digest
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
@@ -84,6 +82,7 @@ class Addition:
 
 def run(options: argparse.Namespace) -> None:
     """Merge all files, or none of them."""
+    from frugalvae.cli.common import DIGEST, with_digest
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)
@@ -118,6 +117,7 @@ def run(options: argparse.Namespace) -> None:
 
 def read(options: argparse.Namespace) -> list[Addition]:
     """The files that are to be added, each checked; the one that was taught first comes first."""
+    from frugalvae.cli.common import checksum_of
     from frugalvae.storage.store import Store
 
     asked = [asked_name(text, options.inputs) for text in options.rename]
@@ -144,6 +144,9 @@ def asked_name(text: str, inputs: list[Path]) -> tuple[Path, str]:
 
 def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
     """``wren=house wren`` as the label in the file and the new one; names may have a ``=``."""
+    from frugalvae.checks import as_label
+    from frugalvae.cli.common import label_named, like
+
     known = {as_label(str(label)) for label in labels}
     places = [place for place, letter in enumerate(text) if letter == "="]
     fitting = [place for place in places if as_label(text[:place]) in known]
@@ -165,6 +168,8 @@ def refuse_twice(
     target: Path, store: Store, model: Model | None, additions: list[Addition]
 ) -> None:
     """Refuse files of which one holds what another one holds."""
+    from frugalvae.cli.common import checksum_of
+
     held = [(addition.path, addition.checksum, addition.model) for addition in additions]
     if model is not None:
         held.insert(0, (target, checksum_of(store.path), model))
@@ -190,6 +195,7 @@ def merged(
 ) -> tuple[Model, list[dict[str, Any]]]:
     """The model with all additions, and what is told of each."""
     from frugalvae import joining
+    from frugalvae.checks import check_case
     from frugalvae.model import Model
 
     told, model = [], target or Model(additions[0].model.recipe)

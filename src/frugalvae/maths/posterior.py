@@ -13,7 +13,8 @@ few, a prior that all classes share fills in; its parameters follow from the mea
 4. A class gets back a part of what not knowing its mean costs it, and a class that has too few
    samples for a scatter of its own borrows what the scatters of its neighbours say.
 
-With classes of many samples this is quadratic discriminant analysis with shrunk covariances.
+With many samples the prior fades, and this is quadratic discriminant analysis with shrunk
+covariances, but for the lengths of means.
 """
 
 from __future__ import annotations

@@ -6,12 +6,14 @@ It tells how sure answers may be. Sums add up over batches and files, and go wit
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from frugalvae.maths.arrays import Array
 
 POWERS = 3.0 * 2.0 ** np.arange(-2.0, 2.6, 0.5)  # powers of densities that are tried, (10,)
+HELD_OUT = 25  # samples of a class, in one batch, that are held out
 USUAL, WORTH = 1.25, 10  # the power without evidence, and the samples that it is worth
 
 
@@ -69,3 +71,27 @@ class Evidence:
         expected = right * held / (held + 1)  # nothing is certain
         power = np.interp(expected, self.sums[2:], np.log(POWERS))
         return float(np.exp((held * power + WORTH * np.log(USUAL)) / (held + WORTH)))
+
+
+class HeldOut(NamedTuple):
+    """The scatter of a class without its first new samples: axes, sizes, how many were left out."""
+
+    axes: Array
+    sizes: Array
+    left_out: int
+
+    @classmethod
+    def of(cls, white: Array, leading: Array, first: int) -> HeldOut:
+        """Of whitened rows (n, r), new from the row ``first`` on, and the leading ones (m, r).
+
+        The leading axes of the other rows are found by two steps of orthogonal iteration.
+        """
+        count = min(HELD_OUT, max(1, (len(white) - first) // 5))
+        rest = np.delete(white, np.s_[first : first + count], axis=0)
+        axes = leading.T  # (r, m)
+        for _ in range(2):
+            axes = np.linalg.qr(rest.T @ (rest @ axes))[0]
+        along = rest @ axes  # (n - count, m)
+        sizes, vectors = np.linalg.eigh((along.T @ along).astype(np.float64))
+        share = len(white) / max(1, len(rest))
+        return cls((axes @ vectors.astype(np.float32)).T, np.maximum(sizes, 0) * share, count)

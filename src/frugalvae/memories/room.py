@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from frugalvae.cost import Component, triangle
 from frugalvae.errors import InputError, check_number
@@ -102,3 +105,16 @@ class Room:
             Component("class statistics", 0, PER_CLASS * classes, PER_CLASS_BYTES * classes),
         ]
         return [part for part in parts if part.stored]
+
+
+def shared_out(wanted: Mapping[int, int], room: int) -> dict[int, int]:
+    """Rows per class: what each wants, at most equally many, and the rest to the first ones."""
+    sizes = np.array(list(wanted.values()))
+    limits = np.arange(int(sizes.max(initial=0)) + 1)
+    totals = np.minimum(sizes, limits[:, None]).sum(axis=1)  # if no class exceeds the limit
+    limit = int(limits[totals <= room].max())
+    left = room - int(np.minimum(sizes, limit).sum())
+    more = np.flatnonzero(sizes > limit)[: max(0, left)]
+    allowed = np.minimum(sizes, limit)
+    allowed[more] += 1
+    return dict(zip(wanted, allowed.tolist(), strict=True))

@@ -123,8 +123,11 @@ class Writer:
         written: dict[str, Any] = {"class": name_of(kind)}
         if states_itself(kind):
             products = getattr(value, "products", ()) if self._half else ()
+            rounded = getattr(value, "rounds", False)  # by itself, and better than float16
             written["fields"] = {
-                name: (self._product if name in products else self.write)(kept, f"{path}.{name}")
+                name: self._product(kept, f"{path}.{name}")
+                if name in products
+                else self.write(kept, f"{path}.{name}", rounded)
                 for name, kept in state_of(value).items()
             }
             return written

@@ -1,0 +1,39 @@
+"""Roots: rows whose outer products add up to a scatter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frugalvae.maths.arrays import Array
+
+
+def mixed(rows: Array) -> Array:
+    """As few rows with the same outer products as there can be, float32; each mixes all."""
+    rows = rows.astype(np.float64)
+    if len(rows) <= rows.shape[1]:
+        values, vectors = np.linalg.eigh(rows @ rows.T)
+        kept = values > 1e-10 * max(values[-1], 1e-300) if len(values) else values > 0
+        mixed = vectors[:, kept].T @ rows
+    else:
+        values, vectors = np.linalg.eigh(rows.T @ rows)
+        kept = values > 1e-10 * max(values[-1], 1e-300)
+        mixed = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    found: Array = mixed[::-1].astype(np.float32)
+    return found
+
+
+def outer(rows: Array) -> Array:
+    """The sum of outer products of rows (n, d), in float64."""
+    rows = rows.astype(np.float64)
+    return rows.T @ rows
+
+
+def without(root: Array, rows: Array) -> tuple[Array, float]:
+    """A root of what a root's outer products are without those of rows, and what was negative."""
+    both = np.concatenate([root, rows]).astype(np.float64)
+    signs = np.repeat([1.0, -1.0], [len(root), len(rows)])
+    basis, triangle = np.linalg.qr(both.T)  # (r, q), (q, n)
+    values, vectors = np.linalg.eigh((triangle * signs) @ triangle.T)
+    kept = values > 1e-10 * max(values[-1], 1e-300)
+    left = np.sqrt(values[kept])[:, None] * (basis @ vectors[:, kept]).T
+    return left[::-1].astype(np.float32), float(-values[values < 0].sum())

@@ -1,0 +1,418 @@
+"""Counts, means and scatters of classes as sums: added, merged, taken out, and cut to a budget."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array, signed_root, stack
+from frugalvae.maths.posterior import Moments, SharedCovariance
+from frugalvae.maths.roots import mixed, outer, without
+from frugalvae.maths.rotation import rotate
+from frugalvae.maths.running_sums import RunningSums
+from frugalvae.memories.evidence import Evidence, HeldOut
+from frugalvae.memories.room import Room, shared_out, usual_bytes
+
+CLASSES_HELD_OUT = 200  # whose rows are also found without some samples
+WHOLE = 1e-3  # a class has lost no rows if they say all but this share of its scatter
+
+
+class ClassSums:
+    """The sums that :class:`frugalvae.memories.moments.MomentMemory` keeps; see there.
+
+    Arrays are replaced, never changed in place, so copies can share them.
+
+    Attributes
+    ----------
+    counts_, means_
+        Number of samples of each class, and their mean, (d,).
+    squares_
+        Sum of squares of each class's samples around its mean, over all features.
+    roots_
+        Rows of each class, (m, rank).
+    evidence_
+        How samples of each class were classified when they were held out.
+    rank_
+        The number of coordinates that have a covariance.
+    scatter_
+        Scatter of all samples around their class means, (rank, rank); empty while the rows of
+        all classes say it.
+    other_squares_
+        The sum of squares in all other coordinates.
+    """
+
+    def __init__(
+        self,
+        budget: int | str | None = None,
+        *,
+        directions: int | None = None,
+        root: bool | None = None,
+    ) -> None:
+        if budget is not None:
+            Room.of(budget)
+        if directions is not None:
+            check_number("directions", directions, 0, 2**20, whole=True)
+        check_choice("root", root, (True, False, None))
+        self.budget = budget
+        self.directions = directions
+        self.root = root
+        self.rooted_ = False
+        self.counts_: dict[int, int] = {}
+        self.means_: dict[int, Array] = {}
+        self.squares_: dict[int, float] = {}
+        self.roots_: dict[int, Array] = {}
+        self.evidence_: dict[int, Evidence] = {}
+        self.rank_ = 0
+        self.scatter_: Array = np.empty((0, 0))
+        self.other_squares_ = 0.0
+        self._derived: dict[Any, Any] = {}  # what answers and samples; never stored
+
+    def __deepcopy__(self, memo: dict[int, object]) -> ClassSums:
+        """A copy that shares arrays: they are replaced, never changed in place."""
+        twin = copy.copy(self)
+        for name in ("counts_", "means_", "squares_", "roots_", "evidence_", "_derived"):
+            setattr(twin, name, dict(getattr(self, name)))
+        return twin
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return list(self.counts_)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows of each class say all of its scatter."""
+        return not len(self.scatter_)
+
+    def lost(self, label: int) -> float:
+        """The share of a class's scatter that its rows do not say, from 0 to 1.
+
+        The rows' outer products never exceed the scatter, and fall short of it by at most this
+        share of its trace.
+        """
+        said = float((self.roots_[label].astype(np.float64) ** 2).sum())
+        return max(0.0, 1 - said / self.squares_[label]) if self.squares_[label] else 0.0
+
+    def mapped(self, features: Array) -> Array:
+        """Features as the memory sees them: their square roots, or unchanged."""
+        return signed_root(features) if self.rooted_ else features
+
+    def _sums(self, label: int) -> RunningSums:
+        if label not in self.counts_:
+            return RunningSums()
+        return RunningSums(self.counts_[label], self.means_[label].astype(np.float64))
+
+    def _add(self, label: int, x: Array) -> Array:
+        """Add samples x (n, d) to count, mean and squares; rows that add to the scatter, (., d)."""
+        before = self._sums(label)
+        rows = before.deviations(x)
+        self.counts_[label] = before.count + len(x)
+        self.means_[label] = before.mean_with(x).astype(np.float32)
+        self.squares_[label] = self.squares_.get(label, 0.0) + float((rows**2).sum())
+        return rows
+
+    def _add_rows(self, deviations: Mapping[int, Array]) -> None:
+        """Add rows (., d) of classes to their roots, and to the scatter if that is kept."""
+        rows = np.concatenate(list(deviations.values()))
+        coordinates = self._coordinates(rows)  # (., rank)
+        if not self.is_whole:
+            self.scatter_ = self.scatter_ + coordinates.T @ coordinates
+            self.other_squares_ += max(0.0, float((rows**2).sum() - (coordinates**2).sum()))
+        ends = np.cumsum([len(own) for own in deviations.values()])[:-1]
+        for label, new in zip(deviations, np.split(coordinates, ends), strict=True):
+            old = self.roots_.get(label)
+            self.roots_[label] = new if old is None else np.concatenate([old, new])
+        self._derived = {}
+
+    def merge(
+        self,
+        other: ClassSums,
+        labels: Mapping[int, int],
+        counts: object = None,
+        others: object = None,
+    ) -> None:
+        """Add what another memory was taught: its class ``label`` is ``labels[label]`` here.
+
+        The result is what one memory would be that was taught all samples: exactly while all
+        rows fit, otherwise but for the rows that were cut.
+        """
+        self._check_mergeable(other)
+        if not other.counts_:
+            return
+        changed = dict.fromkeys(labels.values(), 0)
+        if not self.counts_:
+            self.rooted_, self.rank_ = other.rooted_, other.rank_
+            self.scatter_ = np.zeros_like(other.scatter_)
+        other = copy.deepcopy(other)
+        if not (self.is_whole and other.is_whole):
+            rank = min(self.rank_, other.rank_)
+            changed |= dict.fromkeys(self.roots_ if self.is_whole else (), 0)
+            for memory in (self, other):
+                memory._sum_up()
+                memory._lower_rank(rank)
+            self.scatter_ = self.scatter_ + other.scatter_ if self.counts_ else other.scatter_
+            self.other_squares_ += other.other_squares_
+        for label, count in other.counts_.items():
+            self._join(labels[label], other, label, count)
+        self._settle(changed, hold_out=False)
+
+    def _check_mergeable(self, other: ClassSums) -> None:
+        if not self.counts_ or not other.counts_:
+            return
+        if self._dim != other._dim:
+            raise InputError(f"one memory has {self._dim} features, the other {other._dim}")
+        if self.rooted_ != other.rooted_:
+            raise InputError(
+                "one memory has square roots of features and the other has features as they "
+                "are; teach one of them again with root=True or root=False"
+            )
+
+    def _join(self, label: int, other: ClassSums, theirs: int, count: int) -> None:
+        """Join a class of another memory whose scatter was joined already, if there is one."""
+        mean, root = other.means_[theirs].astype(np.float64), other.roots_[theirs]
+        rows, squares = [root], other.squares_[theirs]
+        if label in self.counts_:
+            mine = self._sums(label)
+            apart = mean - mine.mean
+            gap = (mine.count * count / (mine.count + count)) ** 0.5 * apart[None]
+            mean = mine.mean + apart * (count / (mine.count + count))
+            squares += self.squares_[label] + float((gap**2).sum())
+            gap_rows = self._coordinates(gap)
+            if not self.is_whole:
+                self.scatter_ = self.scatter_ + gap_rows.T @ gap_rows
+                self.other_squares_ += max(0.0, float((gap**2).sum() - (gap_rows**2).sum()))
+            rows = [self.roots_[label], root, gap_rows]
+        self.counts_[label] = self.counts_.get(label, 0) + count
+        self.means_[label] = mean.astype(np.float32)
+        self.squares_[label] = squares
+        self.roots_[label] = np.concatenate(rows)
+        self.evidence_[label] = self.evidence_.get(label, Evidence()) + other.evidence_.get(
+            theirs, Evidence()
+        )
+        self._derived = {}
+
+    def join(self, label: int, joined: int) -> None:
+        """Make one class of two: ``joined`` becomes a part of ``label``."""
+        self._join(label, self, joined, self.counts_[joined])
+        for kept in (self.counts_, self.means_, self.squares_, self.roots_, self.evidence_):
+            kept.pop(joined, None)
+        self._settle({label: 0})
+
+    def unlearn(self, task: Task, count: int) -> list[str]:
+        """Take out samples of a class that were added before: count, mean and scatter exactly.
+
+        Returns what cannot be taken out: rows that were cut in favour of others do not come back.
+        """
+        (label,) = task.classes
+        x = self.mapped(task.features).astype(np.float64)
+        before, part = self._sums(label), RunningSums(len(x), x.mean(axis=0))
+        if len(x) >= before.count:
+            raise InputError(
+                f"cannot take {len(x)} samples out of a class of {before.count}; to take out all "
+                "of them, forget the class"
+            )
+        left = before.count - len(x)
+        mean = part.mean + (before.mean - part.mean) * (before.count / left)
+        rows = RunningSums(left, mean).deviations(x)  # what adding them added
+        squares = self.squares_[label] - float((rows**2).sum())
+        coordinates = self._coordinates(rows)
+        root, lost = without(self.roots_[label], coordinates)
+        tolerance = 0.02 * self.squares_[label] + 1e-9
+        if squares < -tolerance or (self.is_whole and lost > tolerance):
+            raise InputError(
+                f"these {len(x)} samples were not all taught: without them the variance of the "
+                "class would be negative"
+            )
+        if not self.is_whole:
+            self.scatter_ = self.scatter_ - coordinates.T @ coordinates
+            beside = float((rows**2).sum() - (coordinates**2).sum())
+            self.other_squares_ = max(0.0, self.other_squares_ - beside)
+        self.counts_[label], self.means_[label] = left, mean.astype(np.float32)
+        self.squares_[label] = max(0.0, squares)
+        self.roots_[label] = root[: left - 1]  # any further rows are rounding
+        self._derived = {}
+        if self.lost(label) < WHOLE:
+            return []
+        return ["rows of the class that were cut before do not come back"]
+
+    def forget(self, label: int) -> list[str]:
+        """Drop a class, and its share of the scatter of all classes.
+
+        While rows say all of the scatter, nothing remains. Otherwise its rows are taken out, and
+        of what no rows say a part as large as its own.
+        """
+        root = self.roots_.pop(label).astype(np.float64)
+        hidden = self.squares_.pop(label) - float((root**2).sum())
+        self.evidence_.pop(label, None)
+        del self.counts_[label], self.means_[label]
+        self._derived = {}
+        if self.is_whole:
+            return []
+        said = sum((r.astype(np.float64).T @ r for r in self.roots_.values()), root.T @ root)
+        rest = self.scatter_ - said
+        total = max(float(rest.trace()) + self.other_squares_, 1e-30)
+        share = min(1.0, max(0.0, hidden / total))
+        self.scatter_ = self.scatter_ - root.T @ root - share * rest
+        self.other_squares_ *= 1 - share
+        return [
+            "the covariance that all classes share lost the class's rows and an average share of "
+            "what no rows say; how the class differed from that average remains"
+        ]
+
+    def forget_with(self, task: Task) -> list[str]:
+        """Drop a class whose samples are given: what they added is taken out exactly."""
+        (label,) = task.classes
+        x = self.mapped(task.features).astype(np.float64)
+        near = 1e-2 * float(np.abs(x).max())
+        if not np.allclose(x.mean(axis=0), self.means_[label], rtol=1e-2, atol=near):
+            raise InputError("these are not the samples of the class: their mean is another")
+        rows = x - x.mean(axis=0)
+        coordinates, scatter = self._coordinates(rows), self.scatter_
+        beside = float((rows**2).sum() - (coordinates**2).sum())
+        other = max(0.0, self.other_squares_ - beside)
+        remains = self.forget(label)
+        if self.is_whole:
+            return remains
+        self.scatter_, self.other_squares_ = scatter - coordinates.T @ coordinates, other
+        return []
+
+    # --------------------------------------------------------------- budget
+
+    def _settle(self, new: Mapping[int, int], hold_out: bool = True) -> dict[int, HeldOut]:
+        """Cut what exceeds the budget, and mix the rows of each class.
+
+        ``new`` are the classes that have changed, and from which row on. Returns what their rows
+        look like without some of the new ones, where rows were cut. Warns if the means alone
+        exceed the budget.
+        """
+        room, classes = self._room, len(self.counts_)
+        wanted = {label: self._wanted(label) for label in self.roots_}
+        uncut = self.directions is None or max(self.counts_.values()) - 1 <= self.directions
+        rows = sum(wanted.values())
+        if self.is_whole and uncut and room.whole(self._dim, classes, rows) <= room.limit:
+            self._mix(new)
+            return {}
+        if self.is_whole:
+            new = dict.fromkeys(self.roots_, 0) | dict(new)
+        self._sum_up()
+        self._lower_rank(room.rank(self._dim, classes, rows))
+        allowed = shared_out(wanted, room.rows(self._dim, classes, self.rank_))
+        spent = room.summed(self._dim, classes, self.rank_, 0)
+        if spent > room.limit:
+            warnings.warn(
+                f"{classes} classes of {self._dim} features take {room.said(spent)} without any "
+                f"row of their own: more than the budget of {room.said(room.limit)}",
+                stacklevel=2,
+            )
+        return self._cut_rows(allowed, new, hold_out)
+
+    def _mix(self, labels: Iterable[int]) -> None:
+        """Turn rows that may be samples into rows that mix all of them."""
+        for label in labels:
+            self.roots_[label] = mixed(self.roots_[label])
+
+    def _wanted(self, label: int) -> int:
+        """How many rows a class has, if there is room."""
+        rows = min(len(self.roots_[label]), max(0, self.counts_[label] - 1), self.rank_)
+        return rows if self.directions is None else min(rows, self.directions)
+
+    @property
+    def _room(self) -> Room:
+        budget = self.budget
+        if budget is None:
+            return Room(usual_bytes(self._dim, len(self.counts_)), in_bytes=True)
+        return Room.of(budget)
+
+    def _sum_up(self) -> None:
+        """Keep the scatter of all classes as a matrix from now on."""
+        if self.is_whole and self.counts_:
+            self.scatter_ = outer(np.concatenate(list(self.roots_.values())))
+            self._derived = {}
+
+    def _lower_rank(self, rank: int) -> None:
+        """Keep the first ``rank`` coordinates of the scatter and of all rows."""
+        if rank >= self.rank_:
+            return
+        if self.rank_ == self._dim:  # coordinates were the features themselves so far
+            lower = rotate(rotate(self.scatter_, rank).T, rank)
+            rows = {label: rotate(root, rank) for label, root in self.roots_.items()}
+        else:
+            lower = self.scatter_[:rank, :rank]
+            rows = {label: root[:, :rank] for label, root in self.roots_.items()}
+        self.other_squares_ += float(self.scatter_.trace() - lower.trace())
+        self.scatter_, self.rank_ = (lower + lower.T) / 2, rank
+        self.roots_ = {label: np.ascontiguousarray(r, np.float32) for label, r in rows.items()}
+        self._derived = {}
+
+    def _cut_rows(
+        self, allowed: Mapping[int, int], new: Mapping[int, int], hold_out: bool
+    ) -> dict[int, HeldOut]:
+        """Keep of each class the combinations of rows in which it varies most beyond the others.
+
+        Rows of classes that did not change are in that order already.
+        """
+        long = [label for label, root in self.roots_.items() if len(root) > allowed[label]]
+        self._mix(set(new) - set(long))
+        apart: dict[int, HeldOut] = {}
+        shared = self._shared if set(long) & set(new) else None
+        for label in long:
+            root = self.roots_[label]
+            if label in new and shared is not None:
+                white = shared.whiten(root.astype(np.float32))
+                vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
+                leading = vectors[:, ::-1][:, : allowed[label]].astype(np.float32)  # (rows, m)
+                root = leading.T @ root
+                if hold_out and len(apart) < CLASSES_HELD_OUT and allowed[label]:
+                    apart[label] = HeldOut.of(white, leading.T @ white, new[label])
+            self.roots_[label] = root[: allowed[label]].copy()
+        self._derived = {} if shared is None else {"shared": shared}
+        return apart
+
+    # ------------------------------------------------------- what they say
+
+    @property
+    def _dim(self) -> int:
+        return len(next(iter(self.means_.values())))
+
+    def _parted(self, rows: Array) -> tuple[Array, Array]:
+        """Coordinates of mapped rows that have a covariance, and the others."""
+        if self.rank_ == self._dim:
+            return rows, rows[:, :0]
+        turned = rotate(rows, self._dim)
+        return turned[:, : self.rank_], turned[:, self.rank_ :]
+
+    def _coordinates(self, rows: Array) -> Array:
+        return rows if self.rank_ == self._dim else rotate(rows, self.rank_)
+
+    @property
+    def _shared(self) -> SharedCovariance:
+        derived = self._derived
+        if "shared" not in derived:
+            derived["shared"] = SharedCovariance.of(self._moments)
+        shared: SharedCovariance = derived["shared"]
+        return shared
+
+    @property
+    def _moments(self) -> Moments:
+        derived = self._derived
+        if "moments" not in derived:
+            means, others = self._parted(stack(self.means_).astype(np.float64))
+            sizes = [len(root) for root in self.roots_.values()]
+            rows = np.concatenate(list(self.roots_.values()))
+            derived["moments"] = Moments(
+                counts=np.array(list(self.counts_.values()), np.float64),
+                means=means,
+                scatter=None if self.is_whole else self.scatter_,
+                roots=rows,
+                owners=np.arange(len(sizes)).repeat(sizes),
+                other_means=others,
+                other_squares=self.other_squares_,
+            )
+        moments: Moments = derived["moments"]
+        return moments

@@ -1,0 +1,351 @@
+"""Bayes' rule from moments: against closed forms, SciPy, a plain loop, and teaching anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from frugalvae import FrugalClassifier
+from frugalvae.maths import posterior as rule_of
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.posterior import Moments, Posterior, SharedCovariance, posterior
+from frugalvae.memories.moments import MomentMemory
+
+
+def blobs(
+    sizes: list[int], dim: int = 6, apart: float = 1.5, seed: int = 0
+) -> tuple[Array, Array, Array]:
+    """Samples of classes of these sizes, their labels, and the centres."""
+    rng = np.random.default_rng(seed)
+    centres = apart * rng.normal(size=(len(sizes), dim))
+    labels = np.arange(len(sizes)).repeat(sizes)
+    mixing = np.eye(dim) + 0.4 * rng.normal(size=(dim, dim))
+    return centres[labels] + rng.normal(size=(len(labels), dim)) @ mixing, labels, centres
+
+
+def moments_of(x: Array, labels: Array, rank: int | None = None) -> Moments:
+    """Counts, means and scatters, as plain sums; rows are R of the samples around their mean."""
+    counts = np.bincount(labels)
+    means = np.stack([x[labels == label].mean(axis=0) for label in range(len(counts))])
+    rows = x - means[labels]
+    rank = x.shape[1] if rank is None else rank
+    roots = [np.linalg.qr(rows[labels == label, :rank], "r") for label in range(len(counts))]
+    return Moments(
+        counts=counts.astype(float),
+        means=means[:, :rank],
+        scatter=rows[:, :rank].T @ rows[:, :rank],
+        roots=np.concatenate(roots),
+        owners=np.arange(len(counts)).repeat([len(root) for root in roots]),
+        other_means=means[:, rank:],
+        other_squares=float((rows[:, rank:] ** 2).sum()),
+    )
+
+
+def scores(rule: Posterior, x: Array) -> Array:
+    return rule.scores(rule.whiten(x[:, : rule.rank], x[:, rule.rank :]))
+
+
+def between(found: Array) -> Array:
+    """Scores up to what all classes share."""
+    return found - found.mean(axis=1, keepdims=True)
+
+
+# --------------------------------------------------------------------------- limits
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 100), classes=st.integers(3, 6))
+def test_classes_of_many_samples_give_linear_discriminant_analysis(seed: int, classes: int) -> None:
+    """Where their means are equally far from the centre: lengths are drawn towards a common one."""
+    rng = np.random.default_rng(seed)
+    mixing, y = np.eye(6) + 0.3 * rng.normal(size=(6, 6)), np.arange(5000 * classes) % classes
+    x = (2 * np.eye(6)[y] + rng.normal(size=(len(y), 6))) @ mixing
+    test = (1 + rng.normal(size=(100, 6))) @ mixing
+    rule = posterior(moments_of(x, y), own=0.0, ridge=1e-9)
+    twin = LinearDiscriminantAnalysis(solver="lsqr", priors=np.full(classes, 1 / classes))
+    expected, found = twin.fit(x, y).decision_function(test), scores(rule, test)
+    np.testing.assert_allclose(between(found), between(expected), rtol=0.05, atol=0.1)
+    margin = np.sort(expected, axis=1)
+    clear = margin[:, -1] - margin[:, -2] > 0.1
+    assert clear.mean() > 0.8
+    assert (found.argmax(axis=1) == expected.argmax(axis=1))[clear].all()
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), classes=st.integers(2, 12), dim=st.integers(2, 30))
+def test_one_sample_per_class_gives_the_cosine_around_the_centre(
+    seed: int, classes: int, dim: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    x, test = rng.normal(size=(classes, dim)) + 5, rng.normal(size=(50, dim)) + 5
+    rule = posterior(moments_of(x, np.arange(classes)))
+    around, asked = x - x.mean(axis=0), test - x.mean(axis=0)
+    cosine = (asked @ around.T) / np.linalg.norm(around, axis=1)
+    found = scores(rule, test)
+    factor = np.linalg.norm(between(found)) / np.linalg.norm(between(cosine))
+    np.testing.assert_allclose(between(found), factor * between(cosine), atol=1e-6 * factor)
+
+
+def test_the_covariance_of_a_class_is_the_shared_one_and_a_share_of_its_own() -> None:
+    """Differences of SciPy's log densities, around the means that the rule has."""
+    x, y, _ = blobs([60, 140], dim=4)  # two classes have no neighbours to borrow from
+    known = moments_of(x, y)
+    rule = posterior(known, ridge=0.1)
+    whitener = rule.shared.whiten(np.eye(4))
+    shared = np.linalg.inv(whitener @ whitener.T)
+    expected_ridge = 0.1 * np.trace(known.scatter) / 4 / (len(x) - 2)
+    np.testing.assert_allclose(
+        shared, known.scatter / (len(x) - 2) + expected_ridge * np.eye(4), rtol=1e-2, atol=1e-3
+    )
+    test, _, _ = blobs([10] * 2, dim=4)
+    found = scores(rule, test)
+    densities = []
+    for label, count in enumerate(known.counts):
+        rows = known.roots[known.owners == label]
+        weight = rule_of.WEIGHT * count / (count + rule_of.HALF_WEIGHT)
+        covariance = shared + weight * rows.T @ rows / count
+        mean = np.linalg.solve(whitener.T, rule.targets[label] + rule.centre)
+        densities.append(multivariate_normal(mean, covariance).logpdf(test))
+    expected = np.stack(densities, axis=1)
+    constants = rule.constants + (rule.targets**2).sum(axis=1) / 2  # the credit
+    np.testing.assert_allclose(between(found - constants), between(expected), rtol=1e-4, atol=1e-4)
+
+
+def twin_scores(x: Array, y: Array, test: Array) -> Array:
+    """The rule again, from samples, with explicit inverses and loops, without whitening."""
+    classes, dim = int(y.max()) + 1, x.shape[1]
+    counts = np.array([(y == c).sum() for c in range(classes)], float)
+    means = np.array([x[y == c].mean(axis=0) for c in range(classes)])
+    own = [(x[y == c] - means[c]).T @ (x[y == c] - means[c]) for c in range(classes)]
+    freedom = len(x) - classes
+    spread_of_means = means.var(axis=0, ddof=1).mean()
+    level = (np.trace(sum(own)) / dim + 0.6 * spread_of_means) / (freedom + 1)
+    ridge = max(0.03, dim / len(x)) * level
+    W = sum(own) / freedom + ridge * np.eye(dim)
+    inverse = np.linalg.inv(W)
+    root = np.linalg.cholesky(inverse)  # any root serves: nothing depends on which
+    noise = 1 - ridge * np.trace(inverse) / dim
+    white = means @ root
+    b = 0.5
+    for _ in range(10):
+        reliable = counts * b / (counts * b + noise)
+        g = reliable @ white / reliable.sum()
+        b = max(1e-3, reliable @ (((white - g) ** 2).mean(axis=1) - noise / counts)
+                / reliable.sum())  # fmt: skip
+    total = reliable.sum()
+    around = white - g
+    between_classes = sum(reliable[c] * np.outer(around[c], around[c]) for c in range(classes))
+    values, axes = np.linalg.eigh(between_classes / total)
+    kept = values > 1e-10 * values[-1]
+    along = np.maximum(values[kept] - noise * (reliable / counts).sum() / total, 0)
+    along *= b * dim / along.sum()
+    share = total / (total + dim) * freedom / (freedom + 0.1 * classes)
+    B = (1 - share) * b * np.eye(dim) + share * (axes[:, kept] * along) @ axes[:, kept].T
+    targets, credit = np.empty_like(white), np.empty(classes)
+    for c in range(classes):
+        known = B @ np.linalg.inv(B + np.eye(dim) / counts[c])
+        target = known @ around[c]
+        expected, left = np.trace(known @ B), np.trace(B - known @ B)
+        drawn = max(0.5 * counts[c] / (counts[c] + 10), classes / len(x))
+        targets[c] = target * (expected / (target @ target)) ** (drawn / 2)
+        credit[c] = 0.1 * left / 2
+    linear, added = np.empty((2, len(test), classes))
+    for row, z in enumerate(test @ root - g):
+        for c in range(classes):
+            away = z - targets[c]
+            linear[row, c] = -0.5 * away @ away + credit[c]
+            weight = 0.15 * counts[c] / (counts[c] + 40) / counts[c]
+            covariance = np.eye(dim) + weight * root.T @ own[c] @ root
+            quadratic = away @ away - away @ np.linalg.solve(covariance, away)
+            added[row, c] = 0.5 * (quadratic - np.linalg.slogdet(covariance)[1])
+    known_of = counts / (counts + 40)
+    usual = known_of @ counts / counts.sum()
+    rich = [c for c in range(classes) if known_of[c] >= usual / 2]
+    lent = added.copy()
+    for c in range(classes):
+        lack = 1 - known_of[c] / usual
+        if lack >= 0.01 and len(rich) > 2:
+            others = sorted((d for d in rich if d != c),
+                            key=lambda d: ((targets[c] - targets[d]) ** 2).sum())  # fmt: skip
+            lent[:, c] += lack * added[:, others[:2]].mean(axis=1)
+    return linear + lent
+
+
+@pytest.mark.parametrize("sizes", [[30, 30, 30], [3, 200, 60, 90, 1], [5, 4, 6], [2, 1, 1, 9, 40]])
+def test_scores_are_those_of_a_plain_loop(sizes: list[int]) -> None:
+    x, y, _ = blobs(sizes, dim=5)
+    test, _, _ = blobs([5] * len(sizes), dim=5, seed=0)
+    found = scores(posterior(moments_of(x, y)), test)
+    expected = twin_scores(x, y, test)
+    scale = np.abs(between(expected)).max()
+    np.testing.assert_allclose(between(found), between(expected), atol=1e-4 * scale)
+
+
+# --------------------------------------------------------------------------- leaving out
+
+
+@pytest.mark.parametrize(("sizes", "dim"), [([25] * 8, 10), ([8] * 10, 20), ([4, 9, 60, 120], 8)])
+def test_leaving_a_sample_out_is_teaching_without_it(sizes: list[int], dim: int) -> None:
+    x, y, _ = blobs(sizes, dim=dim, apart=0.8)
+    rule = posterior(moments_of(x, y))
+    found = rule.left_out(rule.whiten(x, x[:, :0]), y)
+    margins, right = np.empty((2, len(y))), []
+    for row in range(len(y)):
+        kept = np.arange(len(y)) != row
+        anew = scores(posterior(moments_of(x[kept], y[kept])), x[[row]])[0]
+        right.append(anew.argmax() == found[row].argmax())
+        for way, answer in enumerate((anew, found[row])):
+            margins[way, row] = answer[y[row]] - np.delete(answer, y[row]).max()
+    assert np.corrcoef(margins)[0, 1] > 0.99
+    assert np.mean(right) > 0.9
+    plain = scores(rule, x)
+    assert (plain.argmax(axis=1) == y).mean() > (found.argmax(axis=1) == y).mean()
+
+
+def test_leaving_out_changes_nothing_where_samples_are_many() -> None:
+    x, y, _ = blobs([3000] * 3, dim=4)
+    rule = posterior(moments_of(x, y))
+    white = rule.whiten(x, x[:, :0])
+    np.testing.assert_allclose(
+        between(rule.left_out(white, y)), between(rule.scores(white)), atol=0.1
+    )
+
+
+# --------------------------------------------------------------------------- unequal classes
+
+
+@pytest.mark.parametrize("dim", [16, 64])
+def test_a_rare_class_is_found_as_often_as_others(dim: int) -> None:
+    """One class of one sample among classes of 200; recall on new samples."""
+    rare, others = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        sizes = np.array([1, *[200] * 7])
+        centres = 2.2 * dim**-0.5 * rng.normal(size=(8, dim)) * np.linspace(2, 0.5, dim)
+        y, asked = np.arange(8).repeat(sizes), np.arange(8).repeat(50)
+        x, test = (centres[labels] + 0.6 * rng.normal(size=(len(labels), dim))
+                   for labels in (y, asked))  # fmt: skip
+        right = scores(posterior(moments_of(x, y)), test).argmax(axis=1) == asked
+        rare.append(right[:50].mean())
+        others.append(right[50:].mean())
+    assert 0.9 < np.mean(others) < 0.995
+    assert np.mean(rare) > np.mean(others) - 0.12
+
+
+def test_more_samples_do_not_make_a_class_more_probable() -> None:
+    """All classes have one prior probability: at the point between them, counts do not matter."""
+    rng = np.random.default_rng(0)
+    y = np.arange(2).repeat([50, 1000])
+    x = rng.normal(size=(len(y), 3)) + np.array([[-1.0, 0, 0], [1.0, 0, 0]])[y]
+    asked = rng.normal(size=(2000, 3))
+    share = (scores(posterior(moments_of(x, y), own=0.0), asked).argmax(axis=1) == 0).mean()
+    assert 0.4 < share < 0.6
+
+
+# --------------------------------------------------------------------------- other coordinates
+
+
+def test_coordinates_without_a_covariance_count_by_their_distance() -> None:
+    """Many equal classes; the other coordinates add a share k / n of their squared distance."""
+    x, y, _ = blobs([400] * 5, dim=8)
+    known = moments_of(x, y, rank=5)
+    rule = posterior(known, own=0.0)
+    inside = posterior(moments_of(x[:, :5], y), own=0.0)
+    test, _, _ = blobs([20] * 5, dim=8)
+    found = between(scores(rule, test))
+    beside = scores(rule, test) - scores(rule, np.concatenate([test[:, :5], np.zeros((100, 3))], 1))
+    means = np.stack([x[y == label, 5:].mean(axis=0) for label in range(5)])
+    variance = known.other_squares / 3 / (len(x) - 5)
+    expected = 5 / 2000 * (test[:, 5:] @ means.T) / variance
+    np.testing.assert_allclose(between(beside), between(expected), rtol=0.2, atol=0.02)
+    np.testing.assert_allclose(found, between(scores(inside, test[:, :5])), rtol=0.2, atol=2.0)
+
+
+def test_with_one_sample_per_class_all_coordinates_count_alike() -> None:
+    rng = np.random.default_rng(0)
+    x, test = rng.normal(size=(9, 8)), rng.normal(size=(40, 8))
+    whole, parted = (posterior(moments_of(x, np.arange(9), rank)) for rank in (8, 5))
+    one, other = between(scores(whole, test)), between(scores(parted, test))
+    assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.99
+
+
+def test_leaving_out_with_other_coordinates() -> None:
+    x, y, _ = blobs([20] * 5, dim=8, apart=0.8)
+    rule = posterior(moments_of(x, y, rank=5))
+    found = rule.left_out(rule.whiten(x[:, :5], x[:, 5:]), y)
+    right, anew = [], []
+    for row in range(len(y)):
+        kept = np.arange(len(y)) != row
+        anew.append(scores(posterior(moments_of(x[kept], y[kept], 5)), x[[row]])[0])
+        right.append(anew[-1].argmax() == found[row].argmax())
+    assert np.mean(right) > 0.9
+    assert np.corrcoef(between(np.array(anew)).ravel(), between(found).ravel())[0, 1] > 0.99
+
+
+# --------------------------------------------------------------------------- odd cases
+
+
+@pytest.mark.parametrize("sizes", [[1], [5], [1, 1], [1, 50]])
+def test_few_classes_and_samples_give_finite_scores(sizes: list[int]) -> None:
+    x, y, _ = blobs(sizes)
+    assert np.isfinite(scores(posterior(moments_of(x, y)), x)).all()
+
+
+def test_features_that_never_change_give_finite_scores() -> None:
+    x, y = np.ones((6, 4)), np.array([0, 0, 0, 1, 1, 1])
+    assert np.isfinite(scores(posterior(moments_of(x, y)), x)).all()
+    x[:, 1] = y
+    found = scores(posterior(moments_of(x, y)), x)
+    assert (found.argmax(axis=1) == y).all()
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 100), scale=st.sampled_from([1e-3, 1.0, 1e3]), by=st.integers(-9, 9))
+def test_scale_origin_and_axes_of_features_do_not_matter(seed: int, scale: float, by: int) -> None:
+    x, y, _ = blobs([9, 20, 4], dim=5, seed=seed)
+    test, _, _ = blobs([5] * 3, dim=5, seed=seed)
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(5, 5)))[0]
+    plain = scores(posterior(moments_of(x, y)), test)
+    moved = scores(posterior(moments_of(scale * (x @ turn + by), y)), scale * (test @ turn + by))
+    np.testing.assert_allclose(between(moved), between(plain), atol=1e-3 * np.abs(plain).max())
+
+
+@pytest.mark.parametrize(("sizes", "dim"), [([50, 70], 6), ([3, 4, 1], 12), ([1, 1], 4)])
+def test_the_shared_covariance_whitens(sizes: list[int], dim: int) -> None:
+    """Whether its scatter is given, or only rows, which may be fewer than coordinates."""
+    x, y, _ = blobs(sizes, dim)
+    known = moments_of(x, y)
+    assert known.scatter is not None
+    for told in (known, replace(known, scatter=None)):
+        shared = SharedCovariance.of(told)
+        covariance = known.scatter / max(1, len(x) - len(sizes)) + shared.ridge * np.eye(dim)
+        whitener = shared.whiten(np.eye(dim))
+        np.testing.assert_allclose(whitener.T @ covariance @ whitener, np.eye(dim), atol=1e-6)
+        noise = 1 - shared.ridge * np.trace(np.linalg.inv(covariance)) / dim
+        assert shared.noise == pytest.approx(noise, abs=1e-9)
+
+
+@pytest.mark.parametrize(("sizes", "dim"), [([9, 20, 4], 5), ([3, 4, 1, 5], 30), ([1, 1], 4)])
+def test_rows_say_what_a_scatter_says(sizes: list[int], dim: int) -> None:
+    x, y, _ = blobs(sizes, dim)
+    known = moments_of(x, y)
+    test, _, _ = blobs([6] * len(sizes), dim)
+    one, other = (scores(posterior(m), test) for m in (known, replace(known, scatter=None)))
+    np.testing.assert_allclose(between(one), between(other), atol=1e-4 * np.abs(one).max())
+
+
+def test_the_memory_gives_the_rule_its_moments() -> None:
+    x, y, _ = blobs([20, 9, 4])
+    clf = FrugalClassifier(MomentMemory(root=False)).fit(x, y)
+    memory: Any = clf.memory_
+    x32 = x.astype(np.float32).astype(float)
+    expected = scores(posterior(moments_of(x32, y)), x32)
+    np.testing.assert_allclose(memory.log_density(x32), expected, atol=1e-3)
+    np.testing.assert_array_equal(clf.predict(x), expected.argmax(axis=1))
