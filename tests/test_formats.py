@@ -106,9 +106,9 @@ def test_packages_of_rare_formats_are_imported_when_they_are_met(tmp_path: Path)
 
 
 def test_photographs_are_found_by_content(tool: Tool, encoders: Encoders) -> None:
-    images, content = paint(tool.folder / "one", "cat"), written("JPEG")
-    for name in names():
-        (images / "cat" / name).write_bytes(content)
+    images = paint(tool.folder / "one", "cat")
+    for number, name in enumerate(names()):  # copies would be taught once
+        (images / "cat" / name).write_bytes(written("JPEG", (40, 30 + number)))
     (images / "cat" / "text.jpg").write_text("no image")
     (images / "cat" / "notes.txt").write_text("BMW")
     (images / "cat" / "raw.NEF").write_bytes(written("TIFF"))
