@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from frugalvae.cli.options import add, add_encoder
+from frugalvae.cli.options import add
+from frugalvae.cli.update import add_samples
 from frugalvae.console import Display, print_json
 from frugalvae.formatting import plural
 
@@ -21,21 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(parser, "file", "label")
     add_samples(parser)
-
-
-def add_samples(parser: argparse.ArgumentParser) -> None:
-    """The images, and how they are read."""
-    parser.add_argument(
-        "inputs", type=Path, nargs="+", metavar="IMAGES", help="an image, a folder or FEATURES.npz"
-    )
-    parser.add_argument(
-        "--flat",
-        action="store_true",
-        help="take all images of a folder, even if folders in it are named after other classes",
-    )
-    add(parser, "--strict")
-    add_encoder(parser, remembered=True)
-    add(parser, "--trust", "--wait", "--json", "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:

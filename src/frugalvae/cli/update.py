@@ -29,6 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "feature files (.npz: the array x, or the rows of x_train that belong to the class)."
     )
     add(parser, "file", "label")
+    add_samples(parser)
+
+
+def add_samples(parser: argparse.ArgumentParser) -> None:
+    """The images, and how they are read."""
     parser.add_argument(
         "inputs", type=Path, nargs="+", metavar="IMAGES", help="an image, a folder or FEATURES.npz"
     )
