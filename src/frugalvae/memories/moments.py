@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
-WORTH = 10  # known classes per sample up to which it is worth to hold samples out
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -203,9 +202,10 @@ class MomentMemory(ClassSums, MemoryDefaults):
     def _gather_evidence(self, rows: Array, labels: Array, apart: Mapping[int, HeldOut]) -> None:
         """Note how taught samples are classified when they are held out, some of each class.
 
-        Small batches beside many classes are left out: it takes time that grows with the classes.
+        Batches of fewer samples than there are classes are left out: it takes time that grows
+        with the classes.
         """
-        if len(self.counts_) < 2 or len(labels) * WORTH < len(self.counts_):
+        if len(self.counts_) < 2 or len(labels) < len(self.counts_):
             return
         held = {
             label: HELD_OUT if label not in apart else apart[label].left_out
