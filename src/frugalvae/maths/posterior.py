@@ -227,7 +227,8 @@ class Posterior:
 
     def whiten(self, rows: Array, others: Array) -> Array:
         """Whitened coordinates (n, d) of rows (n, r) and their other coordinates, around g."""
-        return _side_by_side(self.shared.whiten(rows), self.scale * others) - self.centre
+        white = _side_by_side(self.shared.whiten(rows), self.scale * others)
+        return (white - self.centre).astype(rows.dtype)
 
     def scores(self, white: Array) -> Array:
         """Log densities (n, k) of whitened rows (n, d), up to a term that all classes share."""

@@ -168,7 +168,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
     def log_density(self, features: Array, shrinkage: Shrinkage = SHRINKAGE) -> Array:
         """Log density of each class at each row, (n, k), up to a term that all classes share."""
         rule = self._posterior(shrinkage)
-        return rule.scores(self._white(rule, self.mapped(features).astype(np.float64)))
+        return rule.scores(self._white(rule, self.mapped(features).astype(np.float32)))
 
     def logits(
         self, features: Array, shrinkage: Shrinkage = SHRINKAGE, tempering: float | None = None
@@ -180,7 +180,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         noisier. It makes answers as sure as they were right when samples were held out.
         """
         rule = self._posterior(shrinkage)
-        white = self._white(rule, self.mapped(features).astype(np.float64))
+        white = self._white(rule, self.mapped(features).astype(np.float32))
         power = self.tempering if tempering is None else tempering
         tempered: Array = rule.scores(white) * (power / _lengths(white))
         return tempered
