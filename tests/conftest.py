@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, settings
 
 from frugalvae.bench.data_sources import data_folder, in_data_folder
 from frugalvae.errors import EXTRAS, MissingPackageError
-from frugalvae.heads import make_head
+from frugalvae.heads import HEADS, make_head
 from frugalvae.images.feature_file import Features, load_features
 from frugalvae.interfaces import Head, Memory
 from frugalvae.memories import make_memory
+from frugalvae.plugins import parameters_of
 from frugalvae.testing.rules import blobs
 from tests.small_clip import clip_on_disk
 from tests.tool import Encoders, Tool, paint
@@ -90,7 +91,7 @@ def made(memory: str | tuple[str, dict[str, Any]]) -> str | Memory:
 def small_head(name: str) -> Head:
     """Any head for features of 8 numbers, small enough for a test."""
     settings: dict[str, Any] = {}
-    if name == "ranpac":
+    if "width" in parameters_of(HEADS.part(name)):
         settings = {"width": 100}
     if name == "prompt":
         settings = {"model": clip_on_disk(), "optimiser": "lbfgs"}

@@ -102,6 +102,13 @@ class Replay:
         samples = [self.memory.sample(label, per_class, self.rng) for label in self.classes]
         return np.concatenate(samples), np.arange(len(samples)).repeat(per_class)
 
+    def everything(self, per_class: int) -> tuple[Array, Array]:
+        """Every stored feature once, if the memory stores them all; otherwise as :meth:`draw`."""
+        if not hasattr(self.memory, "stored"):
+            return self.draw(per_class)
+        stored = [self.memory.stored(label) for label in self.classes]
+        return np.concatenate(stored), np.arange(len(stored)).repeat([len(x) for x in stored])
+
 
 class Memory(Protocol):
     """Learns classes task by task and gives back features of any of them.

@@ -13,7 +13,7 @@ from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from tests.conftest import accuracy, blobs
+from tests.conftest import accuracy, blobs, small_head
 from tests.contract.test_saving import CASES, again, assert_alike, quick, rounds, teach
 
 
@@ -72,7 +72,8 @@ def test_a_forgotten_class_is_gone_and_the_others_score_as_before(
         assert np.array_equal(taught.model_.logits(x).argmax(axis=1), before.argmax(axis=1))
     else:
         np.testing.assert_allclose(taught.model_.logits(x), before, rtol=1e-4, atol=1e-4)
-    assert taught.memory_report().bytes < size
+    solved = getattr(taught.head_, "solved_", [])  # AnaCP keeps weights that it cannot derive now
+    assert taught.memory_report().bytes - sum(array.nbytes for array in solved) < size
     loaded = again(taught, tmp_path)
     assert_alike(taught, loaded)
     for one in (taught, loaded):
@@ -123,9 +124,7 @@ def test_more_examples_of_a_class(taught: FrugalClassifier, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", [name for name in HEADS if name != "prompt"])
 def test_separable_classes_stay_apart_after_every_verb(name: str) -> None:
-    classifier = FrugalClassifier("gaussian-diagonal", make_head(name))
-    if name == "ranpac":
-        classifier.head = make_head(name, width=100)
+    classifier = FrugalClassifier("gaussian-diagonal", small_head(name))
     for classes in ([4, 1], [2], [3, 0]):
         teach(classifier, classes)
     classifier.update("class 1", samples([1])[0])

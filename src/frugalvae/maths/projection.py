@@ -54,3 +54,26 @@ def _box_muller(uniform: Array) -> Array:
     radius, angle = np.sqrt(-2 * np.log(1 - first)), 2 * np.pi * second
     both = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
     return both.reshape(-1).astype(np.float32)
+
+
+def uniform_vector(seed: int, count: int) -> Array:
+    """Uniform values in [0, 1) that follow from a seed, (count,), float32.
+
+    >>> uniform_vector(0, 1000).mean().round(1)
+    np.float32(0.5)
+    """
+    twister = np.random.MT19937()
+    twister._legacy_seeding(seed)
+    return _uniform(twister, count)
+
+
+def sparse_normal_matrix(seed: int, shape: tuple[int, int], degree: int) -> Array:
+    """A normal matrix in which only ``degree`` entries of each column are not zero, float32.
+
+    >>> (sparse_normal_matrix(0, (5, 100), 2) != 0).sum(axis=0).tolist() == [2] * 100
+    True
+    """
+    drawn = normal_matrix(seed, shape)
+    order = uniform_vector(seed + 1, shape[0] * shape[1]).reshape(shape).argsort(axis=0)
+    np.put_along_axis(drawn, order[degree:], 0, axis=0)
+    return drawn

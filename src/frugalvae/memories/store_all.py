@@ -43,6 +43,10 @@ class StoreAllMemory(MemoryDefaults):
         features = self.features_[label]
         return features[rng.integers(len(features), size=count)]
 
+    def stored(self, label: int) -> Array:
+        """All features of a class, as they were taught."""
+        return self.features_[label]
+
     def merge(
         self, other: StoreAllMemory, labels: Mapping[int, int], counts: object, others: object
     ) -> None:

@@ -1,0 +1,40 @@
+"""KLDA and KLDA-E heads: discriminant analysis with a Gaussian kernel."""
+
+from __future__ import annotations
+
+from frugalvae.errors import check_number
+from frugalvae.heads.fourier_lda import FourierLDA
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import add_ridge
+
+
+class KLDAHead(FourierLDA):
+    """Linear discriminant analysis on random Fourier features; no replay.
+
+    Parameters
+    ----------
+    width
+        Random features of each map.
+    gamma
+        The width of the Gaussian kernel, relative to one over the variance of the first task's
+        features.
+    ridge
+        What is added to each variance, as a share of the mean variance.
+    maps
+        How many maps there are, whose scores are averaged: ``klda-e`` has five.
+
+    References
+    ----------
+    Momeni, Mazumder and Liu, "Continual Learning Using a Kernel-Based Method Over Foundation
+    Models", 2025.
+    """
+
+    def __init__(
+        self, *, width: int = 5000, gamma: float = 0.1, ridge: float = 0.1, maps: int = 1
+    ) -> None:
+        super().__init__(width, gamma, maps)
+        check_number("ridge", ridge, 1e-6)
+        self.ridge = ridge
+
+    def _covariance(self, number: int) -> Array:
+        return add_ridge(self.scatters_[number].astype("float64") / self.count_, self.ridge)

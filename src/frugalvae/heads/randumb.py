@@ -1,0 +1,58 @@
+"""RanDumb head: random Fourier features, and a covariance that is shrunk by a formula."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from frugalvae.errors import check_number
+from frugalvae.heads.fourier_lda import FourierLDA
+from frugalvae.maths.arrays import Array
+
+
+class RanDumbHead(FourierLDA):
+    """Linear discriminant analysis on random Fourier features with OAS shrinkage; no replay.
+
+    Parameters
+    ----------
+    width
+        Number of random features.
+    gamma
+        The width of the Gaussian kernel, relative to one over the variance of the first task's
+        features.
+    shrinkage
+        The share of the identity that is mixed into the shrunk covariance.
+
+    References
+    ----------
+    Prabhu et al., "RanDumb: A Simple Approach that Questions the Efficacy of Continual
+    Representation Learning", 2024. Chen et al., "Shrinkage Algorithms for MMSE Covariance
+    Estimation", 2010.
+    """
+
+    def __init__(self, *, width: int = 10_000, gamma: float = 1.0, shrinkage: float = 1e-4) -> None:
+        super().__init__(width, gamma, maps=1)
+        check_number("shrinkage", shrinkage, 1e-12, 1)
+        self.shrinkage = shrinkage
+
+    def _covariance(self, number: int) -> Array:
+        covariance = self.scatters_[number].astype(np.float64) / self.count_
+        covariance = oas(covariance, self.count_) * (1 - self.shrinkage)
+        covariance[np.diag_indices(self.width)] += self.shrinkage
+        return covariance
+
+
+def oas(covariance: Array, samples: int) -> Array:
+    """A covariance (m, m) of so many samples, shrunk to a multiple of the identity.
+
+    The oracle approximating shrinkage estimator.
+
+    >>> oas(np.diag([3.0, 1.0]), 99).round(2).tolist()
+    [[2.87, 0.0], [0.0, 1.13]]
+    """
+    size, level = len(covariance), float(covariance.diagonal().mean())
+    squares = float(np.einsum("ij,ij->", covariance, covariance)) / size**2
+    apart = (samples + 1) * (squares - level**2 / size)
+    share = min(1.0, (squares + level**2) / apart) if apart > 0 else 1.0
+    shrunk: Array = (1 - share) * covariance
+    shrunk[np.diag_indices(size)] += share * level
+    return shrunk

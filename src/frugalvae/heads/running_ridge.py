@@ -1,0 +1,136 @@
+"""What heads share that solve a ridge regression on random features from two running sums."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from frugalvae.cost import Component, component, triangle
+from frugalvae.errors import InputError, check_number
+from frugalvae.heads.defaults import HeadDefaults
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array, one_hot
+from frugalvae.maths.symmetric import pack
+
+SOLVING = threading.Lock()  # several threads may predict at once
+
+
+class RunningRidge(HeadDefaults):
+    """Keeps H^T H and H^T Y of random features H of all samples; no replay.
+
+    Learning task by task, in any batches, gives what learning everything at once gives. Weights
+    are solved for at the first prediction after a change. A subclass says what features are
+    random, and what penalty is used.
+    """
+
+    seed_: int
+    gram_: Array
+    targets_: Array
+    exact = ("gram_", "targets_")  # sums: never rounded to float16 in a file
+    precision: type[np.floating[Any]] = np.float32  # of the sums
+
+    def __init__(self, width: int, scale: float) -> None:
+        check_number("width", width, 1, 16_384, whole=True)
+        check_number("scale", scale, 1e-12)
+        self.width = width
+        self.scale = scale
+        self.classes_: list[int] = []
+        self._projection: Array | None = None  # derived, like the weights; never stored
+        self._weights: Array | None = None
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return self.classes_
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Add the samples to the sums."""
+        if not self.classes_:
+            self.seed_ = int(replay.rng.integers(2**31 - 1))
+            self.gram_ = np.zeros((self.width, self.width), self.precision)
+            self.targets_ = np.zeros((self.width, 0), self.precision)
+        new = [label for label in task.classes if label not in self.classes_]
+        grown = np.zeros((self.width, len(new)), self.precision)
+        self.classes_ = self.classes_ + new
+        hidden = self._hidden(task.features.astype(self.precision))  # (n, width)
+        targets = one_hot(np.searchsorted(task.classes, task.labels), len(task.classes))
+        targets = targets.astype(self.precision)  # (n, classes of the task)
+        self.gram_ += hidden.T @ hidden
+        self.targets_ = np.concatenate([self.targets_, grown], axis=1)
+        columns = [self.classes_.index(label) for label in task.classes]
+        self.targets_[:, columns] += hidden.T @ targets
+        self._weights = None
+        self._look_at(hidden, targets, replay.rng)
+
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        """Add the samples to the sums."""
+        self.learn(task, replay)
+
+    def merge(
+        self, other: RunningRidge, labels: Mapping[int, int], counts: object, others: object
+    ) -> None:
+        """Add the sums of another head, if it projects features alike."""
+        if (self.seed_, self.width) != (other.seed_, other.width):
+            raise InputError(
+                "the two heads project features differently; teach both with the same width and "
+                "random_state"
+            )
+        known = self.classes_ + [y for y in labels.values() if y not in self.classes_]
+        targets = np.zeros((self.width, len(known)), self.precision)
+        targets[:, : len(self.classes_)] = self.targets_
+        targets[:, [known.index(labels[label]) for label in other.classes_]] += other.targets_
+        self.classes_, self.targets_, self._weights = known, targets, None
+        self.gram_ = self.gram_ + other.gram_
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the class's column."""
+        self._settle()
+        keep = [column for column, known in enumerate(self.classes_) if known != label]
+        self.targets_ = self.targets_[:, keep].copy()
+        self.classes_ = [known for known in self.classes_ if known != label]
+        self._weights = None
+        return ["the head's Gram matrix still contains its samples"]
+
+    def _look_at(self, hidden: Array, targets: Array, rng: np.random.Generator) -> None:
+        """Keep what is needed of the newest samples to choose a penalty; here, nothing."""
+
+    def _settle(self) -> None:
+        """Choose a penalty, if one is to be chosen."""
+
+    def _hidden(self, features: Array) -> Array:
+        """Random features (n, width) of features (n, d), in their precision."""
+        raise NotImplementedError
+
+    def _solve(self) -> Array:
+        """The weights (width, k), in float64."""
+        raise NotImplementedError
+
+    def logits(self, features: Array) -> Array:
+        """The fitted targets times ``scale``, (n, k)."""
+        with SOLVING:
+            weights = self._weights
+            if weights is None:
+                self._settle()
+                weights = self._weights = self._solve()
+        return self.scale * (self._hidden(features.astype(np.float64)) @ weights)
+
+    def derived_bytes(self, dim: int) -> int:
+        """What the projection of features of that dimension takes, in float32 and in float64."""
+        return (4 + 8) * dim * self.width
+
+    def arrays(self) -> dict[str, Array]:
+        """The two sums. The projection follows from the seed, the weights from the sums."""
+        self._settle()
+        return {"gram": pack(self.gram_), "targets": self.targets_, "seed": np.array([self.seed_])}
+
+    def components(self) -> list[Component]:
+        """Half of the symmetric Gram matrix, and one column per class."""
+        width = self.gram_.itemsize
+        return [
+            component("head: gram", self.width**2, triangle(self.width), width),
+            component("head: targets", self.targets_.size, width=width),
+            component("head: seed", 0, 1, width=8),
+        ]

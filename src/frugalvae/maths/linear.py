@@ -1,0 +1,67 @@
+"""Linear classifiers by L-BFGS: logistic regression, and support vectors one class against all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from frugalvae.maths.arrays import Array, one_hot, softmax
+
+#: Of scores (n, k) and one-hot targets (n, k): the summed loss and its gradient (n, k).
+Loss = Callable[[Array, Array], tuple[float, Array]]
+
+
+def cross_entropy(scores: Array, targets: Array) -> tuple[float, Array]:
+    """The loss of logistic regression over all classes at once.
+
+    >>> loss, gradient = cross_entropy(np.zeros((1, 2)), np.array([[1.0, 0.0]]))
+    >>> round(loss, 4), gradient.tolist()
+    (0.6931, [[-0.5, 0.5]])
+    """
+    chances = softmax(scores)
+    loss = -float(np.log(np.maximum((chances * targets).sum(axis=1), 1e-38)).sum())
+    return loss, chances - targets
+
+
+def squared_hinge(scores: Array, targets: Array) -> tuple[float, Array]:
+    """The loss of support vectors, each class against all others.
+
+    >>> loss, gradient = squared_hinge(np.array([[2.0, 0.0]]), np.array([[1.0, 0.0]]))
+    >>> loss, gradient.tolist()
+    (1.0, [[0.0, 2.0]])
+    """
+    signs = 2 * targets - 1
+    short = np.maximum(0, 1 - signs * scores)
+    return float((short**2).sum()), -2 * signs * short + 0.0
+
+
+def fit_linear(x: Array, y: Array, start: Array, loss: Loss, strength: float, steps: int) -> Array:
+    """Weights (d + 1, k) that minimise ``strength`` times the loss plus half their squares.
+
+    Parameters
+    ----------
+    x, y
+        Features (n, d), and the column of each one's class (n,).
+    start
+        Weights to begin with; the last row are biases, whose squares do not count.
+    steps
+        Iterations of L-BFGS at most.
+    """
+    from scipy.optimize import minimize
+
+    targets = one_hot(y, start.shape[1]).astype(x.dtype)
+
+    def objective(flat: Array) -> tuple[float, Array]:
+        weights = flat.reshape(start.shape)
+        scores = x @ weights[:-1].astype(x.dtype) + weights[-1].astype(x.dtype)
+        value, slope = loss(scores, targets)
+        gradient = np.concatenate([x.T @ slope, slope.sum(axis=0, keepdims=True)])
+        gradient = strength * gradient.astype(np.float64)
+        gradient[:-1] += weights[:-1]
+        return strength * value + 0.5 * float((weights[:-1] ** 2).sum()), gradient.ravel()
+
+    options = {"maxiter": steps, "maxfun": 2 * steps, "gtol": 1e-5, "ftol": 1e-9}
+    found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    weights: Array = found.x.reshape(start.shape)
+    return weights
