@@ -20,7 +20,7 @@ class LRRGDAHead(HeadDefaults):
     """Bayes' rule with a covariance per class, low-rank, shared and spherical in fixed parts.
 
     The covariance of class c is ``own`` U_c S_c U_c^T + ``shared`` times the mean covariance of all
-    classes + ``ridge`` I. Only the directions U_c and the mean covariance are kept. Bayes' rule
+    classes + ``ridge`` times the mean variance times I. Only the directions U_c and the mean covariance are kept. Bayes' rule
     follows from them by Woodbury's identity: no (d, d) matrix per class. Samples of a known class
     are learned by learning the class anew from replay, for its covariance is not kept in full.
 
@@ -29,7 +29,8 @@ class LRRGDAHead(HeadDefaults):
     rank
         Directions of each class, U_c; fewer if the class has fewer samples.
     own, shared, ridge
-        The weights alpha 1, 2 and 3 of the paper.
+        The weights alpha 1, 2 and 3 of the paper. The last is relative to the mean variance here,
+        so that it does not depend on the scale of features.
 
     References
     ----------
@@ -93,8 +94,10 @@ class LRRGDAHead(HeadDefaults):
 
     def _derive_rule(self) -> Scores:
         assert self.shared_ is not None
-        base = self.shared * self.shared_ / self.summed_
-        base[np.diag_indices(len(base))] += self.ridge
+        mean = self.shared_ / self.summed_
+        level = float(mean.diagonal().mean()) or 1.0
+        base = self.shared * mean
+        base[np.diag_indices(len(base))] += self.ridge * level
         most, dim = max(len(own) for own in self.directions_.values()), len(base)
         directions = np.zeros((len(self.means_), most, dim))
         for row, own in enumerate(self.directions_.values()):
