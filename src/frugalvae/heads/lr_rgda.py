@@ -20,9 +20,10 @@ class LRRGDAHead(HeadDefaults):
     """Bayes' rule with a covariance per class, low-rank, shared and spherical in fixed parts.
 
     The covariance of class c is ``own`` U_c S_c U_c^T + ``shared`` times the mean covariance of all
-    classes + ``ridge`` times the mean variance times I. Only the directions U_c and the mean covariance are kept. Bayes' rule
-    follows from them by Woodbury's identity: no (d, d) matrix per class. Samples of a known class
-    are learned by learning the class anew from replay, for its covariance is not kept in full.
+    classes + ``ridge`` times the mean variance times I. Only the directions U_c and the mean
+    covariance are kept. Bayes' rule follows from them by Woodbury's identity: no (d, d) matrix per
+    class. Samples of a known class are learned by learning the class anew from replay, for its
+    covariance is not kept in full.
 
     Parameters
     ----------
