@@ -146,7 +146,14 @@ def find_data(
     found, absent = {}, {}
     for name in names:
         path = given.get(name) or _usual_place(name)
-        if name in BUNDLED and name not in given:
+        parts = name.split("+")
+        if len(parts) > 1 and name not in given:
+            several, missing = find_data(parts, given, image_size=image_size)
+            if missing:
+                absent[name] = "; ".join(missing.values())
+            else:
+                found[name] = join(name, list(several.values()))
+        elif name in BUNDLED and name not in given:
             found[name] = make_source(name, None, BUNDLED[name]())
         elif path is None:
             folder = data_folder()
@@ -171,8 +178,32 @@ def make_source(name: str, path: str | None, data: Features | Images) -> Source:
     return Source(name, known.title if known else name, backbone, path, data, fingerprint(data))
 
 
+def join(name: str, sources: Sequence[Source]) -> Source:
+    """Several data sets as one: each label has the name of its data set before it."""
+    shapes = {source.name: source.data.x_train.shape[1:] for source in sources}
+    features = all(isinstance(source.data, Features) for source in sources)
+    if not features or len(set(shapes.values())) > 1:
+        raise InputError(
+            f"{name}: expected features of one width, got shapes {shapes}; join data sets of "
+            "one encoder"
+        )
+    arrays: dict[str, Any] = {
+        array: np.concatenate([getattr(source.data, array) for source in sources])
+        for array in ("x_train", "x_test")
+    }
+    for array in ("y_train", "y_test"):
+        arrays[array] = np.array(
+            [f"{s.name}/{label}" for s in sources for label in getattr(s.data, array)]
+        )
+    title = " + ".join(source.title for source in sources)
+    backbones = dict.fromkeys(source.backbone for source in sources)
+    backbone = ", ".join(filter(None, backbones))
+    data = Features(name, **arrays)
+    return Source(name, title, backbone, None, data, fingerprint(data))
+
+
 def parse_data(entries: Sequence[str]) -> dict[str, str]:
-    """Parse ``NAME=FILE``, or just a known name, from the command line.
+    """Parse ``NAME=FILE``, or just a known name, or several joined by ``+``.
 
     >>> parse_data(["birds=birds.npz", "digits"])
     {'birds': 'birds.npz', 'digits': ''}
@@ -180,7 +211,8 @@ def parse_data(entries: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for entry in entries:
         name, _, path = entry.partition("=")
-        if not re.fullmatch(r"[\w.-]+", name) or (not path and name not in CATALOGUE):
+        known = set(name.split("+")) <= CATALOGUE.keys()
+        if not re.fullmatch(r"[\w.+-]+", name) or (not path and not known):
             raise InputError(
                 f"--data {entry}: expected NAME=FILE, or one of {', '.join(CATALOGUE)}."
                 f"{suggestion(name, CATALOGUE)}"

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from frugalvae.bench.draw import drawn
 from frugalvae.bench.grid import Cell, digest
 from frugalvae.bench.observe import make_observer
 from frugalvae.bench.stream_run import run_stream
@@ -64,6 +65,7 @@ def make_run(cell: Cell, features: Features) -> dict[str, Any]:
     """Stream the data of a cell through its memory and head; the record as plain JSON."""
     if cell.held_out is not None and cell.encoder is None:
         features = features.held_out(cell.held_out, seed=0)
+    features = drawn(features, cell.shots, cell.long_tail, cell.seed)
     observer = make_observer(cell.observe, features)
     classifier = FrugalClassifier(
         observer.memory(cell.memory.name, cell.memory.given),

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from frugalvae.bench.spec import FIGURES, Experiment, Part, Row, Tasks
+from frugalvae.bench.spec import FIGURES, Experiment, Part, Row, Shots, Tasks
 from frugalvae.bench.task_split import first_then_equal
+from frugalvae.errors import check_choice
 
 #: The version of all defaults together. Raise it when the same settings give other results than
 #: before, so that what was measured until then no longer counts. A new setting does not need
@@ -39,6 +40,11 @@ class Cell:
     every_task
         Whether accuracy is measured after every task, or after the last one only. The
         final accuracy does not depend on it, so neither does the key.
+    shots, long_tail
+        Which training samples are learned; see :mod:`frugalvae.bench.draw`.
+    brief
+        Whether only scores and cost are kept, as a race has thousands of runs; the key does
+        not depend on it.
     """
 
     data: str
@@ -51,6 +57,9 @@ class Cell:
     encoder: Part | None = None
     observe: str | None = None
     every_task: bool = True
+    shots: Shots = None
+    long_tail: int | float | None = None
+    brief: bool = False
 
     def settings(self) -> dict[str, Any]:
         """Everything that decides the result, as plain JSON."""
@@ -65,6 +74,8 @@ class Cell:
             "held_out": self.held_out,
             "encoder": self.encoder.to_json() if self.encoder else None,
             "observe": self.observe,
+            "shots": self.shots,
+            "long_tail": self.long_tail,
         }
 
     @property
@@ -121,7 +132,38 @@ class Place(NamedTuple):
     seed: int
 
 
-def grid(experiments: Sequence[Experiment], data: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
+@dataclass(frozen=True)
+class Only:
+    """Rows and protocols by name, of which there may be many; none are all of them."""
+
+    rows: Sequence[str] = ()
+    protocols: Sequence[str] = ()
+
+    def takes(self, place: Place) -> bool:
+        """Whether a place is in one of these rows and columns."""
+        return (not self.rows or place.row.name in self.rows) and (
+            not self.protocols or place.protocol in self.protocols
+        )
+
+    def check(self, experiments: Sequence[Experiment]) -> None:
+        """Raise for a name that no experiment has."""
+        known = {
+            "row": [row.name for experiment in experiments for row in experiment.rows],
+            "protocol": [name for experiment in experiments for name in experiment.protocols],
+        }
+        for kind, names in (("row", self.rows), ("protocol", self.protocols)):
+            for name in names:
+                check_choice(kind, name, dict.fromkeys(known[kind]))
+
+
+EVERYTHING = Only()
+
+
+def grid(
+    experiments: Sequence[Experiment],
+    data: Mapping[str, Mapping[str, Any]],
+    only: Only = EVERYTHING,
+) -> list[Cell]:
     """Every run that some tables need, once; all rows of the first seed come first.
 
     ``data`` tells of each data set its ``fingerprint``, and its ``backbone`` if it has one.
@@ -131,7 +173,9 @@ def grid(experiments: Sequence[Experiment], data: Mapping[str, Mapping[str, Any]
         for experiment in experiments:
             for seed in experiment.seeds[position : position + 1]:
                 own = {name: data[name] for name in experiment.data if name in data}
-                for _, cell in places(experiment, own, [seed]):
+                for place, cell in places(experiment, own, [seed]):
+                    if not only.takes(place):
+                        continue
                     if cell.key not in found or cell.every_task:
                         found[cell.key] = cell
     return list(found.values())
@@ -150,15 +194,18 @@ def places(
     for name, about in data.items():
         if not takes(experiment, about):
             continue
-        for protocol, tasks in experiment.protocols.items():
-            for row in experiment.rows:
+        for protocol, stream in experiment.protocols.items():
+            for row in experiment.rows if stream.takes(name) else ():
                 if row.memory is None or row.head is None:
                     continue
+                few = row.seeds.get(f"{name} {protocol}".strip())
                 for seed in about["seeds"] if seeds is None else seeds:
+                    if few is not None and seed not in few:
+                        continue
                     cell = Cell(
                         name,
                         about["fingerprint"],
-                        tasks,
+                        stream.tasks,
                         row.memory,
                         row.head,
                         seed,
@@ -166,6 +213,9 @@ def places(
                         experiment.encoder,
                         observe,
                         experiment.measure == "every task",
+                        stream.shots,
+                        stream.long_tail,
+                        brief=experiment.kind == "race",
                     )
                     yield Place(row, name, protocol, seed), cell
 

@@ -13,7 +13,7 @@ from typing import Any
 from frugalvae.bench.data_sources import Source, find_data, parse_data
 from frugalvae.bench.display import Clock, GridDisplay
 from frugalvae.bench.execute import Encoding
-from frugalvae.bench.grid import Cell, grid, takes
+from frugalvae.bench.grid import EVERYTHING, Cell, Only, grid, takes
 from frugalvae.bench.pool import Job, Outcome, Pool
 from frugalvae.bench.results import Results
 from frugalvae.bench.spec import Experiment
@@ -31,6 +31,8 @@ def run_grid(
     seeds: Sequence[int] | None = None,
     changes: Sequence[tuple[str, str, Any]] = (),
     results: Path = Path("results"),
+    only: Only = EVERYTHING,
+    again: bool = False,
     plan: bool = False,
     quiet: bool = False,
 ) -> int:
@@ -47,6 +49,10 @@ def run_grid(
         names, if they are found.
     seeds, changes
         Replace those in the files.
+    only
+        The rows and columns to run now.
+    again
+        Run what is done, too.
     plan
         List what is missing, and run nothing.
     """
@@ -55,10 +61,11 @@ def run_grid(
     for name, reason in absent.items():
         display.say(f"skipped {name}: {reason}")
     about = {name: source.to_json() for name, source in sources.items()}
-    wanted = grid(experiments, about)
+    only.check(experiments)
+    wanted = grid(experiments, about, only)
     if not wanted:
         raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
-    missing = [cell for cell in wanted if store.load(cell) is None]
+    missing = [cell for cell in wanted if again or store.load(cell) is None]
     for cell in missing if plan else ():
         display.say(cell.name)
     done = len(wanted) - len(missing)

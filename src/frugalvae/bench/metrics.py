@@ -1,4 +1,4 @@
-"""Scores of class-incremental learning, and of samples.
+"""Scores of class-incremental learning, of predictions, and of samples.
 
 All scores of learning are computed from one matrix of accuracies. Row ``t`` of the matrix is
 measured after task ``t``; column ``s`` is the accuracy on the test samples of task ``s``. Entries
@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 
 Matrix = NDArray[np.float64]
 
+CALIBRATION_BINS = 15
 NEIGHBOURS = 3  # the radius of a ball is the distance to this nearest neighbour
 
 
@@ -105,6 +106,39 @@ def _matrix(values: ArrayLike) -> Matrix:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
         raise ValueError(f"expected a matrix of shape (tasks, tasks), got {matrix.shape}")
     return matrix
+
+
+def macro_accuracy(truth: NDArray[Any], prediction: NDArray[Any]) -> float:
+    """Mean over classes of the share of their samples that are recognised.
+
+    >>> macro_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))
+    0.5
+    """
+    _, labels = np.unique(truth, return_inverse=True)
+    right = np.bincount(labels, prediction == truth)
+    return float(np.mean(right / np.bincount(labels)))
+
+
+def calibration_error(
+    confidence: Matrix, correct: NDArray[np.bool_], bins: int = CALIBRATION_BINS
+) -> float:
+    """Expected calibration error: mean distance between probability and accuracy of a bin.
+
+    Bins have equal width and count by their size; a probability on a bound belongs to the bin
+    below it.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger: "On Calibration of Modern Neural Networks", ICML 2017.
+
+    Examples
+    --------
+    >>> round(calibration_error(np.array([0.7, 0.9]), np.array([True, False])), 6)
+    0.6
+    """
+    places = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    gaps = np.bincount(places, correct - confidence)
+    return float(np.abs(gaps).sum() / len(confidence))
 
 
 def frechet_distance(one: ArrayLike, other: ArrayLike) -> float:

@@ -68,6 +68,22 @@ def is_tasks(value: object) -> bool:
     return is_whole(value, 1) or (bool(value) and is_list(value, lambda size: is_whole(size, 1)))
 
 
+def is_protocol(value: object) -> bool:
+    """Tasks, or a table of tasks, shots, long tail and data."""
+    if not isinstance(value, dict) or "first" in value:
+        return is_tasks(value)
+    shots, tail = value.get("shots", 1), value.get("long_tail", 2)
+    several = bool(shots) and is_list(shots, lambda one: is_whole(one, 1))
+    return (
+        value.keys() <= {"tasks", "shots", "long_tail", "data"}
+        and not {"shots", "long_tail"} <= value.keys()
+        and is_tasks(value.get("tasks", 10))
+        and (is_whole(shots, 1) or several)
+        and (is_whole(tail, 2) or (isinstance(tail, float) and tail > 1))
+        and is_list(value.get("data", []), lambda name: isinstance(name, str))
+    )
+
+
 def is_figure(value: object) -> bool:
     """A mean, and perhaps a standard deviation."""
     numbers = is_list(value, lambda one: isinstance(one, float) or is_whole(one))
@@ -79,6 +95,12 @@ TABLE = expected("a table", lambda value: isinstance(value, dict))
 SWITCH = expected("true or false", lambda value: isinstance(value, bool))
 PART = expected("text in quotes or a table", lambda value: isinstance(value, str | dict))
 TASKS = expected("a number of tasks, a list of their sizes, or {first = 0.5, later = 5}", is_tasks)
+PROTOCOL = expected(
+    "a number of tasks, a list of their sizes, {first = 0.5, later = 5}, or a table such as "
+    '{tasks = 10, shots = 4, data = ["ucf101"]}, with shots or long_tail',
+    is_protocol,
+)
+SEEDS = expected("a list of whole numbers from 0", lambda value: is_list(value, is_whole))
 
 EXPERIMENT: dict[str, Rule] = {
     "title": TEXT,
@@ -94,9 +116,9 @@ EXPERIMENT: dict[str, Rule] = {
         "a list of names in quotes",
         lambda value: is_list(value, lambda name: isinstance(name, str)),
     ),
-    "seeds": expected("a list of whole numbers from 0", lambda value: is_list(value, is_whole)),
+    "seeds": SEEDS,
     "tasks": TASKS,
-    "protocols": table_of(TASKS),
+    "protocols": table_of(PROTOCOL),
     "held_out": expected("a share between 0 and 1", is_share),
     "memory": TABLE,
     "head": TABLE,
@@ -114,6 +136,7 @@ ROW: dict[str, Rule] = {
     "backbone": TEXT,
     "replay": TEXT,
     "parameters": expected("a number with a point", lambda value: isinstance(value, float)),
+    "seeds": table_of(SEEDS),
     "quoted": SWITCH,
 }
 

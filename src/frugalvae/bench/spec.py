@@ -20,6 +20,9 @@ PARTS: dict[str, Registry] = {"memory": MEMORIES, "head": HEADS, "encoder": ENCO
 #: What a table can show, and how it is printed.
 METRICS = {
     "final_average_accuracy": "final average accuracy",
+    "accuracy": "accuracy",
+    "macro_accuracy": "mean accuracy of a class",
+    "calibration_error": "expected calibration error",
     "average_incremental_accuracy": "average incremental accuracy",
     "forgetting": "forgetting",
     "proportion": "mean R of all layers and tasks",
@@ -27,7 +30,7 @@ METRICS = {
 }
 #: Figures that look at more than accuracy.
 FIGURES = ("tsne", "placement")
-KINDS = ("table", "courses", *FIGURES)
+KINDS = ("table", "courses", "race", *FIGURES)
 MEASURES = ("every task", "last task")
 #: What else an experiment can look at.
 OBSERVED = ("samples",)
@@ -43,6 +46,49 @@ SAMPLE_MEASURES = {
 }
 
 Tasks = int | list[int] | dict[str, int | float]
+#: Samples per class: a number, or numbers of which each class gets one; ``None`` for all.
+Shots = int | list[int] | None
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a data set becomes a stream.
+
+    Attributes
+    ----------
+    tasks
+        Number of tasks, their sizes, or a first task and how many later ones.
+    shots, long_tail
+        Which training samples are learned; see :mod:`frugalvae.bench.draw`.
+    data
+        The data sets that it is for; ``None`` for all but joined ones, such as
+        ``ucf101+cars196``, which are for protocols that name them.
+    """
+
+    tasks: Tasks = 10
+    shots: Shots = None
+    long_tail: int | float | None = None
+    data: list[str] | None = None
+
+    @classmethod
+    def of(cls, entry: Any) -> Protocol:
+        """As a file has it: a table of these, or tasks alone.
+
+        >>> Protocol.of({"shots": 4})
+        Protocol(tasks=10, shots=4, long_tail=None, data=None)
+        >>> Protocol.of({"first": 0.5, "later": 5}).tasks
+        {'first': 0.5, 'later': 5}
+        """
+        plain = not isinstance(entry, dict) or "first" in entry
+        return cls(entry) if plain else cls(**entry)
+
+    def takes(self, data: str) -> bool:
+        """Whether it is for a data set.
+
+        >>> Protocol().takes("ucf101"), Protocol().takes("ucf101+cars196")
+        (True, False)
+        """
+        return "+" not in data if self.data is None else data in self.data
 
 
 @dataclass(frozen=True)
@@ -124,6 +170,8 @@ class Row:
     backbone, replay, parameters
         What the paper says of a method that it quotes: its encoder, what it replays, and
         millions of parameters stored.
+    seeds
+        The seeds of some columns, where the line is too expensive for all of them.
     """
 
     name: str
@@ -134,6 +182,7 @@ class Row:
     backbone: str = ""
     replay: str = ""
     parameters: float | None = None
+    seeds: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def quoted(self) -> bool:
@@ -158,7 +207,7 @@ class Experiment:
     show_memory: bool = False
     data: tuple[str, ...] = ("digits",)
     seeds: tuple[int, ...] = (0, 1, 2)
-    protocols: dict[str, Tasks] = field(default_factory=lambda: {"": 10})
+    protocols: dict[str, Protocol] = field(default_factory=lambda: {"": Protocol()})
     held_out: float | None = None
     encoder: Part | None = None
     source: dict[str, Any] = field(default_factory=dict, compare=False)

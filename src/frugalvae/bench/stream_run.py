@@ -39,7 +39,7 @@ class Record:
     accuracy
         Shape (tasks, tasks): row ``t`` after task ``t``, NaN above the diagonal.
     metrics
-        Scores computed from that matrix.
+        Scores computed from that matrix, and of the predictions after the last task.
     confusion
         Confusion matrix after the last task: number of test samples by true class (rows) and
         predicted class (columns), classes in the order of ``tasks``; see :func:`pack_counts`.
@@ -50,7 +50,8 @@ class Record:
     memory
         Parameters and bytes by component.
     seconds
-        For each task, the time to learn it and to predict all test samples so far.
+        For each task, the time that the process worked to learn it, until it can answer, and to
+        predict all test samples so far.
     observed
         What an observer recorded besides; see :mod:`frugalvae.bench.observe`.
     """
@@ -156,7 +157,7 @@ def run_stream(
     for number, part in enumerate(parts, start=1):
         measured = every_task or number == len(parts)
         tested = parts[:number] if measured else []
-        truth, prediction = _teach(classifier, features, part, tested, record)
+        truth, prediction, confidence = _teach(classifier, features, part, tested, record)
         row = metrics.accuracy_row(truth, prediction, parts[:number], len(parts))
         record.accuracy.append(row.tolist())
         if after_task is not None:
@@ -165,7 +166,11 @@ def run_stream(
         confusion_matrix(truth, prediction, labels=np.concatenate(parts))
     )
     counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
-    record.metrics = scores(record.accuracy, counts, every_task)
+    record.metrics = scores(record.accuracy, counts, every_task) | {
+        "accuracy": float(np.mean(prediction == truth)),
+        "macro_accuracy": metrics.macro_accuracy(truth, prediction),
+        "calibration_error": metrics.calibration_error(confidence, prediction == truth),
+    }
     record.layers = [asdict(state) for state in getattr(classifier.memory_, "layers_", [])]
     record.priors = [asdict(prior) for prior in getattr(classifier.memory_, "priors_", [])]
     record.memory = classifier.memory_report().to_json()
@@ -178,19 +183,28 @@ def _teach(
     part: NDArray[Any],
     tested: list[NDArray[Any]],
     record: Record,
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Teach a task; labels and predictions of all test samples of some tasks, timed."""
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """Teach a task; labels, predictions and their probabilities of all test samples of some tasks.
+
+    A head may put off work until it is asked: the first question counts as learning.
+    """
     rows = np.isin(features.y_train, part)
     x, y = features.x_train[rows], features.y_train[rows]
-    started = time.perf_counter()
-    classifier.partial_fit(x, y, text=features.text, defer_head=not tested)
-    learned = time.perf_counter()
     seen = np.isin(features.y_test, np.concatenate([part[:0], *tested]))
-    truth = features.y_test[seen]
-    prediction = classifier.predict(features.x_test[seen]) if len(truth) else truth
-    spent = {"learn": learned - started, "predict": time.perf_counter() - learned}
+    truth, asked = features.y_test[seen], features.x_test[seen]
+    started = time.process_time()
+    classifier.partial_fit(x, y, text=features.text, defer_head=not tested)
+    if len(truth):
+        classifier.predict(asked[:1])
+    learned = time.process_time()
+    prediction, confidence = truth, np.zeros(0)
+    if len(truth):
+        probabilities = classifier.predict_proba(asked)  # (n, k)
+        prediction = classifier.classes_[probabilities.argmax(axis=1)]
+        confidence = probabilities.max(axis=1)
+    spent = {"learn": learned - started, "predict": time.process_time() - learned}
     record.seconds.append(spent)
-    return truth, prediction
+    return truth, prediction, confidence
 
 
 def scores(

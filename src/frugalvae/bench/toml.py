@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae.bench.schema import mistakes_in_experiment, mistakes_in_row
-from frugalvae.bench.spec import PARTS, Experiment, Part, Row, defaults
+from frugalvae.bench.spec import PARTS, Experiment, Part, Protocol, Row, defaults
 from frugalvae.errors import FrugalError, InputError, suggestion
 from frugalvae.memories import usual_head
 from frugalvae.plugins import parameters_of
@@ -33,7 +33,7 @@ def read_experiments(
     unused = {change[:2] for change in changes}
     for path in paths:
         try:
-            source = tomllib.loads(path.read_text("utf-8"))
+            source = read_source(path)
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             wrong.append(f"{path}: {error}")
             continue
@@ -52,6 +52,20 @@ def read_experiments(
             + "\n  ".join(wrong)
         )
     return found
+
+
+def read_source(path: Path) -> dict[str, Any]:
+    """The table of a file.
+
+    A file that ``extends`` another has all that the other has: its own keys take the place of
+    the other's, and its rows follow them.
+    """
+    source = tomllib.loads(path.read_text("utf-8"))
+    if not isinstance(source.get("extends"), str):
+        return source
+    base = read_source(path.parent / source.pop("extends"))
+    rows = [*base.get("rows", ()), *source.pop("rows", ())]
+    return base | source | {"rows": rows}
 
 
 def _takes(source: Mapping[str, Any], part: str, key: str) -> bool:
@@ -113,7 +127,10 @@ def parse(
         return None, wrong
     made: dict[str, Any] = {
         "rows": tuple(row for row, _ in rows if row is not None),
-        "protocols": source.get("protocols", {"": source.get("tasks", 10)}),
+        "protocols": {
+            name: Protocol.of(entry)
+            for name, entry in source.get("protocols", {"": source.get("tasks", 10)}).items()
+        },
         "encoder": encoder,
         "source": dict(source),
     }

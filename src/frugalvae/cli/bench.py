@@ -35,6 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "encoder (default: what the experiment names, from the folder FRUGALVAE_DATA)",
     )
     run.add_argument("--seeds", type=from_zero, nargs="+", metavar="N", help="seeds to run instead")
+    run.add_argument("--rows", nargs="+", default=[], metavar="ROW", help="rows to run now")
+    about = "columns to run now, by the names of their protocols"
+    run.add_argument("--protocols", nargs="+", default=[], metavar="NAME", help=about)
+    run.add_argument("--again", action="store_true", help="run what is done, too")
     add(run, "--set", help="change a setting in all rows, such as memory.max_steps=20")
     run.add_argument(
         "-o",
@@ -56,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run what is missing; 1 if a run failed."""
+    from frugalvae.bench.grid import Only
     from frugalvae.bench.grid_run import run_grid
     from frugalvae.bench.pool import ProcessPool
 
@@ -73,6 +78,8 @@ def run(options: argparse.Namespace) -> int:
         seeds=options.seeds,
         changes=options.set,
         results=options.results,
+        only=Only(options.rows, options.protocols),
+        again=options.again,
         plan=options.plan,
         quiet=options.quiet,
     )

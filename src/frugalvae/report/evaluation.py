@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
+from frugalvae.bench import metrics
+from frugalvae.bench.metrics import CALIBRATION_BINS
 from frugalvae.cost import MemoryReport
-
-BINS = 15
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Bin:
 
 
 def reliability_bins(
-    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = BINS
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = CALIBRATION_BINS
 ) -> list[Bin]:
     """Predictions by their probability, in bins of equal width; empty bins are left out.
 
@@ -237,12 +237,8 @@ class Evaluation:
 
     @property
     def calibration_error(self) -> float:
-        """Expected calibration error: mean distance between probability and accuracy of a bin.
-
-        Bins count by their size; Guo et al.: "On Calibration of Modern Neural Networks", ICML 2017.
-        """
-        gaps = [part.count * abs(part.accuracy - part.confidence) for part in self.bins]
-        return sum(gaps) / len(self.truth)
+        """See :func:`frugalvae.bench.metrics.calibration_error`."""
+        return metrics.calibration_error(self.confidence, self.correct)
 
     @cached_property
     def names(self) -> list[str]:

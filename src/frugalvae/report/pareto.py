@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from frugalvae.bench.grid import digest
-from frugalvae.bench.spec import Row
+from frugalvae.bench.spec import Protocol, Row
 from frugalvae.report.results_table import Entry, Table
 
-METRIC, TASKS = "final_average_accuracy", 10
+METRIC, TASKS = "final_average_accuracy", Protocol(10)
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,7 +96,9 @@ def columns_of(experiment: Experiment, data: Mapping[str, Mapping[str, Any]]) ->
     trained = f"{encoder.name} trained on the first task" if encoder else ""
     known = set()
     for name in order:
-        for protocol in experiment.protocols:
+        for protocol, stream in experiment.protocols.items():
+            if not stream.takes(name):
+                continue
             backbone = trained or data[name]["backbone"] or "images"
             column = Column(name, data[name]["title"], protocol, backbone, metric)
             known.add(column.key)
