@@ -18,6 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "the report to write: .html, .md, .tex or .csv (default: report.html)"
     add(parser, "--output", default=Path("report.html"), help=about)
     parser.add_argument(
+        "--table",
+        metavar="NAME",
+        help="write this table alone (default: all but races, which are pages of their own)",
+    )
+    parser.add_argument(
         "--format",
         choices=("html", "md", "latex", "csv"),
         help="the format, where the ending of the file does not tell it",
@@ -28,4 +33,4 @@ def run(options: argparse.Namespace) -> None:
     """Write the report."""
     from frugalvae.report.results_report import write_report
 
-    print(write_report(options.results, options.output, options.format))
+    print(write_report(options.results, options.output, options.format, options.table))

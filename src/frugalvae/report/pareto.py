@@ -14,16 +14,17 @@ METRIC, TASKS = "final_average_accuracy", Protocol(10)
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One method on one data set; ``best`` if none is as accurate with as few parameters."""
+    """One method on one data set; ``best`` if none is as accurate with as little stored."""
 
     name: str
     entry: Entry
     best: bool = False
+    counted: str = "stored"
 
     @property
     def stored(self) -> float:
-        """Parameters stored, mean over seeds."""
-        return self.entry.parameters("stored") or 0.0
+        """Parameters stored, or what else is ``counted``, mean over seeds."""
+        return self.entry.parameters(self.counted) or 0.0
 
     @property
     def accuracy(self) -> float:
@@ -75,11 +76,16 @@ def points(tables: Sequence[Table], data: str) -> list[Point]:
         Point(name, method.entry)
         for name, method in zip(_names(list(methods.values())), methods.values(), strict=True)
     ]
-    ordered, highest = [], float("-inf")
-    for point in sorted(unsorted, key=lambda point: (point.stored, -point.accuracy)):
-        ordered.append(replace(point, best=point.accuracy > highest))
+    return ordered(unsorted)
+
+
+def ordered(points: Sequence[Point]) -> list[Point]:
+    """Points by what they store; those that none beats with as little are marked."""
+    found, highest = [], float("-inf")
+    for point in sorted(points, key=lambda point: (point.stored, -point.accuracy)):
+        found.append(replace(point, best=point.accuracy > highest))
         highest = max(highest, point.accuracy)
-    return ordered
+    return found
 
 
 def _entries(table: Table, data: str) -> list[tuple[Row, Entry]]:

@@ -145,15 +145,21 @@ def layouts(tasks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
 
 
 @style()
-def frontier(points: Sequence[Point], title: str) -> str:
-    """Accuracy over parameters stored; larger points took longer to learn.
+def frontier(
+    points: Sequence[Point],
+    title: str,
+    stored: str = "parameters stored, head included (logarithmic)",
+) -> str:
+    """Accuracy over what is stored; larger points took longer to learn.
 
     Parameters
     ----------
     points
-        Methods, ordered by parameters stored.
+        Methods, ordered by what they store.
     title
         The title above the plot.
+    stored
+        The label of the x axis.
     """
     figure = new_figure(8.0, 4.6)
     axes = figure.add_subplot()
@@ -175,12 +181,12 @@ def frontier(points: Sequence[Point], title: str) -> str:
     axes.xaxis.set_major_formatter(EngFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set(
-        xlabel="parameters stored, head included (logarithmic)",
+        xlabel=stored,
         ylabel="final average accuracy, %",
         title=title,
     )
     axes.grid()
-    return svg(figure, f"Accuracy against parameters stored on {title}")
+    return svg(figure, f"Accuracy against what is stored on {title}")
 
 
 def _size(seconds: float) -> float:

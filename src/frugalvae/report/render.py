@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.formatting import count, percent, plural, size
+from frugalvae.formatting import count, percent, plural, quoted, size
 from frugalvae.report.results_table import RATIOS, Entry, Line, Table
 
 if TYPE_CHECKING:
@@ -248,10 +248,54 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def decimal(number: float | None) -> str:
+    """A number to one decimal; a dash for none.
+
+    >>> decimal(68.44), decimal(1234.5), decimal(None) == DASH
+    ('68.4', '1,234.5', True)
+    """
+    return DASH if number is None else f"{round(number, 1) + 0.0:,.1f}"
+
+
+def signed(number: float) -> str:
+    """A difference to one decimal, with its sign.
+
+    >>> signed(0.31), signed(-0.04), signed(-2.5) == f"{MINUS}2.5"
+    ('+0.3', '0.0', True)
+    """
+    text = decimal(number).replace("-", MINUS)
+    return text if text.startswith(MINUS) or text == "0.0" else f"+{text}"
+
+
+def small(p: float) -> str:
+    """A probability.
+
+    >>> small(0.034), small(0.000012)
+    ('0.034', '< 0.001')
+    """
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def sizes(bounds: tuple[float, float] | None) -> str:
+    """Fewest and most bytes.
+
+    >>> sizes((1.2e6, 4.0e6)), sizes((5e5, 4e6))
+    ('1.2 to 4.0 MB', '500.0 kB to 4.0 MB')
+    """
+    if bounds is None:
+        return DASH
+    low, high = (size(round(bound)) for bound in bounds)
+    if low == high:
+        return low
+    (number, unit), other = low.split(), high.split()[1]
+    return f"{number if unit == other else low} to {high}"
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        *(percent, count, millions, ratio, size, plural, sentence, checked),
+        *(percent, count, millions, ratio, size, plural, sentence, checked, quoted),
+        *(decimal, signed, small, sizes),
         *(ours, papers, difference, comparison, seeds, parameters, status, remark),
     )
 }

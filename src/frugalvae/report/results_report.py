@@ -17,6 +17,7 @@ from frugalvae.errors import InputError, check_choice
 from frugalvae.files import check_place, write_text
 from frugalvae.formatting import plural
 from frugalvae.report import pareto, plots
+from frugalvae.report.race_report import FORMATS as RACE_FORMATS
 from frugalvae.report.read_tables import read_tables
 from frugalvae.report.render import render
 from frugalvae.report.results_table import Column, Entry, Line, Run, Table, unique_runs
@@ -210,7 +211,9 @@ FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex", ".csv": "csv"}
 
 
-def write_report(results: Path, output: Path, form: str | None = None) -> str:
+def write_report(
+    results: Path, output: Path, form: str | None = None, name: str | None = None
+) -> str:
     """Write a report; returns one line that says what is in it.
 
     Parameters
@@ -221,12 +224,15 @@ def write_report(results: Path, output: Path, form: str | None = None) -> str:
         The file. Its ending decides the format unless ``form`` does.
     form
         One of :data:`FORMATS`.
+    name
+        The table to write alone; by default all but races, which are pages of their own.
     """
     form = form or format_of(output)
     check_choice("format", form, FORMATS)
     check_place(output)
-    tables = read_tables(results)
-    write_text(output, FORMATS[form](tables))
+    tables = chosen(read_tables(results), name)
+    race = tables[0].experiment.kind == "race"
+    write_text(output, RACE_FORMATS[form](tables[0]) if race else FORMATS[form](tables))
     runs = list(unique_runs(tables).values())
     done = sum(run.record is not None for run in runs)
     failed = sum(run.record is None and run.failure is not None for run in runs)
@@ -234,6 +240,14 @@ def write_report(results: Path, output: Path, form: str | None = None) -> str:
         f"{output}: {plural(len(tables), 'table')}, {done} of {len(runs)} runs, "
         f"{len(runs) - done - failed} missing, {failed} failed"
     )
+
+
+def chosen(tables: Sequence[Table], name: str | None) -> list[Table]:
+    """The table of that name, or else all that are no races; if all are, the first."""
+    if name is not None:
+        check_choice("table", name, [table.name for table in tables])
+        return [table for table in tables if table.name == name]
+    return [table for table in tables if table.experiment.kind != "race"] or list(tables[:1])
 
 
 def format_of(output: Path) -> str:

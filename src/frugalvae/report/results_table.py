@@ -12,7 +12,13 @@ from frugalvae.bench.grid import Cell
 from frugalvae.bench.spec import METRICS, SAMPLE_MEASURES, Experiment, Row
 
 #: Metrics where less is better.
-LESS_IS_BETTER = ("forgetting", "proportion", "first_layer_proportion", "relative_frechet")
+LESS_IS_BETTER = (
+    "forgetting",
+    "calibration_error",
+    "proportion",
+    "first_layer_proportion",
+    "relative_frechet",
+)
 #: Metrics that are ratios or distances; all others are shares, shown in percent.
 RATIOS = ("proportion", "first_layer_proportion", "relative_frechet", "drift", "drift_floor")
 #: Metrics without a best value: each is read beside another one.
@@ -132,7 +138,7 @@ class Entry:
         return sum(run.record is None and run.failure is None for run in self.runs)
 
     def parameters(self, counted: str) -> float | None:
-        """Mean number of parameters, counted as the ``paper`` does or as ``stored``."""
+        """Mean number of parameters, as the ``paper`` counts or as ``stored``; or ``bytes``."""
         found = [record["memory"][counted] for record in self.records]
         return statistics.fmean(found) if found else None
 
@@ -178,7 +184,7 @@ class Table:
     @property
     def has_numbers(self) -> bool:
         """Whether it is a table of numbers, not just a figure."""
-        return self.experiment.kind in ("table", "courses")
+        return self.experiment.kind in ("table", "courses", "race")
 
     @property
     def labels(self) -> list[str]:

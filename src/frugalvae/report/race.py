@@ -1,0 +1,258 @@
+"""A race as plain data: who is first where, by how much, and at what cost.
+
+The first row of the experiment is ours. Rows whose names begin with its name are ours in another
+size. All others are rivals.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from frugalvae.report import ranks
+from frugalvae.report.pareto import Point, ordered
+from frugalvae.report.ranks import Duel
+from frugalvae.report.results_table import Column, Entry, Table
+
+ALL = "all"  # the protocol with all samples
+
+
+@dataclass(frozen=True, eq=False)
+class Gap:
+    """Ours minus the best rival's in a column, in points."""
+
+    column: Column
+    points: float
+    rival: str
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """One method over all columns.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    rank
+        Mean rank over the columns that all methods have; ``None`` if there are none.
+    means
+        For each protocol, the mean over its data sets, in percent; ``None`` if one is missing.
+    bytes
+        Fewest and most bytes kept, over data sets with all samples.
+    calibration
+        Mean expected calibration error over all columns that it has, in percent.
+    learn, answer
+        Median seconds over those columns, to learn all tasks and to answer all test samples.
+    """
+
+    name: str
+    rank: float | None
+    means: dict[str, float | None]
+    bytes: tuple[float, float] | None
+    calibration: float | None
+    learn: float | None
+    answer: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One method in one column: accuracy, and what else was measured, mean over seeds."""
+
+    name: str
+    entry: Entry
+
+    def mean(self, metric: str) -> float:
+        """A score of the runs, in percent."""
+        return 100 * statistics.fmean(record["metrics"][metric] for record in self.entry.records)
+
+    def seconds(self, part: str) -> float:
+        """Time to ``learn`` or to ``predict``."""
+        return seconds(self.entry.records, part)
+
+
+class Race:
+    """What a race's table tells.
+
+    Parameters
+    ----------
+    table
+        A table whose experiment has ``kind = "race"``.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.names = [line.row.name for line in table.lines]
+        self.ours = self.names[0]
+        self.rivals = [name for name in self.names if not name.startswith(self.ours)]
+        self.entries = {line.row.name: line.entries for line in table.lines}
+        self.protocols = list(dict.fromkeys(column.protocol for column in table.columns))
+        self.shots = [name for name in self.protocols if name.isdigit() or name == ALL]
+
+    @cached_property
+    def complete(self) -> list[int]:
+        """The columns that every method has."""
+        return [
+            number
+            for number in range(len(self.table.columns))
+            if all(entries[number].values for entries in self.entries.values())
+        ]
+
+    @cached_property
+    def ranks(self) -> dict[str, float]:
+        """Mean rank of each method over complete columns, best first."""
+        if not self.complete:
+            return {}
+        scores = [
+            [entries[number].mean for entries in self.entries.values()] for number in self.complete
+        ]
+        found = ranks.mean_ranks(np.array(scores, float)).tolist()
+        return dict(sorted(zip(self.names, found, strict=True), key=lambda pair: pair[1]))
+
+    @property
+    def critical_difference(self) -> float:
+        """How far apart mean ranks must be to differ by more than chance."""
+        return ranks.critical_difference(len(self.names), len(self.complete))
+
+    @property
+    def chance(self) -> float:
+        """Friedman's test: how often chance alone would make ranks differ as much."""
+        columns = [[entries[n].mean for n in self.complete] for entries in self.entries.values()]
+        return float(stats.friedmanchisquare(*columns).pvalue)
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """All methods, best first; without ranks, in the order of the rows."""
+        return [self._standing(name) for name in self.ranks or self.names]
+
+    def _standing(self, name: str) -> Standing:
+        entries = self.entries[name]
+        pairs = list(zip(self.table.columns, entries, strict=True))
+        whole = [entry for column, entry in pairs if column.protocol == ALL and entry.values]
+        kept = [entry.parameters("bytes") or 0.0 for entry in whole]
+        records = [record for entry in entries for record in entry.records]
+        errors = [100 * record["metrics"]["calibration_error"] for record in records]
+        return Standing(
+            name,
+            self.ranks.get(name),
+            {
+                protocol: _mean([e.mean for column, e in pairs if column.protocol == protocol])
+                for protocol in self.protocols
+            },
+            (min(kept), max(kept)) if kept else None,
+            statistics.fmean(errors) if errors else None,
+            seconds(records, "learn") if records else None,
+            seconds(records, "predict") if records else None,
+        )
+
+    @cached_property
+    def duels(self) -> list[Duel]:
+        """Ours against each rival, in the order of their ranks."""
+        rivals = sorted(self.rivals, key=lambda name: self.ranks.get(name, 0.0))
+        found = [ranks.duel(name, np.array(d)) for name in rivals if (d := self._differences(name))]
+        corrected = ranks.holm([one.p for one in found])
+        return [replace(one, holm=p) for one, p in zip(found, corrected, strict=True)]
+
+    def _differences(self, rival: str) -> list[float]:
+        """Ours minus the rival's in each column that both have: mean over seeds of both."""
+        found = []
+        for ours, theirs in zip(self.entries[self.ours], self.entries[rival], strict=True):
+            one, other = by_seed(ours), by_seed(theirs)
+            both = one.keys() & other.keys()
+            if both:
+                found.append(statistics.fmean(one[seed] - other[seed] for seed in both))
+        return found
+
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        """Ours against the best rival of each column that we have."""
+        found = []
+        for number, column in enumerate(self.table.columns):
+            ours = self.entries[self.ours][number].mean
+            means = {name: self.entries[name][number].mean for name in self.rivals}
+            others = {name: mean for name, mean in means.items() if mean is not None}
+            if ours is not None and others:
+                best = max(others, key=lambda name: others[name])
+                found.append(Gap(column, ours - others[best], best))
+        return found
+
+    def gap(self, data: str, protocol: str) -> Gap | None:
+        """The one of a column; ``None`` if it is not complete or does not exist."""
+        found = (g for g in self.gaps if (g.column.data, g.column.protocol) == (data, protocol))
+        return next(found, None)
+
+    def podium(self, rivals: int = 3) -> list[str]:
+        """Ours and the rivals with the best ranks."""
+        best = sorted(self.rivals, key=lambda name: self.ranks.get(name, 0.0))
+        return [self.ours, *best[:rivals]]
+
+    def curve(self, data: str, name: str) -> list[float | None]:
+        """Accuracy of a method by number of samples."""
+        means = {
+            column.protocol: entry.mean
+            for column, entry in zip(self.table.columns, self.entries[name], strict=True)
+            if column.data == data
+        }
+        return [means.get(protocol) for protocol in self.shots]
+
+    def frontier(self, data: str) -> list[Point]:
+        """Every method with all samples of a data set, ordered by bytes."""
+        points = [
+            Point(line.row.name, entry, counted="bytes")
+            for line, column, entry in self.table.entries
+            if (column.data, column.protocol) == (data, ALL) and entry.values
+        ]
+        return ordered(points)
+
+    def entry(self, name: str, data: str, protocol: str) -> Entry:
+        """The runs of a method in a column."""
+        (found,) = (
+            entry
+            for column, entry in zip(self.table.columns, self.entries[name], strict=True)
+            if (column.data, column.protocol) == (data, protocol)
+        )
+        return found
+
+    def kept_bytes(self, name: str, data: str) -> tuple[float, float] | None:
+        """Fewest and most bytes that a method keeps of a data set."""
+        kept = [
+            entry.parameters("bytes") or 0.0
+            for column, entry in zip(self.table.columns, self.entries[name], strict=True)
+            if column.data == data and entry.values
+        ]
+        return (min(kept), max(kept)) if kept else None
+
+    def results(self, data: str, protocol: str) -> list[Result]:
+        """All methods that have a column, best first."""
+        found = [
+            Result(line.row.name, entry)
+            for line, column, entry in self.table.entries
+            if (column.data, column.protocol) == (data, protocol) and entry.values
+        ]
+        return sorted(found, key=lambda result: -(result.entry.mean or 0.0))
+
+    @property
+    def data(self) -> dict[str, str]:
+        """Titles of the data sets by name, in the order of the columns."""
+        return {column.data: column.title for column in self.table.columns}
+
+
+def by_seed(entry: Entry) -> dict[int, float]:
+    """What was measured with each seed."""
+    return {run.cell.seed: run.value for run in entry.runs if run.value is not None}
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known and len(known) == len(values) else None
+
+
+def seconds(records: Sequence[Mapping[str, Any]], part: str) -> float:
+    """Median time of some runs to ``learn`` all tasks or to ``predict``."""
+    return statistics.median(sum(task[part] for task in run["seconds"]) for run in records)
