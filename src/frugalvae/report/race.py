@@ -255,4 +255,5 @@ def _mean(values: list[float | None]) -> float | None:
 
 def seconds(records: Sequence[Mapping[str, Any]], part: str) -> float:
     """Median time of some runs to ``learn`` all tasks or to ``predict``."""
-    return statistics.median(sum(task[part] for task in run["seconds"]) for run in records)
+    spent = [float(sum(task[part] for task in run["seconds"])) for run in records]
+    return statistics.median(spent)
