@@ -215,8 +215,10 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
 
-        A row is as familiar as it is near to the mean of a class, compared with that class's
-        own samples; see :class:`frugalvae.novelty.NoveltyReference`. How familiar taught samples
+        The default memory tells how typical a row is of its most probable class; see
+        :mod:`frugalvae.maths.typicality`. With other memories, a row is as familiar as it is near
+        to the mean of a class, compared with that class's own samples; see
+        :class:`frugalvae.novelty.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught
         without it. Only their quantiles are kept. Where these are missing, because every
         class had one sample or the file is of an older version, replayed samples stand for

@@ -211,6 +211,18 @@ class MeanMemory(Memory, Protocol):
 
 
 @runtime_checkable
+class TypicalityMemory(Memory, Protocol):
+    """A memory that knows how typical a sample is of its class."""
+
+    def typicality(self, features: Array, taught: Array | None = None) -> Array:
+        """How typical rows (n, d) are of the most probable class, (n,).
+
+        ``taught`` are the classes of rows that were taught: each counts as if it had not been.
+        """
+        ...
+
+
+@runtime_checkable
 class VarianceMemory(MeanMemory, Protocol):
     """A memory that knows variances within classes, too."""
 

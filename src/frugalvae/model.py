@@ -38,7 +38,7 @@ from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
-from frugalvae.novelty import NoveltyReference, TaughtNovelty
+from frugalvae.novelty import TaughtNovelty, novelty_reference
 from frugalvae.taught import (
     BYTES,
     Aliases,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.interfaces import Head, Memory
+    from frugalvae.novelty import DistanceReference, FitReference
 
 logger = logging.getLogger(__name__)
 
@@ -328,8 +329,10 @@ class Model:
         if not self.memory.arrays():
             return self
         counts = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
-        novelty = self.reference.novelty_of_taught(task, counts)
-        return replace(self, taught_novelty=self.taught_novelty.with_samples(novelty))
+        reference = self._reference(None)
+        novelty = reference.novelty_of_taught(task, counts)
+        taught = self.taught_novelty.with_samples(novelty, reference.score)
+        return replace(self, taught_novelty=taught)
 
     def fit_head(self) -> Model:
         """With the head fitted that :meth:`learn` deferred; itself if none is due."""
@@ -511,15 +514,19 @@ class Model:
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """See :meth:`frugalvae.FrugalClassifier.familiarity`."""
         features, taught = check_features(X, self.n_features), self.taught_novelty
-        if not taught.quantiles:
-            taught = taught.with_samples(self.reference.of_replay)
-        return taught.familiarity(self.reference.novelty(features))
+        reference = self.reference
+        if not taught.quantiles or taught.score != reference.score:
+            taught = taught.with_samples(reference.of_replay, reference.score)
+        return taught.familiarity(reference.novelty(features))
 
     @cached_property
-    def reference(self) -> NoveltyReference:
-        """What the classes look like; the same whenever it is asked for."""
+    def reference(self) -> FitReference | DistanceReference:
+        """What novelty is measured by: as that of taught samples was, if it is known."""
+        return self._reference(self.taught_novelty.score if self.taught_novelty.quantiles else None)
+
+    def _reference(self, score: str | None) -> FitReference | DistanceReference:
         assert self.memory is not None
-        return NoveltyReference(self.memory, self._generator("familiarity", 0))
+        return novelty_reference(self.memory, self._generator("familiarity", 0), score)
 
     def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
         """Features (n_samples, d) of a class as the memory recalls them."""

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.errors import InputError, check_number
-from frugalvae.interfaces import MeanMemory, Task, VarianceMemory
+from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.interfaces import MeanMemory, Task, TypicalityMemory, VarianceMemory
 from frugalvae.maths.arrays import Array, in_blocks, unit
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Memory
 
+SCORES = ("distance", "fit")  # how novelty is measured; quantiles of one say nothing of the other
+PER_CLASS = 25  # taught samples of a class that are compared, in one batch
 REPLAYED = 128  # samples per class that represent it
 REPLAYED_IF_MEAN_KNOWN = 8  # if the class mean is known, these only show distances from it,
 CLASSES_REPLAYED = 100  # and about so many classes represent all
@@ -38,14 +40,18 @@ class TaughtNovelty:
         In ascending order; 101 of them, or none.
     count
         The number of samples they represent.
+    score
+        How novelty was measured: "fit", by what the memory itself says, or "distance".
     """
 
     quantiles: tuple[float, ...] = ()
     count: int = 0
+    score: str = "distance"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "quantiles", tuple(self.quantiles))  # JSON has lists only
         check_number("count", self.count, 0, whole=True)
+        check_choice("score", self.score, SCORES)
         for quantile in self.quantiles:
             check_number("quantiles", quantile, 0, 1e30)
         complete = len(self.quantiles) in (0, len(LEVELS))
@@ -56,8 +62,10 @@ class TaughtNovelty:
         """Plain values."""
         return asdict(self) | {"quantiles": list(self.quantiles)}
 
-    def with_samples(self, novelty: Array) -> TaughtNovelty:
+    def with_samples(self, novelty: Array, score: str = "distance") -> TaughtNovelty:
         """The quantiles with the novelty (n,) of more samples.
+
+        If they were measured by another score, theirs replace the older ones.
 
         >>> one = TaughtNovelty().with_samples(np.array([1.0, 3.0]))
         >>> both = one.with_samples(np.array([2.0]))
@@ -66,10 +74,16 @@ class TaughtNovelty:
         """
         if not len(novelty):
             return self
-        return self._with(novelty, np.ones(len(novelty)), len(novelty))
+        before = self if self.score == score else TaughtNovelty(score=score)
+        return before._with(novelty, np.ones(len(novelty)), len(novelty))
 
     def merge(self, other: TaughtNovelty) -> TaughtNovelty:
-        """The quantiles of both sets of samples, up to interpolation."""
+        """The quantiles of both sets of samples, up to interpolation.
+
+        Of two scores, the one that more samples were measured by stays.
+        """
+        if self.score != other.score:
+            return max(other, self, key=lambda taught: taught.count)
         if not other.quantiles:
             return self
         weights = np.full(len(LEVELS), other.count / len(LEVELS))
@@ -84,8 +98,8 @@ class TaughtNovelty:
         middles = weights[order].cumsum() - weights[order] / 2
         places = (middles - middles[0]) / max(middles[-1] - middles[0], 1e-12)
         merged = np.interp(LEVELS, places, values[order])
-        rounded = tuple(float(f"{value:.5g}") for value in merged)
-        return TaughtNovelty(rounded, self.count + count)
+        rounded = tuple(float(f"{value:.4g}") for value in merged)
+        return TaughtNovelty(rounded, self.count + count, self.score)
 
     def familiarity(self, novelty: Array) -> Array:
         """The share of taught samples that looked at least as novel, (n,)."""
@@ -94,13 +108,56 @@ class TaughtNovelty:
         return share
 
 
-class NoveltyReference:
+class FitReference:
+    """Novelty as a memory tells it that knows how typical a sample is of its class.
+
+    See :mod:`frugalvae.maths.typicality`. Novelty is its opposite.
+    """
+
+    score = "fit"
+
+    def __init__(self, memory: TypicalityMemory, rng: np.random.Generator) -> None:
+        self._memory, self._rng = memory, rng
+
+    def novelty(self, features: Array) -> Array:
+        """The novelty (n,) of features (n, d)."""
+        return np.concatenate([_positive(self._memory.typicality(x)) for x in in_blocks(features)])
+
+    def novelty_of_taught(self, task: Task, counts: dict[int, int]) -> Array:
+        """The novelty (n,) of some taught samples, each as if its class was taught without it.
+
+        ``counts`` is the number of taught samples per class. Classes of one are left out.
+        """
+        classes = [label for label in task.classes if counts[label] > 1]
+        rows = [np.flatnonzero(task.labels == label)[:PER_CLASS] for label in classes]
+        if not rows:
+            return np.empty(0)
+        chosen = np.concatenate(rows)
+        return _positive(self._memory.typicality(task.features[chosen], task.labels[chosen]))
+
+    @property
+    def of_replay(self) -> Array:
+        """The novelty of replayed samples, (n,)."""
+        classes = self._memory.classes[:: 1 + len(self._memory.classes) // CLASSES_REPLAYED]
+        draws = [self._memory.sample(y, REPLAYED_IF_MEAN_KNOWN, self._rng) for y in classes]
+        return self.novelty(np.concatenate(draws))
+
+
+def _positive(typicality: Array) -> Array:
+    """The opposite of typicality, above zero."""
+    novelty: Array = np.logaddexp(0, -typicality)
+    return novelty
+
+
+class DistanceReference:
     """What the taught classes look like, drawn from a memory.
 
     The novelty of a sample is its cosine distance from the nearest class mean, relative to the
     mean distance of replayed samples of that class. Distances are measured around the mean of
     all classes, in units of the standard deviation within classes.
     """
+
+    score = "distance"
 
     def __init__(self, memory: Memory, rng: np.random.Generator) -> None:
         self.classes, self._memory, self._rng = list(memory.classes), memory, rng
@@ -191,6 +248,19 @@ class NoveltyReference:
         nearest = np.where(nearest > ROUNDING, nearest, 0.0)
         novelty: Array = np.clip(nearest / self.scale[column], 0, 1e30)
         return novelty
+
+
+def novelty_reference(
+    memory: Memory, rng: np.random.Generator, score: str | None = None
+) -> FitReference | DistanceReference:
+    """What a memory measures novelty by: ``score``, or the best one that it knows.
+
+    How well a sample fits its class, against all classes, takes two of them.
+    """
+    fits = isinstance(memory, TypicalityMemory) and len(memory.classes) > 1
+    if fits and score in (None, "fit"):
+        return FitReference(memory, rng)
+    return DistanceReference(memory, rng)
 
 
 def _bounded(spread: Array) -> Array:

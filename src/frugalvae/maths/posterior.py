@@ -295,9 +295,8 @@ class Posterior:
             rows, count = owners == label, self.moments.counts[label]
             x, added = white[rows], others[rows]
             gone = x - self.deviations[label]  # (n, d): the row around its class mean
-            less = count / (count - 1)
-            drop = np.minimum(less / freedom * (gone[:, :rank] ** 2).sum(axis=1), 0.9)
-            extra = (less / freedom / (1 - drop))[:, None]  # of the inverse of W without the row
+            drop = self._lost(gone, count)
+            extra = (count / (count - 1) / freedom / (1 - drop))[:, None]  # of the inverse of W
             target = self._target_without(label, gone, count)
             along = gone[:, :rank] @ self.targets[:, :rank].T  # (n, k)
             along[:, label] = np.einsum("nr,nr->n", gone[:, :rank], target[:, :rank])
@@ -314,6 +313,30 @@ class Posterior:
             added[:, label] = self._own_without(around, away, sizes, label)
             scores[rows] = linear + (self.constants + squares / 2) + self._lent(added)
         return scores
+
+    def without(self, white: Array, owners: Array) -> tuple[Array, Array]:
+        """Taught rows (n, d) and the means (n, d) of their classes, as if each had not been taught.
+
+        Without a row the shared covariance is smaller along it, so the row is further out. The
+        classes are ``owners`` (n,); those of one sample cannot lose it.
+        """
+        rows, targets, rank = white.copy(), np.empty_like(white), self.rank
+        for label in np.unique(owners):
+            own, count = owners == label, self.moments.counts[label]
+            gone = white[own] - self.deviations[label]
+            targets[own] = self._target_without(label, gone, count)
+            inside, drop = gone[:, :rank], self._lost(gone, count)
+            stretch = (1 / np.sqrt(1 - drop) - 1) / np.maximum((inside**2).sum(axis=1), 1e-30)
+            along = np.einsum("nr,nr->n", white[own, :rank], inside)
+            rows[own, :rank] += (stretch * along)[:, None] * inside
+        return rows, targets
+
+    def _lost(self, gone: Array, count: float) -> Array:
+        """The share (n,) of W along each row around its class mean that the row itself makes."""
+        freedom = max(1.0, self.moments.counts.sum() - len(self.targets))
+        squares = (gone[:, : self.rank] ** 2).sum(axis=1)
+        share: Array = np.minimum(count / (count - 1) / freedom * squares, 0.9)
+        return share
 
     def _target_without(self, label: int, gone: Array, count: float) -> Array:
         """Posterior means (n, d) of a class without each of some rows."""

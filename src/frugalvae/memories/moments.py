@@ -27,6 +27,7 @@ from frugalvae.maths.rounding import (
     round_symmetric,
 )
 from frugalvae.maths.symmetric import add_ridge
+from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.class_sums import CLASSES_HELD_OUT, WHOLE, ClassSums
 from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut
@@ -194,10 +195,36 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, self.mapped(features).astype(np.float64))
-        position = {label: row for row, label in enumerate(self.counts_)}
-        owners = np.array([position[label] for label in labels.tolist()])
-        scores: Array = rule.left_out(white, owners) * (self.tempering / _lengths(white))
+        scores: Array = rule.left_out(white, self._columns(labels)) * (
+            self.tempering / _lengths(white)
+        )
         return scores
+
+    def typicality(self, features: Array, taught: Array | None = None) -> Array:
+        """How typical rows (n, d) are of the class that scores highest, (n,).
+
+        ``taught`` are the classes of rows that were taught: each counts as if it had not been.
+        """
+        rule, judge = self._posterior(SHRINKAGE), self._judge
+        white = self._white(rule, self.mapped(features).astype(np.float64))
+        if taught is None:
+            return judge(white, rule.scores(white))
+        owners = self._columns(taught)
+        return judge.of_taught(white, rule.left_out(white, owners), owners)
+
+    @property
+    def _judge(self) -> Typicality:
+        derived = self._derived
+        if "judge" not in derived:
+            _, ratios = self.mapped_variances()
+            derived["judge"] = Typicality.of(self._posterior(SHRINKAGE), ratios)
+        judge: Typicality = derived["judge"]
+        return judge
+
+    def _columns(self, labels: Array) -> Array:
+        """The column of each label in scores, (n,)."""
+        column = {label: row for row, label in enumerate(self.counts_)}
+        return np.array([column[label] for label in labels.tolist()])
 
     def _gather_evidence(self, rows: Array, labels: Array, apart: Mapping[int, HeldOut]) -> None:
         """Note how taught samples are classified when they are held out, some of each class.
