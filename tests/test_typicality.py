@@ -71,7 +71,7 @@ def test_taught_samples_look_as_if_they_had_not_been_taught(count: int) -> None:
 
 
 def test_what_is_expected_of_a_class_is_what_its_samples_show() -> None:
-    x, y, means = blobs(8, 200, seed=3)
+    x, y, _ = blobs(8, 200, seed=3)
     memory = taught(x, y)
     judge = memory._judge
     shown = [

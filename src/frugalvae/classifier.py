@@ -29,6 +29,7 @@ from frugalvae.storage.model_file import load, save
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from frugalvae.care.explain import Explanation
     from frugalvae.images.listing import Listing
     from frugalvae.images.photographs import Photograph
     from frugalvae.intake import Intake
@@ -561,6 +562,17 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         self._fitted()
         return encode_photographs(self._encoder(None, None, {})[0], images)
+
+    def explain(self, image: Photograph, against: Any = None) -> Explanation:
+        """Which parts of an image speak for its most probable class.
+
+        Parts are hidden in turn; see :func:`frugalvae.care.explain.explain`. ``against`` is the
+        class to compare with, by default the next probable. ``explain(image).picture()`` shows
+        it.
+        """
+        from frugalvae.care.explain import explain
+
+        return explain(self._fitted(), self._encoder(None, None, {})[0], image, against)
 
     def _encoder(
         self, name: str | None, model: str | None, settings: dict[str, Any]

@@ -18,6 +18,7 @@ from frugalvae.errors import FrugalError, needing, suggestion
 VERBS = {
     "learn": "teach new classes from a folder of images",
     "predict": "classify images",
+    "explain": "show which parts of an image speak for its class",
     "evaluate": "test a classifier on labelled images, and write a page about it",
     "status": "show what a classifier knows, its size, and warnings",
     "update": "give more examples of a known class",

@@ -1,0 +1,105 @@
+"""``frugalvae explain``: show which parts of an image speak for its class."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.cli.options import add, add_encoder, check_output, choice
+from frugalvae.console import complain, print_json
+from frugalvae.errors import InputError
+from frugalvae.files import write_bytes
+from frugalvae.formatting import local_time, percent, plural, printable
+
+if TYPE_CHECKING:
+    from frugalvae.model import Model
+
+TAUGHT = {"learn", "update"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Show which parts of an image speak for its most probable class, and which for the next "
+        "one. Parts are hidden in turn; a part matters if the odds of the two classes change "
+        "without it. Also tells when the classes were taught."
+    )
+    add(parser, "file")
+    parser.add_argument("image", type=Path, metavar="IMAGE", help="an image file")
+    parser.add_argument(
+        "--against", metavar="CLASS", help="the class to compare with (default: the next probable)"
+    )
+    add(parser, "--output", metavar="FILE.png", help="the picture (default: IMAGE-explained.png)")
+    add(parser, "--json")
+    add_encoder(parser, remembered=True)
+    add(parser, "--trust")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Hide parts, write the picture, and say what it shows."""
+    from frugalvae.care.explain import explain
+    from frugalvae.cli.common import label_named
+    from frugalvae.encoders.remembered import load_encoder
+    from frugalvae.images.decode import reading_images
+    from frugalvae.images.photographs import reason
+    from frugalvae.storage.store import Store
+
+    output = options.output or Path(f"{options.image.stem}-explained.png")
+    check_output(output, ".png")
+    if not options.image.is_file():
+        raise InputError(f"{options.image}: there is no such file; give one image")
+    model = Store(options.file, trust=options.trust).load()
+    against = options.against and label_named(options.file, model.classes.tolist(), options.against)
+    encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
+    with reading_images():
+        try:
+            found = explain(model, encoder, options.image, against)
+        except (OSError, ValueError, SyntaxError) as error:
+            raise InputError(f"{options.image} cannot be read: {reason(error)}") from error
+    buffer = io.BytesIO()
+    found.picture().save(buffer, "PNG")
+    write_bytes(output, buffer.getvalue())
+    classes = [
+        {"label": label, "probability": chance, "part": place, "taught": taught(model, label)}
+        for label, chance, place in zip(
+            found.labels, found.probabilities, found.strongest, strict=True
+        )
+    ]
+    if options.json:
+        influence = [[round(value, 4) for value in row] for row in found.influence.tolist()]
+        print_json({"classes": classes, "influence": influence, "picture": str(output)})
+        return
+    for one in classes:
+        for line in lines(one):
+            print(printable(line))
+    print(printable(f"{output}: the photograph, and what speaks for each class"))
+
+
+def taught(model: Model, label: Any) -> list[dict[str, Any]]:
+    """When a class was taught, and how many samples; names that it had before count, too."""
+    names = {str(label)} | {str(old) for old, now in model.aliases.items() if now == label}
+    return [
+        {"when": event.get("when"), "samples": sum(event["classes"].get(n, 0) for n in names)}
+        for event in model.history
+        if event.get("action") in TAUGHT
+        and isinstance(event.get("classes"), dict)
+        and names & event["classes"].keys()
+    ]
+
+
+def lines(one: dict[str, Any]) -> list[str]:
+    """A class in words.
+
+    >>> one = {"label": "wren", "probability": 0.9, "part": "centre", "taught": []}
+    >>> lines(one)
+    ['wren 90.0%: what speaks for it is mostly at the centre']
+    """
+    where = f"mostly at the {one['part']}" if one["part"] else "in no part of the image"
+    said = f"{one['label']} {percent(one['probability'])}: what speaks for it is {where}"
+    dates = [
+        f"{plural(event['samples'], 'photograph')} on {local_time(str(event['when']))}"
+        for event in one["taught"]
+    ]
+    return [said] + ([f"  taught {', '.join(dates)}"] if dates else [])
