@@ -3,7 +3,9 @@
 ``python -m benchmarks.confidence``: half of the classes are taught in five tasks; test samples
 of the other half are unknown. For each data set and memory, over seeds:
 
-- AUROC of known against unknown test samples, by ``familiarity`` and by the largest probability;
+- AUROC of known against unknown test samples, by ``familiarity``, by the distance to the nearest
+  class mean (the familiarity of other memories, and of earlier versions), and by the largest
+  probability;
 - the part of known and of unknown test samples that ``knows`` refuses at 0.05, and of
   known ones if quantiles were those of replayed samples;
 - expected calibration error in 15 bins, at temperature 1, at one fitted on replay, and
@@ -32,13 +34,14 @@ from frugalvae.calibration import Calibration, fit_temperature
 from frugalvae.images.feature_file import Features, load_features
 from frugalvae.interfaces import Replay
 from frugalvae.model import Model
-from frugalvae.novelty import TaughtNovelty
+from frugalvae.novelty import DistanceReference, TaughtNovelty
 
 DATA = [
     "ucf101-clip_vit_b32",
     "cars196-clip_vit_b32",
     "aircraft100-clip_vit_b32",
     "cub200-efficientnet_lite0",
+    "cifar100-efficientnet_lite0",
 ]
 PARTS: dict[str, tuple[Any, str]] = {
     "moments": ("moments", "bayes"),
@@ -104,8 +107,10 @@ def taught(features: Features, parts: str, classes: NDArray[Any], seed: int) -> 
 def noticed(
     classifier: FrugalClassifier, known: NDArray[Any], unknown: NDArray[Any]
 ) -> Iterator[tuple[str, float]]:
+    by_distance = DistanceReference(classifier.memory_, np.random.default_rng(0))
     scores = {
         "familiarity": classifier.familiarity,
+        "distance": lambda x: -by_distance.novelty(x),
         "probability": lambda x: classifier.predict_proba(x).max(axis=1),
     }
     truth = np.repeat([1, 0], [len(known), len(unknown)])
