@@ -257,8 +257,8 @@ def novelty_reference(
 
     How well a sample fits its class, against all classes, takes two of them.
     """
-    fits = isinstance(memory, TypicalityMemory) and len(memory.classes) > 1
-    if fits and score in (None, "fit"):
+    wanted = score in (None, "fit") and len(memory.classes) > 1
+    if wanted and isinstance(memory, TypicalityMemory):
         return FitReference(memory, rng)
     return DistanceReference(memory, rng)
 
