@@ -57,3 +57,28 @@ def test_predicting_in_numpy_is_equation_3() -> None:
     x, vectors = torch.tensor(task.features).double(), torch.tensor(head.vectors_).double()
     expected = cosine_logits(x, vectors, float(head.temperature_))
     np.testing.assert_allclose(head.logits(task.features), expected, rtol=1e-9, atol=1e-9)
+
+
+def anchored(anchor: float, task: Task) -> CosineHead:
+    """A head whose class vectors start from text features that know nothing of the samples."""
+    rng = np.random.default_rng(1)
+    text = {label: rng.normal(size=task.features.shape[1]) for label in task.classes}
+    task = Task(task.features, task.labels, text)
+    head = CosineHead("text", anchor=anchor, epochs=30, batch_size=64)
+    head.register(task)
+    head.learn(task, replay_of(StoreAllMemory(), task))
+    return head
+
+
+def test_an_anchor_holds_class_vectors_near_their_text_features() -> None:
+    task = blobs([0, 1, 2, 3])
+    distances, correct = [], []
+    for anchor in (0.0, 1.0, 1000.0):
+        head = anchored(anchor, task)
+        text = np.stack([head.text_[label] for label in head.classes])
+        text /= np.linalg.norm(text, axis=1, keepdims=True)
+        distances.append(np.linalg.norm(head.vectors_ - text, axis=1).max())
+        correct.append((head.logits(task.features).argmax(axis=1) == task.labels).mean())
+    assert distances[0] > distances[1] > distances[2]
+    assert distances[2] < 0.01
+    assert correct[0] > correct[2]  # held that tightly, it is the zero-shot classifier

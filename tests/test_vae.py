@@ -15,11 +15,14 @@ from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.nullspace import LayerInputs
 from frugalvae.maths.priors import FixedPointPrior
+from frugalvae.maths.training import Schedule, make_schedule
+from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.memories.vae.decoder import NullSpaceProjection
 from frugalvae.memories.vae.memory import VAEMemory
 from frugalvae.memories.vae.paper import IncrementalVAE
 from frugalvae.memories.vae.records import Thresholds
 from frugalvae.memories.vae.settings import PaperSettings, VAESettings
+from frugalvae.plugins import settings_of
 from tests.conftest import SMALL, blobs
 
 
@@ -264,3 +267,34 @@ def test_any_number_of_steps_can_be_trained() -> None:
         memory = VAEMemory(hidden=4, latent=2, epochs=steps, batch_size=1000)
         memory.learn(blobs([0, 1]), np.random.default_rng(0))
         assert np.isfinite(memory.sample(0, 3, np.random.default_rng(0))).all()
+
+
+@pytest.mark.parametrize(("schedule", "constant"), [("constant", True), ("one-cycle", False)])
+def test_the_learning_rate_is_constant_or_has_one_peak(schedule: Schedule, constant: bool) -> None:
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimiser = torch.optim.Adam([weight], 0.5)
+    schedule_, rates = make_schedule(optimiser, 40, schedule), []
+    for _ in range(40):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule_.step()
+    assert max(rates) == pytest.approx(0.5, abs=0.01)
+    rises = np.diff(rates) > 0
+    if constant:
+        assert set(rates) == {0.5}
+    else:
+        assert rates[0] < 0.1
+        assert rates[-1] < 0.05
+        assert not np.diff(rises.astype(int)).clip(min=0).any()  # it never rises again
+
+
+def test_the_literal_presets_differ_from_ours_in_what_the_paper_says_alone() -> None:
+    """``docs/paper.md`` lists these departures, and ``experiments/literal.toml`` measures each."""
+    ours, literal = settings_of(make_memory("vae-fo")), settings_of(make_memory("vae-fo-literal"))
+    assert literal.keys() == ours.keys()
+    assert {name for name in ours if ours[name] != literal[name]} == {
+        *("prior", "max_steps", "learning_rate", "later_learning_rate", "schedule", "warm_up"),
+        *("relative", "noise", "inputs", "projection"),
+    }
+    for variant in ("vae-fod", "vae-fodce", "vae-ceo"):
+        assert MEMORIES[f"{variant}-literal"] == MEMORIES[variant]

@@ -43,7 +43,7 @@ CASES = (
 
 #: Tensor bytes of a file beyond those of the report, for each class; and in all.
 PER_CLASS = {
-    "vae-ceo": 4 * SMALL["latent"],  # all at the origin: the report does not count them
+    **dict.fromkeys(("vae-ceo", "vae-ceo-literal"), 4 * SMALL["latent"]),  # all at the origin
     "fecam": -8,
     "anacp": -8,
 }

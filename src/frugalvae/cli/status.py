@@ -55,7 +55,7 @@ NAMES = {
     "ClassVAEMemory": {"noise_": "sample noise", "normaliser_*": "normalisation"},
     "PromptHead": {"network_*": "shared network"},
 }
-NAMES["FactorVAEMemory"] = NAMES["VAEMemory"]
+NAMES["FactorVAEMemory"] = NAMES["LiteralVAEMemory"] = NAMES["VAEMemory"]
 
 SHORT = {"MomentMemory": "moments"}  # names of parts that write their state themselves
 

@@ -27,6 +27,10 @@ class CosineHead(HeadDefaults):
     start
         Initial class vectors: the ``"means"`` of replayed samples, or the ``"text"`` features
         of class names, which every task must then provide.
+    anchor
+        How strongly class vectors are held where they start: the weight, in the loss, of the mean
+        squared distance from there, both as unit vectors. With ``start="text"`` it is the cheapest
+        head that stays near CLIP's zero-shot classifier, as learned prompts do.
     epochs, samples
         The number of epochs, and samples per class in an epoch. With ``start="text"``, 0 epochs
         is CLIP's zero-shot classification, which needs no memory.
@@ -57,6 +61,7 @@ class CosineHead(HeadDefaults):
         self,
         start: Literal["means", "text"] = "means",
         *,
+        anchor: float = 0.0,
         epochs: int = 30,
         samples: int = 64,
         resample: bool = True,
@@ -65,6 +70,7 @@ class CosineHead(HeadDefaults):
         temperature: float = 0.05,
     ) -> None:
         check_choice("start", start, ("means", "text"))
+        check_number("anchor", anchor, 0)
         check_choice("resample", resample, (True, False))
         check_number("epochs", epochs, 0, 100_000, whole=True)
         check_number("samples", samples, 1, 65_536, whole=True)
@@ -72,6 +78,7 @@ class CosineHead(HeadDefaults):
         check_number("learning_rate", learning_rate, 1e-12)
         check_number("temperature", temperature, 1e-6)
         self.start = start
+        self.anchor = anchor
         self.epochs = epochs
         self.samples = samples
         self.resample = resample
@@ -103,7 +110,8 @@ class CosineHead(HeadDefaults):
         device, drawn = find_device(), None
         if self.epochs or self.start == "means":
             drawn = draw(replay, self.samples, device)
-        vectors = self._initial_vectors(drawn, device).requires_grad_()  # (k, d)
+        start = self._initial_vectors(drawn, device)  # (k, d)
+        vectors = start.clone().requires_grad_()
         log_scale = vectors.new_tensor(1 / self.temperature).log().requires_grad_()
         optimiser = torch.optim.Adam([vectors, log_scale], self.learning_rate, fused=True)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(self.epochs, 1))
@@ -119,6 +127,9 @@ class CosineHead(HeadDefaults):
             for features, labels in epoch:
                 logits = cosine_logits(features, vectors, (-log_scale).exp())  # (n, k)
                 loss = torch.nn.functional.cross_entropy(logits, labels)
+                if self.anchor:
+                    moved = (unit(vectors) - start).square().sum(dim=1)  # (k,)
+                    loss = loss + self.anchor * moved.mean()
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()

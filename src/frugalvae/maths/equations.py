@@ -136,7 +136,7 @@ def projector(vectors: Tensor, null_basis: Tensor, range_basis: Tensor) -> Tenso
     """
     if null_basis.shape[1] <= range_basis.shape[1]:
         return (vectors @ null_basis) @ null_basis.T
-    return vectors - (vectors @ range_basis) @ range_basis.T
+    return torch.addmm(vectors, vectors @ range_basis, range_basis.T, alpha=-1)
 
 
 class Spectrum(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -13,6 +13,8 @@ from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.equations import conditional_elbo, reparametrise
 from frugalvae.maths.networks import MLP
 from frugalvae.progress import track
+
+Schedule = Literal["one-cycle", "constant"]
 
 LOG_SIGMA_RANGE = (-7.0, 4.0)  # keeps exp() finite whatever an untrained encoder answers
 
@@ -60,6 +62,9 @@ class Training:
         Standard deviation of the likelihood around the decoded sample.
     relative
         Whether the encoder describes samples relative to the prior mean of their class.
+    schedule
+        Whether the learning rate rises and falls over a task (``"one-cycle"``) or is
+        ``"constant"``.
     """
 
     epochs: int
@@ -68,6 +73,7 @@ class Training:
     warm_up: float
     likelihood_std: float
     relative: bool
+    schedule: Schedule = "one-cycle"
 
     def __post_init__(self) -> None:
         for name, most in (("epochs", 100_000), ("batch_size", 65_536), ("max_steps", 1_000_000)):
@@ -75,6 +81,7 @@ class Training:
         check_number("warm_up", self.warm_up, 0, 1)
         check_number("likelihood_std", self.likelihood_std, 1e-12)
         check_choice("relative", self.relative, (True, False))
+        check_choice("schedule", self.schedule, get_args(Schedule))
 
     def epochs_for(self, count: int) -> int:
         """The number of epochs for a task of ``count`` samples."""
@@ -106,8 +113,8 @@ def batches(count: int, size: int, rng: torch.Generator) -> Iterator[Tensor]:
     yield from order.tensor_split(batch_count(count, size))
 
 
-class OneCycleAdam:
-    """Adam whose learning rate rises and then falls over a known number of steps.
+class ScheduledAdam:
+    """Adam over a known number of steps.
 
     Parameters
     ----------
@@ -115,6 +122,8 @@ class OneCycleAdam:
         Parameters and peak learning rates: ``{"params": [...], "lr": ...}``.
     steps
         The number of steps.
+    schedule
+        How the learning rate changes; see :class:`Training`.
     after_backward, after_step
         Called before and after the optimiser's step, to keep updates in the null space.
     """
@@ -123,17 +132,13 @@ class OneCycleAdam:
         self,
         groups: Sequence[dict[str, Any]],
         steps: int,
+        schedule: Schedule,
         after_backward: Callable[[], None] = lambda: None,
         after_step: Callable[[], None] = lambda: None,
     ) -> None:
         groups = [group for group in groups if group["params"]]
         self.optimiser = torch.optim.Adam(groups, fused=True)
-        self.schedule = torch.optim.lr_scheduler.OneCycleLR(
-            self.optimiser,
-            [group["lr"] for group in groups],
-            total_steps=steps + 1,
-            pct_start=max(0.1, 2 / (steps + 1)),  # at least one step up, or it divides by zero
-        )
+        self.schedule = make_schedule(self.optimiser, steps, schedule)
         self.after_backward, self.after_step = after_backward, after_step
 
     def minimise(self, loss: Tensor) -> None:
@@ -150,6 +155,20 @@ class OneCycleAdam:
         self.optimiser.zero_grad(set_to_none=True)
 
 
+def make_schedule(
+    optimiser: torch.optim.Optimizer, steps: int, schedule: Schedule
+) -> torch.optim.lr_scheduler.LRScheduler:
+    """What changes the learning rates of an optimiser, from its own ones at the peak."""
+    if schedule == "constant":
+        return torch.optim.lr_scheduler.ConstantLR(optimiser, factor=1.0)
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimiser,
+        [group["lr"] for group in optimiser.param_groups],
+        total_steps=steps + 1,
+        pct_start=max(0.1, 2 / (steps + 1)),  # at least one step up, or it divides by zero
+    )
+
+
 def train_vae(
     encoder: MLP,
     decoder: MLP,
@@ -160,10 +179,11 @@ def train_vae(
     after_backward: Callable[[], None] = lambda: None,
     after_step: Callable[[], None] = lambda: None,
 ) -> None:
-    """Maximise Eq. 6 over the given parameters; see :class:`OneCycleAdam`."""
+    """Maximise Eq. 6 over the given parameters; see :class:`ScheduledAdam`."""
     epochs = training.epochs_for(len(data))
     steps = min(epochs * batch_count(len(data), training.batch_size), training.max_steps)
-    optimiser = OneCycleAdam(parameter_groups, steps, after_backward, after_step)
+    hooks = after_backward, after_step
+    optimiser = ScheduledAdam(parameter_groups, steps, training.schedule, *hooks)
     step = 0
     for _ in track(range(epochs), "training the VAE"):
         for chosen in batches(len(data), training.batch_size, rng):

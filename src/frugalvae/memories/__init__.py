@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from frugalvae.interfaces import Memory
 
 VAE = "frugalvae.memories.vae.memory:VAEMemory"
+LITERAL = "frugalvae.memories.vae.memory:LiteralVAEMemory"
 
 #: Every memory of ours by name, and the settings that make it.
 MEMORIES = Registry(
@@ -19,6 +20,10 @@ MEMORIES = Registry(
         "vae-fod": (VAE, {"dynamic": True}),
         "vae-fodce": (VAE, {"dynamic": True, "embedding": 10}),
         "vae-ceo": (VAE, {"prior": "single", "embedding": 10}),
+        "vae-fo-literal": (LITERAL, {}),
+        "vae-fod-literal": (LITERAL, {"dynamic": True}),
+        "vae-fodce-literal": (LITERAL, {"dynamic": True, "embedding": 10}),
+        "vae-ceo-literal": (LITERAL, {"prior": "single", "embedding": 10}),
         "vae-factors": ("frugalvae.memories.vae.memory:FactorVAEMemory", {}),
         "vae-cgil": ("frugalvae.memories.class_vae:ClassVAEMemory", {}),
         "gaussian-diagonal": (

@@ -122,7 +122,7 @@ class NullSpaceProjection:
     def project_updates(self) -> None:
         """Project the change of each weight since the start (Eq. 7 for updates)."""
         for weight, start, space in zip(self.weights, self.starts, self.spaces, strict=True):
-            weight.copy_(start + space.project(weight - start))
+            torch.add(start, space.project(weight - start), out=weight)
 
     @torch.no_grad()
     def project_gradients(self) -> None:

@@ -37,7 +37,7 @@ from frugalvae.memories.vae.residual import (
     noise_std,
     teach_directions,
 )
-from frugalvae.memories.vae.settings import FactorSettings, VAESettings
+from frugalvae.memories.vae.settings import FactorSettings, LiteralSettings, VAESettings
 from frugalvae.memories.vae.whitened import WhitenedNormaliser, change_coordinates
 from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_tensor
 
@@ -310,6 +310,25 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
             embedding=self.settings.embedding,
             decoders=decoders,
         )
+
+
+class LiteralVAEMemory(VAEMemory):
+    """The paper's VAE with every choice as the paper words it, which takes minutes.
+
+    Parameters
+    ----------
+    **settings
+        See :class:`frugalvae.memories.vae.settings.LiteralSettings`.
+
+    Examples
+    --------
+    >>> memory = LiteralVAEMemory(epochs=20)
+    >>> memory.settings.projection, VAEMemory().settings.projection
+    ('gradient', 'update')
+    """
+
+    __signature__ = inspect.signature(LiteralSettings)
+    settings_type = LiteralSettings
 
 
 class FactorVAEMemory(VAEMemory):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.maths.networks import MLP
-from frugalvae.maths.training import Batch, OneCycleAdam, Training
+from frugalvae.maths.training import Batch, ScheduledAdam, Training
 from frugalvae.memories.vae.decoder import UpdateRule
 from frugalvae.progress import track
 
@@ -107,7 +107,8 @@ def teach_directions(
     """
     steps, (classes, width, _) = training.max_steps, data.x.shape
     groups = [{"params": rule.parameters, "lr": learning_rate}]
-    optimiser = OneCycleAdam(groups, steps, rule.after_backward, rule.after_step)
+    hooks = rule.after_backward, rule.after_step
+    optimiser = ScheduledAdam(groups, steps, training.schedule, *hooks)
     each = max(1, training.batch_size // classes)  # samples per class and step
     rows = None if data.rows is None else data.rows.repeat_interleave(each)
     means = data.prior_means.repeat_interleave(each, dim=0)  # (k each, latent)

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.maths.priors import Prior, make_prior
-from frugalvae.maths.training import Training
+from frugalvae.maths.training import Schedule, Training
 from frugalvae.memories.vae.decoder import Projection, Source, Update
 from frugalvae.memories.vae.records import Thresholds
 
@@ -32,7 +32,7 @@ class PaperSettings:
         Length of the class embedding appended to each layer's input; 0 for none.
     hidden, latent
         Width of the hidden layers, and dimension of the latent space.
-    epochs, batch_size, max_steps, warm_up, likelihood_std, relative
+    epochs, batch_size, max_steps, warm_up, likelihood_std, relative, schedule
         How to train; see :class:`frugalvae.maths.training.Training`.
     learning_rate, later_learning_rate
         Learning rates of Adam: for the encoder and an untrained decoder, and for a decoder
@@ -72,6 +72,7 @@ class PaperSettings:
     warm_up: float = 0.3
     likelihood_std: float = 1.0
     relative: bool = True
+    schedule: Schedule = "one-cycle"
     noise: float | Literal["match"] = "match"
     inputs: Source = "prior-mean"
     ratio: float = 100.0
@@ -106,6 +107,7 @@ class PaperSettings:
             self.warm_up,
             self.likelihood_std,
             self.relative,
+            self.schedule,
         )
 
     @property
@@ -172,6 +174,28 @@ class VAESettings(PaperSettings):
     def thresholds(self) -> Thresholds:
         """When a null space counts as saturated."""
         return Thresholds(self.saturation, self.min_free)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiteralSettings(VAESettings):
+    """Settings with other defaults: every choice as the paper words it.
+
+    Which of its words each one follows is in ``docs/paper.md``.
+
+    >>> LiteralSettings().schedule
+    'constant'
+    """
+
+    prior: str | Prior = "fpi-literal"
+    max_steps: int = 1_000_000  # 500 epochs, however many steps these are
+    learning_rate: float = 5e-4
+    later_learning_rate: float = 5e-5
+    schedule: Schedule = "constant"
+    warm_up: float = 0.0
+    relative: bool = False
+    noise: float | Literal["match"] = 0.0
+    inputs: Source = "posterior"
+    projection: Projection = "gradient"
 
 
 @dataclass(frozen=True, kw_only=True)
