@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.rekey import rekey
 from hypothesis import given
@@ -25,12 +26,14 @@ from frugalvae.bench.grid import Cell, digest, grid
 from frugalvae.bench.grid_run import run_grid
 from frugalvae.bench.pool import Outcome, Pool, ProcessPool, perform
 from frugalvae.bench.results import Results
+from frugalvae.bench.sharing import Lessons
 from frugalvae.bench.spec import Experiment, Part, defaults
 from frugalvae.bench.toml import parse, read_experiments
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.images.dataset import load_digits
-from frugalvae.memories import MEMORIES, usual_head
+from frugalvae.memories import MEMORIES, make_memory, usual_head
+from tests.conftest import blobs
 from tests.waiting import PATIENCE, descendants, needs_proc, wait_until, worked
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
@@ -648,3 +651,45 @@ def test_the_clock_judges_by_runs_of_the_same_kind() -> None:
 def test_the_clock_knows_runs_of_earlier_calls() -> None:
     record = {"settings": CELL.settings(), "seconds": [{"learn": 2.0, "predict": 1.0}] * 2}
     assert Clock([replace(CELL, seed=1)], [record], slots=1).remaining() == pytest.approx(6)
+
+
+# --------------------------------------------------------------------------- sharing
+
+HEADS_GRID = """
+title = "heads"
+tasks = 2
+seeds = [0, 1]
+memory = { hidden = 16, latent = 6, max_steps = 20 }
+rows = [
+    { name = "cosine", memory = "vae-fo", head = { name = "cosine", epochs = 2 } },
+    { name = "CEO", memory = "vae-ceo", head = { name = "cosine", epochs = 2 } },
+    { name = "ridge", memory = "vae-fo", head = "ridge" },
+]
+"""
+
+
+def test_runs_that_differ_in_their_head_alone_train_their_memory_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from frugalvae.memories.vae.memory import VAEMemory
+
+    trained, train = [], VAEMemory._train
+    monkeypatch.setattr(VAEMemory, "_train", lambda *given: trained.append(1) or train(*given))
+    path = written(tmp_path / "heads.toml", HEADS_GRID)
+    assert run(path, tmp_path / "shared") == 0
+    assert len(trained) == 2 * 2 * 2  # tasks, seeds, memories: six runs would take twelve
+    monkeypatch.setattr(Lessons, "share", lambda *given: given[1])
+    assert run(path, tmp_path / "alone") == 0
+    assert len(trained) == 8 + 12
+    assert records(tmp_path / "shared") == records(tmp_path / "alone")
+
+
+def test_a_run_that_recalls_tells_the_seconds_that_learning_took() -> None:
+    lessons, found = Lessons(), []
+    for cell in cells(HEADS_GRID)[::2]:  # under two heads
+        memory = lessons.share(make_memory(cell.memory.name, **cell.memory.given), cell)
+        memory.learn(blobs([0, 1]), np.random.default_rng(0))
+        found.append((lessons.saved[0], memory.sample(0, 3, np.random.default_rng(1))))
+    (first, drawn), (second, recalled) = found[:2]
+    assert first == 0 < second
+    assert np.array_equal(drawn, recalled)

@@ -9,12 +9,15 @@ from typing import Any
 from frugalvae.bench.draw import drawn
 from frugalvae.bench.grid import Cell, digest
 from frugalvae.bench.observe import make_observer
+from frugalvae.bench.sharing import Lessons
 from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.heads import make_head
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
+
+LESSONS = Lessons()  # of the run that this process made last
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,9 @@ def make_run(cell: Cell, features: Features) -> dict[str, Any]:
         features = features.held_out(cell.held_out, seed=0)
     features = drawn(features, cell.shots, cell.long_tail, cell.seed)
     observer = make_observer(cell.observe, features)
+    memory = observer.memory(cell.memory.name, cell.memory.given)
     classifier = FrugalClassifier(
-        observer.memory(cell.memory.name, cell.memory.given),
+        LESSONS.share(memory, cell),
         make_head(cell.head.name, **cell.head.given),
         random_state=cell.seed,
     )
@@ -82,6 +86,8 @@ def make_run(cell: Cell, features: Features) -> dict[str, Any]:
             observer.after_task,
             every_task=cell.every_task,
         )
+    for spent, saved in zip(record.seconds, LESSONS.saved, strict=False):
+        spent["learn"] += saved
     record.observed = observer.observed
     plain = record.to_json()
     del plain["settings"]  # the cell has them all

@@ -16,6 +16,7 @@ from frugalvae.bench.execute import Encoding
 from frugalvae.bench.grid import EVERYTHING, Cell, Only, grid, takes
 from frugalvae.bench.pool import Job, Outcome, Pool
 from frugalvae.bench.results import Results
+from frugalvae.bench.sharing import together
 from frugalvae.bench.spec import Experiment
 from frugalvae.bench.toml import foreign_parts, read_experiments
 from frugalvae.errors import InputError
@@ -65,7 +66,7 @@ def run_grid(
     wanted = grid(experiments, about, only)
     if not wanted:
         raise InputError("nothing to run: none of the data fits. " + "; ".join(absent.values()))
-    missing = [cell for cell in wanted if again or store.load(cell) is None]
+    missing = together([cell for cell in wanted if again or store.load(cell) is None])
     for cell in missing if plan else ():
         display.say(cell.name)
     done = len(wanted) - len(missing)
