@@ -17,7 +17,10 @@ from frugalvae.report.render import ours
 from frugalvae.report.results_table import Entry, Table
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "frontier.md", ROOT / "docs" / "paper.md")
+PAGES = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{page}.md" for page in ("frontier", "paper", "results")),
+)
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 #: Rows that README calls by another name than the experiment.
