@@ -30,13 +30,11 @@ from frugalvae.memories import make_memory
 from frugalvae.report.evaluation import Evaluation, reliability_bins
 from frugalvae.report.evaluation_page import (
     LIMITS,
-    SIDE,
     evaluation_page,
     pictured,
     summary,
-    thumbnail,
-    thumbnails,
 )
+from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
 from frugalvae.storage.store import Store
 from tests.colours import Colours
 from tests.test_images import save

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.care.explain import Explanation
+    from frugalvae.care.findings import Finding
     from frugalvae.images.listing import Listing
     from frugalvae.images.photographs import Photograph
     from frugalvae.intake import Intake
@@ -409,6 +410,44 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with self._teaching():
             self.model_ = self._fitted().rename(old, new)
         return self
+
+    def check(self, X: ArrayLike, y: ArrayLike) -> list[Finding]:
+        """What may be wrong with samples before they are taught; nothing is learned.
+
+        Samples that are nearly the same, that look like another class or like none, classes of
+        too few samples, and names that are nearly the same; among themselves, and beside what was
+        taught. What cannot be checked is logged. See ``docs/care.md``.
+
+        Parameters
+        ----------
+        X, y
+            Features (n, d) and their labels. Nothing need have been taught before.
+
+        Returns
+        -------
+        findings
+            The surest first, each a :class:`frugalvae.care.findings.Finding`.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(60, 32)), np.repeat(["cat", "emu"], 30)
+        >>> x[:, 0] += 9 * (y == "emu")
+        >>> y[3] = "emu"
+        >>> for finding in FrugalClassifier().check(x, y):
+        ...     print(finding.row, finding.kind, finding.other)
+        3 wrong-label cat
+        """
+        from frugalvae.care.check import check
+        from frugalvae.images.photographs import digests_of_rows
+
+        model, noted = self._model(), copy.copy(self)
+        features, labels = noted._check_samples(X, y, first=not self._is_fitted())
+        digests = digests_of_rows(features, np.arange(len(features)))
+        checked = check(model, features, labels, digests=digests)
+        for note in checked.notes:
+            logger.warning("%s", note)
+        return checked.findings
 
     def history(self) -> list[dict[str, Any]]:
         """Every change so far, the first one first: plain values that JSON can hold.

@@ -115,7 +115,8 @@ def page_about(evaluation: Evaluation, samples: Samples) -> str | MissingPackage
     """The page; or what has to be installed for it."""
     try:
         with needing("the page of 'evaluate'"):
-            from frugalvae.report.evaluation_page import evaluation_page, pictured, thumbnails
+            from frugalvae.report.evaluation_page import evaluation_page, pictured
+            from frugalvae.report.thumbnails import thumbnails
 
             pictures = thumbnails(pictured(evaluation), samples.read) if samples.read else {}
             return evaluation_page(evaluation, pictures)

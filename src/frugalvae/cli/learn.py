@@ -71,6 +71,14 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
             help=f"leave out images of {others}",
         )
     parser.add_argument(
+        "--except",
+        dest="leave_out",
+        type=Path,
+        metavar="LIST",
+        help="leave out the images in this list, such as 'frugalvae check' writes: one path per "
+        "line, as inside FOLDER",
+    )
+    parser.add_argument(
         "--again",
         action="append",
         default=[],
@@ -149,6 +157,7 @@ def report(options: argparse.Namespace, told: Told) -> dict[str, Any]:
         "known": told.known,
         "unreadable": told.skipped,
         "left_out": told.missing,
+        "excepted": told.excepted,
         "skipped": told.left_out,
         "assumed": told.notes,
         **told.intake.to_json(),

@@ -6,18 +6,20 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frugalvae.care.except_list import ROW, read_list
 from frugalvae.checks import as_label, check_case
 from frugalvae.cli.options import choice, refuse_encoder
 from frugalvae.console import Display, complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
+from frugalvae.formatting import plural, shortened
 from frugalvae.images import encode as encoding
 from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, resume
 from frugalvae.images.feature_file import open_training
@@ -68,6 +70,8 @@ class Told:
         Images that cannot be read, with the reason; and new classes of which none can.
     left_out, notes
         Other files that were not read, with the reason; and what was assumed of folders.
+    excepted
+        Images that are left out because the list of ``--except`` names them.
     """
 
     model: Model
@@ -78,6 +82,7 @@ class Told:
     missing: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    excepted: list[str] = field(default_factory=list)
 
 
 class Lesson:
@@ -103,6 +108,24 @@ class Lesson:
             if options.strict:
                 refuse(found.skipped)
             return self.from_folder(found)
+
+    def excepted(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Which samples of these names the list of ``--except`` names; a line says how many."""
+        options = self.options
+        if options.leave_out is None:
+            return np.zeros(len(names), bool)
+        listed = read_list(options.leave_out)
+        found = np.isin(np.array(names, object), np.array(listed, object))
+        absent = sorted(set(listed) - set(names))
+        if listed and not found.any():
+            raise InputError(
+                f"--except {options.leave_out} names {shortened(listed, 1)}, and nothing of it is "
+                f"in {options.source}; give the folder that the list was made of"
+            )
+        if absent:
+            self.say(f"not there, though --except names it: {shortened(absent)}")
+        self.say(f"{plural(int(found.sum()), 'image')} left out, as {options.leave_out} says")
+        return found
 
     # ------------------------------------------------------------ what is new
 
@@ -164,8 +187,13 @@ class Lesson:
         features, table = open_training(path)
         check_same(self.encoder, features.encoder, self.store.given, path)
         names: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
-        intake = self.choose(names, lambda rows: digests_of_rows(table, rows))
+        rows = [ROW.format(row) for row in range(len(names))]
+        left_out = self.excepted(rows)
+        kept = np.flatnonzero(~left_out)
+        intake = self.choose(names[kept], lambda places: digests_of_rows(table, kept[places]))
+        intake.rows = kept[intake.rows]
         told = Told(self.model, intake, known=self.known(names))
+        told.excepted = [rows[row] for row in np.flatnonzero(left_out)]
         if not len(intake.rows) or self.options.dry_run:
             return told
         encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
@@ -176,18 +204,22 @@ class Lesson:
         shares = row_shares(table, intake.rows[order], positions, count)
         with self.display.watching(), self.runner() as runner:
             taken = take(shares, self.model, None, runner)
-        kept = {label: text[label] for label in intake.new} if text else None
-        return self.teach(told, taken, order, classes, kept, encoder)
+        known = {label: text[label] for label in intake.new} if text else None
+        return self.teach(told, taken, order, classes, known, encoder)
 
     # ------------------------------------------------------------ photographs
 
     def from_folder(self, found: Listing) -> Told:
         """The images that are new, encoded; after a kill, from where it stopped."""
+        paths = list(map(str, found.paths))
+        left_out = self.excepted(paths)
+        found = found.at(np.flatnonzero(~left_out))
         intake = self.choose(
             found.labels, lambda rows: digests_of([found.files[row] for row in rows.tolist()])
         )
         known = self.known(found.labels)
         told = Told(self.model, intake, known=known, left_out=found.skipped, notes=found.notes)
+        told.excepted = [paths[row] for row in np.flatnonzero(left_out)]
         if not len(intake.rows) or self.options.dry_run:
             self.clear_parts(found)
             return told

@@ -16,6 +16,7 @@ from frugalvae.errors import FrugalError, needing, suggestion
 #: Every verb, and what ``frugalvae --help`` says of it. A verb is a module of this package with
 #: ``add_arguments(parser)`` and ``run(options)``; it is imported when it is asked for.
 VERBS = {
+    "check": "look for mistakes in a folder of images before it is taught",
     "learn": "teach new classes from a folder of images",
     "predict": "classify images",
     "explain": "show which parts of an image speak for its class",

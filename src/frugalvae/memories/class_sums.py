@@ -363,12 +363,12 @@ class ClassSums:
         shared = self._shared if set(long) & set(new) else None
         for label in long:
             root = self.roots_[label]
-            if label in new and shared is not None:
+            if label in new and shared is not None and allowed[label]:
                 white = shared.whiten(root.astype(np.float32))
                 vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
                 leading = vectors[:, ::-1][:, : allowed[label]].astype(np.float32)  # (rows, m)
                 root = leading.T @ root
-                if hold_out and len(apart) < CLASSES_HELD_OUT and allowed[label]:
+                if hold_out and len(apart) < CLASSES_HELD_OUT:
                     apart[label] = HeldOut.of(white, leading.T @ white, new[label])
             self.roots_[label] = root[: allowed[label]].copy()
         self._derived = {} if shared is None else {"shared": shared}

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageOps
 
 from frugalvae.formatting import percent, plural
-from frugalvae.images.decode import decode
-from frugalvae.progress import track
 from frugalvae.report import plots
 from frugalvae.report.evaluation import Evaluation
-from frugalvae.report.render import data_uri, render
+from frugalvae.report.render import render
 
 CLOSE = 0.05  # probability and accuracy count as equal up to this difference
-SIDE = 128  # pixels of a thumbnail; more than are shown, for screens with high resolution
-QUALITY = 72
 
 #: How much the page shows.
 LIMITS = {
@@ -177,39 +171,3 @@ def _calibration(evaluation: Evaluation) -> str:
 
 def _sample(evaluation: Evaluation) -> str:
     return "image" if evaluation.of_images else "sample"
-
-
-# --------------------------------------------------------------------------- thumbnails
-
-
-def thumbnails(rows: Iterable[int], read: Callable[[int], bytes]) -> dict[int, str]:
-    """A thumbnail for each row; images that can no longer be read are left out.
-
-    Parameters
-    ----------
-    rows
-        Which images, in any order; repeated rows count once.
-    read
-        Returns the content of an image file.
-    """
-    found = {}
-    for row in track(sorted(set(rows)), "making thumbnails"):
-        try:
-            found[row] = thumbnail(read(row))
-        except Exception:  # Pillow and zipfile fail in many ways, and the file was read before
-            continue
-    return found
-
-
-def thumbnail(content: bytes, side: int = SIDE) -> str:
-    """The middle of an image, upright: roughly what encoders see.
-
-    >>> buffer = io.BytesIO()
-    >>> Image.new("RGB", (300, 200), "red").save(buffer, "png")
-    >>> thumbnail(buffer.getvalue())[:30]
-    'data:image/jpeg;base64,/9j/4AA'
-    """
-    square = ImageOps.fit(decode(content, side), (side, side), Image.Resampling.LANCZOS)
-    buffer = io.BytesIO()
-    square.save(buffer, "JPEG", quality=QUALITY, optimize=True)
-    return data_uri(buffer.getvalue(), "image/jpeg")

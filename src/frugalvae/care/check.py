@@ -1,0 +1,202 @@
+"""Check samples before they are taught: everything that may be wrong with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frugalvae.care.class_list import few, near_names
+from frugalvae.care.duplicates import Twin, near_duplicates, same_pixels
+from frugalvae.care.findings import SURE, Checked, Finding
+from frugalvae.care.outliers import LEAST, outliers
+from frugalvae.care.wrong_labels import Judged, judge, rule_with
+from frugalvae.checks import check_features, check_kind, check_labels
+from frugalvae.formatting import plural, shortened
+from frugalvae.interfaces import Task
+from frugalvae.model import Model
+from frugalvae.taught import NONE
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from frugalvae.maths.arrays import Array
+
+
+def check(
+    model: Model,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    digests: NDArray[np.uint64] | None = None,
+    patterns: Array | None = None,
+) -> Checked:
+    """What may be wrong with samples, among themselves and beside what a model was taught.
+
+    Parameters
+    ----------
+    model
+        What was taught before; ``Model()`` if nothing was.
+    X, y
+        Features (n, d) and labels (n,) that are to be taught.
+    digests
+        Of the samples, to recognise exactly what was taught before; 0 where there is none.
+    patterns
+        Of the photographs, (n, bits), to recognise copies; see
+        :func:`frugalvae.care.image_quality.pattern_of`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(60, 32)), np.repeat(["cat", "emu"], 30)
+    >>> x[:, 0] += 9 * (y == "emu")
+    >>> y[3] = "emu"
+    >>> [(f.kind, f.row, f.label, f.other) for f in check(Model(), x, y).findings]
+    [('wrong-label', 3, 'emu', 'cat')]
+    """
+    features = check_features(X, model.n_features or None)
+    labels = check_labels(y, len(features))
+    check_kind(labels, model.classes)
+    labels = _present_names(model, labels)
+    task, names = _task(model, features, labels)
+    rng = model.recipe.generator("check", 0)
+    before = _taught_before(model, labels, digests)
+    fresh = np.setdiff1d(np.arange(len(labels)), [finding.row for finding in before])
+    part = Task(features[fresh], task.labels[fresh])
+    found, notes = [*before, *_of_classes(model, labels)], _limits(model, digests)
+    typical: dict[Any, int] = {}
+    if len(fresh):
+        memory, said = rule_with(model, part, rng)
+        judged = judge(memory, part)
+        notes += said + _unjudged(len(memory.classes), labels[fresh], judged)
+        found += _mistaken(labels, names, fresh, judged)
+        typical = _typical(labels, fresh, judged)
+        far = outliers(memory, part, memory.counts_, rng)
+        found += [_outlier(labels, int(fresh[row]), sure) for row, sure in far.items()]
+        twins = near_duplicates(memory.mapped(part.features))
+        twins += [] if patterns is None else same_pixels(patterns[fresh])
+        found += _duplicates(labels, fresh, twins, judged.wrong)
+    return Checked.of([f for f in found if f.sure >= SURE], notes, typical)
+
+
+def _present_names(model: Model, labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels as classes are called now, if they were renamed."""
+    if labels.dtype.kind not in "UO":
+        return labels
+    names = {name: label for name, label in model.aliases.items() if isinstance(label, str)}
+    return np.array([names.get(label, label) for label in labels.tolist()])
+
+
+def _task(
+    model: Model, features: NDArray[np.float32], labels: NDArray[Any]
+) -> tuple[Task, dict[int, Any]]:
+    """The samples with the numbers of their classes, and the label of each number."""
+    known = dict(zip(model.classes.tolist(), model.numbers.tolist(), strict=True))
+    new = [label for label in np.unique(labels).tolist() if label not in known]
+    numbers = known | {label: model.n_taught + row for row, label in enumerate(new)}
+    of_row = np.array([numbers[label] for label in labels.tolist()], np.int64)
+    return Task(features, of_row), {number: label for label, number in numbers.items()}
+
+
+# --------------------------------------------------------------------------- findings
+
+
+def _taught_before(
+    model: Model, labels: NDArray[Any], digests: NDArray[np.uint64] | None
+) -> list[Finding]:
+    """Samples whose digests are kept, in whatever class."""
+    found: list[Finding] = []
+    if digests is None:
+        return found
+    of_number = dict(zip(model.numbers.tolist(), model.classes.tolist(), strict=True))
+    for number, kept in model.digests.items():
+        label = of_number[number]
+        same = np.flatnonzero(np.isin(digests, kept) & (digests != NONE))
+        for row in same.tolist():
+            what = "" if labels[row] == label else f", as {label!r}"
+            why = f"exactly this was taught before{what}"
+            found.append(Finding("taught-before", 1.0, labels[row].item(), why, row, other=label))
+    return found
+
+
+def _of_classes(model: Model, labels: NDArray[Any]) -> list[Finding]:
+    """Classes of too few samples, and names that are nearly the same."""
+    known = dict(zip(model.classes.tolist(), model.n_samples_of_class.tolist(), strict=True))
+    counts = Counter(labels.tolist())
+    new = [label for label, _ in counts.most_common()[::-1] if label not in known]
+    return few({label: n + known.get(label, 0) for label, n in counts.items()}) + near_names(
+        new, list(known)
+    )
+
+
+def _mistaken(
+    labels: NDArray[Any], names: dict[int, Any], fresh: NDArray[np.int64], judged: Judged
+) -> list[Finding]:
+    """Samples that look like another class."""
+    found = []
+    for place in np.flatnonzero(judged.wrong >= SURE).tolist():
+        row, sure = int(fresh[place]), float(judged.wrong[place])
+        other = names[int(judged.likelier[place])]
+        why = f"it looks like {other}"
+        found.append(Finding("wrong-label", sure, labels[row].item(), why, row, other=other))
+    return found
+
+
+def _outlier(labels: NDArray[Any], row: int, sure: float) -> Finding:
+    why = "it looks like no class here: another subject, or an unusual view"
+    return Finding("outlier", sure, labels[row].item(), why, row)
+
+
+def _duplicates(
+    labels: NDArray[Any], fresh: NDArray[np.int64], twins: list[Twin], wrong: Array
+) -> list[Finding]:
+    """Samples that are nearly the same; of two in different classes, the one that fits less."""
+    found, surest = [], sorted(twins, key=lambda twin: twin.sure)
+    for twin in {twin.row: twin for twin in surest}.values():
+        row, other = twin.row, twin.of
+        if labels[fresh[row]] != labels[fresh[other]] and wrong[other] > wrong[row]:
+            row, other = other, row
+        row, other = int(fresh[row]), int(fresh[other])
+        mine, its = labels[[row, other]].tolist()
+        where = "another of its class" if mine == its else f"another, of class {its}"
+        why = f"nearly the same as {where}"
+        found.append(Finding("duplicate", twin.sure, mine, why, row, its, other))
+    return found
+
+
+def _typical(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) -> dict[Any, int]:
+    """Of each class, the sample whose label is surest."""
+    order = fresh[np.argsort(-judged.wrong, kind="stable")]
+    return dict(zip(labels[order].tolist(), order.tolist(), strict=True))
+
+
+# --------------------------------------------------------------------------- what is not checked
+
+
+def _limits(model: Model, digests: NDArray[np.uint64] | None) -> list[str]:
+    """What cannot be known of samples that were taught before."""
+    if not len(model.classes):
+        return []
+    if digests is None or not model.digests:
+        return ["samples that were taught before cannot be recognised: there are no digests"]
+    return [
+        "samples that were taught before are recognised if they are exactly the same; whether one "
+        "is nearly the same cannot be known, for the file keeps no single samples"
+    ]
+
+
+def _unjudged(classes: int, labels: NDArray[Any], judged: Judged) -> list[str]:
+    """Why some samples, or all, cannot be compared with other classes."""
+    notes = []
+    if classes < 2:
+        notes.append("there is one class only: whether a sample looks like another cannot be known")
+    elif not judged.known.all():
+        alone = sorted({str(label) for label in labels[~judged.known].tolist()})
+        notes.append(
+            f"{plural(len(alone), 'class')} of one sample: {shortened(alone)}; whether that one is "
+            "right cannot be known"
+        )
+    if len(labels) < LEAST:
+        notes.append(f"fewer than {LEAST} samples: none can be told to be unusual")
+    return notes

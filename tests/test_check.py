@@ -1,0 +1,243 @@
+"""What ``check`` finds: planted mistakes, compared with oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageFilter
+
+from frugalvae import FrugalClassifier
+from frugalvae.care.check import check
+from frugalvae.care.class_list import near_names
+from frugalvae.care.duplicates import near_duplicates, same_pixels
+from frugalvae.care.findings import Checked, Finding
+from frugalvae.care.image_quality import poor_ones, quality_of
+from frugalvae.care.wrong_labels import wrong_labels
+from frugalvae.errors import InputError
+from frugalvae.model import Model, Recipe
+from tests.conftest import real_features
+
+
+def blobs(seed: int = 0, classes: int = 5, each: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """Well separated classes of features in 16 dimensions."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(classes), each)
+    return rng.normal(size=(len(y), 16)) + 6 * rng.normal(size=(classes, 16))[y], y
+
+
+def rows(checked: Checked, kind: str) -> set[int]:
+    return {finding.row for finding in checked.of_kind(kind) if finding.row is not None}
+
+
+# --------------------------------------------------------------------------- wrong labels
+
+
+@given(st.integers(0, 1000), st.integers(1, 8))
+def test_planted_wrong_labels_are_found_and_no_others(seed: int, count: int) -> None:
+    x, y = blobs(seed)
+    wrong = np.random.default_rng(seed).permutation(len(y))[:count]
+    told = y.copy()
+    told[wrong] = (y[wrong] + 1) % 5
+    checked = check(Model(), x, told)
+    found = rows(checked, "wrong-label")
+    assert found <= set(wrong.tolist())
+    assert len(found) >= 0.8 * count
+    for finding in checked.of_kind("wrong-label"):
+        assert finding.row is not None
+        assert finding.other == y[finding.row]
+        assert finding.label == told[finding.row]
+
+
+def test_real_features_with_wrong_labels() -> None:
+    features = real_features("ucf101-clip_vit_b32")
+    rng = np.random.default_rng(5)
+    chosen = np.isin(features.y_train, np.unique(features.y_train)[:40])
+    x, y = features.x_train[chosen], np.unique(features.y_train[chosen], return_inverse=True)[1]
+    wrong = rng.permutation(len(y))[: len(y) // 10]
+    told = y.copy()
+    told[wrong] = (y[wrong] + rng.integers(1, 40, len(wrong))) % 40
+    found = rows(check(Model(), x, told), "wrong-label")
+    right = len(found & set(wrong.tolist()))
+    assert right / len(wrong) > 0.9
+    assert right / len(found) > 0.75
+
+
+def test_the_noise_matrix_is_that_of_a_dense_loop() -> None:
+    rng = np.random.default_rng(0)
+    count, n = 4, 60
+    y = rng.integers(0, count, n)
+    dense = rng.normal(size=(n, count)) * 3
+    dense[np.arange(n), y] += 3
+    classes = np.array([[label, *(c for c in range(count) if c != label)] for label in y])
+    sparse = wrong_labels(classes, np.take_along_axis(dense, classes, 1), count)
+    looks = np.exp(dense) / np.exp(dense).sum(axis=1, keepdims=True)
+    given = np.full((count, count), 0.05 / (count - 1))
+    np.fill_diagonal(given, 0.95)
+    for _ in range(6):
+        is_of = looks * given[:, y].T
+        is_of /= is_of.sum(axis=1, keepdims=True)
+        rate = np.clip(1 - is_of[np.arange(n), y].mean(), 1e-3, 0.5)
+        times = np.zeros((count, count))
+        for row in range(n):
+            times[:, y[row]] += is_of[row]
+        prior = np.full((count, count), rate / (count - 1))
+        np.fill_diagonal(prior, 1 - rate)
+        given = (times + 200 * prior) / (times.sum(axis=1, keepdims=True) + 200)
+    is_of = looks * given[:, y].T
+    expected = 1 - is_of[np.arange(n), y] / is_of.sum(axis=1)
+    np.testing.assert_allclose(sparse, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("memory", ["moments", "gaussian-diagonal", "store-all"])
+def test_samples_are_compared_with_what_was_taught(memory: str) -> None:
+    x, y = blobs(3)
+    names = np.array(["ant", "bee", "cow", "dog", "eel"])[y]
+    old = y < 3
+    model = Model(Recipe(memory)).learn(x[old], names[old])
+    told = names.copy()
+    told[70], told[90] = "eel", "ant"  # a dog among eels, and an eel among what was taught
+    checked = check(model, x[~old], told[~old])
+    found = {finding.row: finding.other for finding in checked.of_kind("wrong-label")}
+    assert found == {10: "dog", 30: "eel"}
+    looks_old = check(model, np.concatenate([x[~old], x[:1]]), [*names[~old], "dog"])
+    assert {f.other for f in looks_old.of_kind("wrong-label")} == {"ant"}
+    drawn = "the file's classes are compared by samples drawn from its memory"
+    assert (drawn in checked.notes) == (memory != "moments")
+
+
+def test_checking_changes_nothing() -> None:
+    x, y = blobs()
+    clf = FrugalClassifier().fit(x, y)
+    before = clf.predict_proba(x)
+    clf.check(x, y)
+    assert (clf.predict_proba(x) == before).all()
+    assert len(clf.history()) == 1
+
+
+# --------------------------------------------------------------------------- duplicates
+
+
+@given(st.integers(0, 10_000))
+def test_duplicates_are_those_of_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(40, 12)).astype(np.float32)
+    for copy in range(30, 36):
+        x[copy] = x[rng.integers(0, 30)] * rng.uniform(0.9, 1.1)
+    found = {twin.row: twin.of for twin in near_duplicates(x)}
+    centred = x - x.mean(axis=0)
+    cosine = centred @ centred.T / np.outer(*[np.linalg.norm(centred, axis=1)] * 2)
+    distance = 1 - cosine
+    others = np.where(distance < 1e-5, np.inf, distance)
+    limit = 0.35 * np.median(others.min(axis=1))
+    expected: dict[int, int] = {}
+    for row in range(40):
+        for other in range(row):
+            if distance[row, other] < limit and row not in expected:
+                expected[row] = expected.get(other, other)
+    assert found == expected
+
+
+def test_copies_in_two_classes_are_told_as_such() -> None:
+    x, y = blobs()
+    x, y = np.concatenate([x, x[:1]]), np.append(y, 3)
+    [finding] = check(Model(), x, y).of_kind("duplicate")
+    assert (finding.row, finding.twin, finding.label, finding.other) == (100, 0, 3, 0)
+    assert finding.leave_out
+    assert finding.sure == pytest.approx(1, abs=1e-3)
+
+
+def test_all_samples_the_same() -> None:
+    checked = check(Model(), np.ones((6, 4)), ["a"] * 3 + ["b"] * 3)
+    assert len(rows(checked, "duplicate")) == 5
+
+
+def test_scaled_and_compressed_copies_have_the_same_pattern() -> None:
+    noise = np.random.default_rng(0).integers(0, 255, (2, 24, 32, 3), np.uint8)
+    large = [Image.fromarray(part).resize((400, 300), Image.Resampling.BICUBIC) for part in noise]
+    images = [*large, large[0].resize((133, 100)), Image.new("RGB", (90, 80))]
+    images += [Image.new("RGB", (70, 80))]  # blank ones have nothing in common
+    patterns = np.array([quality_of(image).pattern for image in images])
+    assert [(twin.row, twin.of) for twin in same_pixels(patterns)] == [(2, 0)]
+
+
+def test_what_was_taught_is_recognised_by_its_digest() -> None:
+    x, y = blobs()
+    digests = np.arange(1, 101, dtype=np.uint64)
+    model = Model().learn(x, y, digests={label: digests[y == label] for label in range(5)})
+    checked = check(model, x[[3, 50]] + 0.5, [0, 4], digests=np.array([4, 51], np.uint64))
+    told = [(f.row, f.why) for f in checked.of_kind("taught-before")]
+    assert told == [
+        (0, "exactly this was taught before"),
+        (1, "exactly this was taught before, as 2"),
+    ]
+    assert "whether one is nearly the same cannot be known" in checked.notes[0]
+
+
+# --------------------------------------------------------------------------- photographs, classes
+
+
+def test_blank_tiny_and_blurred_photographs_are_found() -> None:
+    rng = np.random.default_rng(1)
+    blocks = [Image.fromarray(rng.integers(0, 255, (10, 13, 3), np.uint8)) for _ in range(6)]
+    sharp = [image.resize((260, 200), Image.Resampling.NEAREST) for image in blocks]
+    images = [*sharp, sharp[0].filter(ImageFilter.GaussianBlur(6)), sharp[1].resize((40, 30))]
+    images += [Image.new("RGB", (300, 200), "navy")]
+    found = poor_ones({row: quality_of(image) for row, image in enumerate(images)})
+    assert {row: poor.kind for row, poor in found.items()} == {6: "blurred", 7: "tiny", 8: "blank"}
+    assert found[7].why == "its shorter side has 30 pixels"
+
+
+def test_names_and_counts() -> None:
+    names = ["Snow Bunting", "snow_bunting", "Wren", "Gull", "task 1", "task 2"]
+    assert [(f.label, f.other, f.sure) for f in near_names(names)] == [
+        ("Snow Bunting", "snow_bunting", 1.0)
+    ]
+    x, y = blobs(each=4)
+    checked = check(Model().learn(*blobs(each=3)), x[:5], y[:5])  # 3 and 4 are 7, 3 and 1 are 4
+    assert [(f.label, f.why) for f in checked.of_kind("few")] == [
+        (1, "4 samples; classes of fewer than 5 are often missed")
+    ]
+
+
+# --------------------------------------------------------------------------- bad input
+
+
+def test_one_sample_and_one_class_are_checked_as_far_as_possible() -> None:
+    one = check(Model(), [[1.0, 2.0]], ["cat"])
+    assert [finding.kind for finding in one.findings] == ["few"]
+    assert one.notes == [
+        "there is one class only: whether a sample looks like another cannot be known",
+        "fewer than 10 samples: none can be told to be unusual",
+    ]
+    x, _ = blobs()
+    alone = check(Model(), x, ["cat"] * 99 + ["emu"])
+    assert "1 class of one sample: emu; whether that one is right cannot be known" in alone.notes
+
+
+def test_wrong_features_are_refused() -> None:
+    model = Model().learn(*blobs())
+    with pytest.raises(InputError, match=r"expected \(n, 16\)"):
+        check(model, np.ones((2, 3)), [0, 1])
+    with pytest.raises(InputError, match="use labels of one kind throughout"):
+        check(model, np.ones((2, 16)), ["a", "b"])
+    with pytest.raises(InputError, match="y has shape"):
+        check(Model(), np.ones((2, 3)), [0])
+
+
+def test_findings_are_sorted_and_plain() -> None:
+    found = [Finding("few", 0.6, np.str_("hat"), "why"), Finding("blank", 1.0, "a", "why", 3)]
+    checked = Checked.of(found)
+    assert [finding.kind for finding in checked.findings] == ["blank", "few"]
+    assert checked.rows_to_leave_out == [3]
+    assert checked.findings[1].to_json() == {
+        "kind": "few",
+        "sure": 0.6,
+        "label": "hat",
+        "why": "why",
+        "row": None,
+        "other": None,
+        "twin": None,
+        "leave_out": False,
+    }
