@@ -1,5 +1,1 @@
-"""Care: which photographs are bad, and which to label next.
-
-Everything here works on features and labels; photographs are only needed to say whether one is
-blurred or tiny, and for thumbnails.
-"""
+"""Care: which samples are bad, which to label next, and what an answer rests on."""

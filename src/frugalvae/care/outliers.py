@@ -6,7 +6,7 @@ import numpy as np
 
 from frugalvae.interfaces import Memory, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.novelty import NoveltyReference
+from frugalvae.novelty import DistanceReference
 
 FAR = 2.5  # robust standard deviations above the median novelty
 LEAST = 10  # samples below which nothing is said
@@ -35,7 +35,7 @@ def outliers(
     rows = [np.flatnonzero(task.labels == label) for label in task.classes if counts[label] > 1]
     if sum(map(len, rows)) < LEAST:
         return {}
-    reference = NoveltyReference(memory, rng)
+    reference = DistanceReference(memory, rng)
     novelty = np.log(np.maximum(reference.novelty_of_taught(task, counts), 1e-9))
     far = _robust_deviations(novelty)
     places = np.concatenate(rows)
