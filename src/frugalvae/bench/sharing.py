@@ -96,9 +96,9 @@ class Lessons:
             warnings.warn(told, stacklevel=2)
 
     def _new(self, kind: type, memory: Memory, task: Task, rng: np.random.Generator) -> Lesson:
-        started = time.perf_counter()
+        started = time.process_time()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             kind.learn(memory, task, rng)  # type: ignore[attr-defined]
         told = [warning.message for warning in caught if isinstance(warning.message, Warning)]
-        return Lesson(dict(vars(memory)), time.perf_counter() - started, told)
+        return Lesson(dict(vars(memory)), time.process_time() - started, told)
