@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from frugalvae.care.explain import Explanation
     from frugalvae.care.findings import Finding
+    from frugalvae.care.suggest import Suggestion
     from frugalvae.images.listing import Listing
     from frugalvae.images.photographs import Photograph
     from frugalvae.intake import Intake
@@ -448,6 +449,41 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for note in checked.notes:
             logger.warning("%s", note)
         return checked.findings
+
+    def suggest(self, X: ArrayLike, n: int = 20) -> list[Suggestion]:
+        """Which of some unlabelled samples would teach most.
+
+        Those that cover most doubt: uncertain ones, unknown ones, and such as many uncertain ones
+        are near to, unlike each other. See ``docs/care.md``.
+
+        Parameters
+        ----------
+        X
+            Features (m, d).
+        n
+            How many to suggest.
+
+        Returns
+        -------
+        suggestions
+            The most telling first, each a :class:`frugalvae.care.suggest.Suggestion`. Those of one
+            ``group`` may belong to a new class.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(60, 8)), np.repeat(["cat", "emu"], 30)
+        >>> x[np.arange(60), (y == "emu").astype(int)] += 9
+        >>> clf, between = FrugalClassifier().fit(x[5:55], y[5:55]), (x[:1] + x[59:]) / 2
+        >>> [suggestion.row for suggestion in clf.suggest(np.r_[x[:5], between], n=1)]
+        [5]
+        """
+        from frugalvae.care.suggest import suggest
+
+        suggested = suggest(self._fitted(), self._check_features(X), n)
+        for note in suggested.notes:
+            logger.warning("%s", note)
+        return suggested.suggestions
 
     def history(self) -> list[dict[str, Any]]:
         """Every change so far, the first one first: plain values that JSON can hold.

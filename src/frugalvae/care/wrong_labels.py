@@ -10,12 +10,12 @@ mistakes are equally likely among all classes.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from frugalvae.care.moments import moments_of
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, softmax
 from frugalvae.memories.moments import MomentMemory
@@ -28,7 +28,6 @@ PRIOR = 200.0  # samples that the prior of T is worth
 RATE = 0.05  # of wrong labels, to begin with
 STEPS = 6  # of expectation-maximisation
 LIKELY = 20  # classes that a sample may be of, besides its own
-REPLAYED = 64  # samples of a class that stand for it where a memory cannot leave samples out
 BLOCK = 2048  # rows that are classified at a time
 
 
@@ -57,17 +56,8 @@ def rule_with(model: Model, task: Task, rng: np.random.Generator) -> tuple[Momen
     It keeps no rows of single classes: which ones were kept would depend on the very samples that
     are to be judged.
     """
-    notes, memory = [], MomentMemory("1GB", directions=0)
-    if isinstance(model.memory, MomentMemory):
-        memory = copy.deepcopy(model.memory)
-        memory.directions = 0
-    elif model.memory is not None and model.memory.arrays():
-        drawn = {y: model.memory.sample(y, REPLAYED, rng) for y in model.memory.classes}
-        labels = np.repeat(list(drawn), REPLAYED)
-        memory.learn(Task(np.concatenate(list(drawn.values())), labels), rng)
-        notes.append("the file's classes are compared by samples drawn from its memory")
-    elif len(model.classes):
-        notes.append("the file keeps no densities: samples are only compared with each other")
+    memory, notes = moments_of(model, rng)
+    memory.directions = 0
     memory.learn(task, rng)
     return memory, notes
 

@@ -22,6 +22,7 @@ VERBS = {
     "explain": "show which parts of an image speak for its class",
     "evaluate": "test a classifier on labelled images, and write a page about it",
     "status": "show what a classifier knows, its size, and warnings",
+    "suggest": "tell which unlabelled images would teach most",
     "update": "give more examples of a known class",
     "rename": "give a class another name",
     "merge": "add what other classifiers were taught",

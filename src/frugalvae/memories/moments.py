@@ -200,6 +200,16 @@ class MomentMemory(ClassSums, MemoryDefaults):
         )
         return scores
 
+    def whitened(self, features: Array) -> Array:
+        """Features (n, d) around the centre of all classes; W is the identity there."""
+        rule = self._posterior(SHRINKAGE)
+        return self._white(rule, self.mapped(features).astype(np.float32))
+
+    def whitened_means(self) -> tuple[Array, float]:
+        """Whitened class means (k, d), and the expected square of a sample around its own."""
+        rule = self._posterior(SHRINKAGE)
+        return rule.deviations, rule.shared.noise * self.rank_
+
     def typicality(self, features: Array, taught: Array | None = None) -> Array:
         """How typical rows (n, d) are of the class that scores highest, (n,).
 

@@ -1,0 +1,237 @@
+"""``frugalvae suggest``: tell which unlabelled images would teach most."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.cli.options import add, add_encoder, check_output, choice, positive, refuse_encoder
+from frugalvae.console import Display, complain, print_json
+from frugalvae.errors import InputError, MissingPackageError, needing
+from frugalvae.files import write_text
+from frugalvae.formatting import plural, printable, shortened
+
+if TYPE_CHECKING:
+    from frugalvae.care.suggest import Suggested
+    from frugalvae.model import Model
+
+SHOWN = 20  # suggestions in the terminal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    parser.description = (
+        "Tell which unlabelled images would teach a classifier most: those that it is unsure of, "
+        "that are unlike each other, and that many others are like. Images that look like no "
+        "taught class and like each other are grouped: perhaps a new class. Folders in the folder "
+        "are looked into, and mean nothing. Nothing is learned."
+    )
+    add(parser, "file")
+    parser.add_argument(
+        "source",
+        type=Path,
+        metavar="FOLDER",
+        help="a folder of images, a zip archive of it, or FEATURES.npz (the array x, or x_train)",
+    )
+    parser.add_argument(
+        "-n",
+        "--number",
+        type=positive,
+        default=20,
+        metavar="N",
+        help="how many images to suggest (default: %(default)s)",
+    )
+    about = "the page to write (default: suggest.html)"
+    add(parser, "--output", default=Path("suggest.html"), help=about)
+    parser.add_argument(
+        "--copy-to",
+        type=Path,
+        metavar="DIR",
+        help="copy suggested images to folders in this new folder: 'perhaps NAME' for the most "
+        "probable class, 'new class 1' for a group; sort and rename them, then learn the folder",
+    )
+    add_encoder(parser, remembered=True)
+    add(parser, "--trust", "--json", "--quiet")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Choose, print, and write the page and the folders."""
+    from frugalvae.care.suggest import Suggested, suggest
+    from frugalvae.images.listing import counted
+    from frugalvae.storage.store import Store
+
+    store = Store(options.file, trust=options.trust)
+    store.check_there()
+    refuse_wrong(options)
+    model, display = store.load(), Display(options.quiet or options.json)
+    with display.watching(), open_pool(model, options) as pool:
+        suggested = Suggested()
+        if len(pool.features):
+            suggested = suggest(model, pool.features, options.number)
+        page = page_about(suggested, pool, options)
+        if options.copy_to is not None:
+            copy_to(options.copy_to, suggested, pool)
+    if options.json and not options.quiet:
+        print_json(report(suggested, pool))
+    display.say(*pool.notes, *suggested.notes, *counted(pool.skipped))
+    show(suggested, pool, display)
+    if isinstance(page, MissingPackageError):
+        raise page  # the suggestions are printed all the same
+    write_text(options.output, page)
+    copied = "" if options.copy_to is None else f", and folders in {options.copy_to}"
+    display.say(f"written: {options.output}{copied}")
+
+
+def refuse_wrong(options: argparse.Namespace) -> None:
+    """Refuse wrong paths, before anything heavy is imported."""
+    if not options.source.exists():
+        raise InputError(f"{options.source}: there is no such file or folder; check the path")
+    check_output(options.output, ".html", ".htm")
+    features = options.source.suffix == ".npz" and not options.source.is_dir()
+    if features:
+        refuse_encoder(options, options.source)
+    if options.copy_to is None:
+        return
+    if features:
+        raise InputError(f"{options.source} holds features, no images; leave out --copy-to")
+    if options.copy_to.exists() and (
+        not options.copy_to.is_dir() or any(options.copy_to.iterdir())
+    ):
+        raise InputError(f"--copy-to {options.copy_to} exists already; give a new folder")
+    if not options.copy_to.resolve().parent.is_dir():
+        raise InputError(f"--copy-to {options.copy_to}: its folder does not exist; make it first")
+
+
+# --------------------------------------------------------------------------- what to choose from
+
+
+@dataclass
+class Pool:
+    """Unlabelled samples: features, names, what reads their files, and what was left out."""
+
+    features: Any
+    names: list[str]
+    read: Callable[[int], bytes] | None = None
+    notes: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Pool]:
+    """The samples that were not taught; files can be read inside the block."""
+    import numpy as np
+
+    from frugalvae.cli.inputs import find_images
+    from frugalvae.encoders.remembered import check_same, load_encoder
+    from frugalvae.images.decode import reading_images
+    from frugalvae.images.feature_file import read_rows
+    from frugalvae.images.photographs import THREADS, digests_of, digests_of_rows, encode_files
+    from frugalvae.taught import NONE
+
+    taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
+    if options.source.suffix == ".npz" and not options.source.is_dir():
+        x, encoder = read_rows(options.source, ("x", "x_train"))
+        check_same(model.encoder, encoder, options.file, options.source)
+        fresh = np.flatnonzero(~np.isin(digests_of_rows(x, np.arange(len(x))), taught))
+        notes = told_before(len(x) - len(fresh), "sample")
+        yield Pool(x[fresh], [f"{options.source}[{row}]" for row in fresh.tolist()], None, notes)
+        return
+    with ExitStack() as opened, reading_images():
+        found, skipped = find_images([options.source], opened)
+        encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
+        digests = digests_of([file for _, file in found])
+        new = ~np.isin(digests, taught) | (digests == NONE)
+        found = [found[row] for row in np.flatnonzero(new)]
+        files = [file for _, file in found]
+        encoded = encode_files(files, encoder, options.batch_size, THREADS)
+        names = [name for name, _ in found]
+        notes = told_before(int((~new).sum()), "image")
+        notes += [f"{names[row]} cannot be read: {why}" for row, why in encoded.reasons.items()]
+        places = encoded.places.tolist()
+        yield Pool(
+            encoded.features,
+            [names[place] for place in places],
+            lambda row: files[places[row]].read(),
+            notes,
+            skipped,
+        )
+
+
+def told_before(count: int, what: str) -> list[str]:
+    """How many were taught before, if any."""
+    return [f"{plural(count, what)} taught before, and left out"] if count else []
+
+
+# --------------------------------------------------------------------------- what is told
+
+
+def show(suggested: Suggested, pool: Pool, display: Display) -> None:
+    """What the terminal shows."""
+    what = "image" if pool.read else "sample"
+    display.say(f"{plural(len(suggested.suggestions), what)} of {len(pool.names):,} to label:")
+    for found in suggested.suggestions[:SHOWN]:
+        display.say(f"  {pool.names[found.row]}: {found.why}")
+    if len(suggested.suggestions) > SHOWN:
+        display.say(f"  and {len(suggested.suggestions) - SHOWN:,} more")
+    for rows in suggested.groups:
+        names = shortened([pool.names[row] for row in rows])
+        display.say(f"perhaps a new class, {plural(len(rows), what)} alike: {names}")
+
+
+def report(suggested: Suggested, pool: Pool) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    told = []
+    for found in suggested.suggestions:
+        plain = found.to_json()
+        told.append({"image": pool.names[plain.pop("row")], **plain})
+    groups = [[pool.names[row] for row in rows] for rows in suggested.groups]
+    notes = [*pool.notes, *suggested.notes]
+    return {
+        "images": len(pool.names),
+        "suggestions": told,
+        "groups": groups,
+        "notes": notes,
+        "skipped": pool.skipped,
+    }
+
+
+def copy_to(folder: Path, suggested: Suggested, pool: Pool) -> None:
+    """Copy suggestions to a folder for each probable class, and groups to folders of their own."""
+    assert pool.read is not None
+    grouped = {row for rows in suggested.groups for row in rows}
+    places = [
+        (f"perhaps {str(found.label).replace('/', ' ')}", found.row)
+        for found in suggested.suggestions
+        if found.row not in grouped
+    ]
+    for number, rows in enumerate(suggested.groups, start=1):
+        places += [(f"new class {number}", row) for row in rows]
+    folder.mkdir(exist_ok=True)
+    for name, row in places:
+        inside = folder / name
+        inside.mkdir(exist_ok=True)
+        target = inside / Path(pool.names[row]).name
+        if target.exists():  # another folder has an image of this name
+            target = inside / f"{row} {target.name}"
+        target.write_bytes(pool.read(row))
+
+
+def page_about(
+    suggested: Suggested, pool: Pool, options: argparse.Namespace
+) -> str | MissingPackageError:
+    """The page; or what has to be installed for it."""
+    try:
+        with needing("the page of 'suggest'"):
+            from frugalvae.report.suggest_page import pictured, suggest_page
+            from frugalvae.report.thumbnails import thumbnails
+
+            pictures = thumbnails(pictured(suggested), pool.read) if pool.read else {}
+            names = [printable(name) for name in pool.names]
+            notes = [*pool.notes, *suggested.notes]
+            return suggest_page(suggested, names, pictures, notes, str(options.source))
+    except MissingPackageError as error:
+        return error
