@@ -134,8 +134,8 @@ def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Pool]:
 
     taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
     if options.source.suffix == ".npz" and not options.source.is_dir():
-        x, encoder = read_rows(options.source, ("x", "x_train"))
-        check_same(model.encoder, encoder, options.file, options.source)
+        x, made_by = read_rows(options.source, ("x", "x_train"))
+        check_same(model.encoder, made_by, options.file, options.source)
         fresh = np.flatnonzero(~np.isin(digests_of_rows(x, np.arange(len(x))), taught))
         notes = told_before(len(x) - len(fresh), "sample")
         yield Pool(x[fresh], [f"{options.source}[{row}]" for row in fresh.tolist()], None, notes)
