@@ -191,6 +191,18 @@ def check_together(memory: Memory, head: Head) -> None:
         )
 
 
+def check_named(memory: Memory, head: Head) -> None:
+    """Refuse classes without a text feature beside classes that are known by name alone."""
+    text = getattr(head, "text_", {})
+    nameless = sum(label not in text for label in memory.classes)
+    if nameless and getattr(head, "by_name", []):
+        raise InputError(
+            f"{nameless} of the classes with samples have no text feature, which is needed to "
+            "compare them with classes that are known by name alone; give text={label: vector} for "
+            "every class"
+        )
+
+
 # --------------------------------------------------------------------------- names
 
 

@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from frugalvae import joining
+from frugalvae import joining, naming
 from frugalvae.calibration import Calibration
-from frugalvae.checks import EXPECTED, check_finite, position_of
+from frugalvae.checks import EXPECTED, as_label, check_finite, position_of
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, check_number
 from frugalvae.model import Model, Recipe
@@ -82,8 +82,8 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     task_of_class_
         For each of them, the number of the call that taught it, from 0.
     n_samples_of_class_
-        For each of them, how many samples it was taught with; 0 where that is not known,
-        in files of older versions.
+        For each of them, how many samples it was taught with; 0 for classes that are known by
+        name alone, and where files of older versions do not say.
     n_tasks_, n_taught_
         How many calls of :meth:`partial_fit` there were, and how many classes they taught,
         those that are forgotten included.
@@ -199,6 +199,53 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 model = replace(model, feature_names=tuple(given.tolist()))
             self.n_features_in_ = noted.n_features_in_
             self.model_ = model
+        return self
+
+    def learn_names(
+        self,
+        names: Iterable[str] = (),
+        *,
+        text: Mapping[Any, ArrayLike] | None = None,
+        encoder: str | None = None,
+        model: str | None = None,
+        **settings: Any,
+    ) -> FrugalClassifier:
+        """Learn classes by their names alone, without any sample.
+
+        The encoder must read, as CLIP and SigLIP do: the text feature of a name is compared with
+        features of images. Such a class is predicted beside all others, and has 0 samples. When
+        samples come, by :meth:`partial_fit` or :meth:`learn_images`, it becomes a class like any
+        other. Only memory ``moments`` with head ``bayes`` can. If anything goes wrong, nothing
+        changes.
+
+        Parameters
+        ----------
+        names
+            Labels to learn; the encoder makes text features of them, and of classes that were
+            taught without any. Known classes keep what they know.
+        text
+            Text features {label: vector} of your own, instead of ``names``.
+        encoder, model, settings
+            As in :meth:`learn_images`.
+
+        Examples
+        --------
+        >>> text = {"wren": [0.0, 1.0], "emu": [1.0, 0.0], "heron": [-1.0, 0.0]}
+        >>> clf = FrugalClassifier().fit([[0.1, 1.0], [0.9, 0.2]], ["wren", "emu"], text=text)
+        >>> clf.learn_names(text={"heron": text["heron"]}).classes_.tolist()
+        ['emu', 'wren', 'heron']
+        >>> clf.predict([[-0.8, 0.1], [0.0, 1.0]]).tolist(), clf.n_samples_of_class_.tolist()
+        (['heron', 'wren'], [1, 1, 0])
+        """
+        with self._teaching():
+            before, remembered = self._model(), None
+            if text is None:
+                asked = [as_label(name) for name in names]
+                made, remembered = self._encoder(encoder, model, settings)
+                text = naming.read_names(made, [*asked, *naming.unread(before)])
+            learned = naming.learn_names(before, text)
+            self.model_ = learned if remembered is None else replace(learned, encoder=remembered)
+            self.n_features_in_ = learned.n_features
         return self
 
     def fit_head(self) -> FrugalClassifier:

@@ -204,6 +204,11 @@ def digests_of(model: Model, label: Any) -> NDArray[np.uint64]:
 
 
 def recognisable(model: Model, label: Any) -> bool:
-    """Whether all that a class was taught has a digest; so has a class that is new."""
-    counts = model.n_samples_of_class[model.classes == label]
+    """Whether all that a class was taught has a digest; so has a class that is new.
+
+    A class that is known by name alone was taught nothing.
+    """
+    counts = model.n_samples_of_class[
+        (model.classes == label) & ~np.isin(model.classes, model.by_name)
+    ]
     return not len(counts) or 0 < int(counts[0]) <= len(digests_of(model, label))

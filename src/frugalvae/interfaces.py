@@ -181,6 +181,10 @@ class TemperedMemory(DensityMemory, Protocol):
 
     counts_: dict[int, int]
 
+    def feature_means(self) -> Array:
+        """The mean of each class in the terms of features, (k, d), classes in their order."""
+        ...
+
     def left_out(self, features: Array, labels: Array) -> Array:
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
         ...
@@ -194,7 +198,7 @@ class TemperedMemory(DensityMemory, Protocol):
 
 def is_tempered(memory: Memory) -> TypeGuard[TemperedMemory]:
     """Whether a memory's logits need no temperature; it may be empty."""
-    return hasattr(type(memory), "logits") and hasattr(type(memory), "left_out")
+    return all(hasattr(type(memory), name) for name in ("logits", "left_out", "feature_means"))
 
 
 @runtime_checkable

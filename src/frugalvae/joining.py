@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.calibration import Calibration
-from frugalvae.checks import check_kind, check_label, position_of
+from frugalvae.checks import check_kind, check_label, check_named, position_of
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task
 from frugalvae.taught import renamed, with_digests, without
@@ -42,7 +42,7 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
         aliases = _aliases(model, other, labels)
         return replace(other, classes=labels, aliases=aliases).recorded("merge", told)
     _check_mergeable(model, other, labels)
-    memory, head = copy.deepcopy((model.memory, model.head))
+    memory, head, added = copy.deepcopy((model.memory, model.head, other.memory))
     new = labels[~np.isin(labels, model.classes)]
     numbers = dict(zip(model.classes.tolist(), model.numbers.tolist(), strict=True))
     numbers |= {label: model.n_taught + row for row, label in enumerate(new.tolist())}
@@ -51,12 +51,15 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
         for theirs, label in zip(other.numbers.tolist(), labels.tolist(), strict=True)
     }
     counts, others = _counts(model), _counts(other)
-    memory.merge(copy.deepcopy(other.memory), ours, counts, others)  # type: ignore[attr-defined]
+    assert added is not None
+    taught = {theirs: ours[theirs] for theirs in added.classes}  # not by name alone
+    memory.merge(added, taught, counts, others)  # type: ignore[attr-defined]
     if hasattr(head, "merge"):
         head.merge(copy.deepcopy(other.head), ours, counts, others)
     if not head.needs_every_task:
         rng = model.recipe.generator("head", model.n_tasks + other.n_tasks)
         head.learn(Task.empty(model.n_features), Replay(memory, rng))
+    check_named(memory, head)
     merged = _listed(model, other, labels, new, numbers)
     return replace(merged, memory=memory, head=head, head_stale=False)
 
@@ -96,7 +99,8 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
             f"{type(memory).__name__} with {type(head).__name__} cannot join two classes; memory "
             "'moments' with head 'bayes' can"
         )
-    memory.join(int(model.numbers[kept]), int(model.numbers[gone]))
+    if int(model.numbers[gone]) in memory.classes:  # or it is known by name alone
+        memory.join(int(model.numbers[kept]), int(model.numbers[gone]))
     head.forget(int(model.numbers[gone]))  # its text feature, if it has one
     head.learn(Task.empty(model.n_features), Replay(memory, model.recipe.generator("head", 0)))
     counts = model.n_samples_of_class.copy()
@@ -164,7 +168,7 @@ def _is_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> bool:
 
 
 def _check_counted(model: Model) -> None:
-    if not model.n_samples_of_class.all():
+    if not model.n_samples_of_class[~np.isin(model.classes, model.by_name)].all():
         raise InputError(
             "a file of an older version does not say how many samples its classes have; "
             "teach them anew"
@@ -197,7 +201,7 @@ def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any
             counts[position] += other.n_samples_of_class[theirs[label]]
     weights = np.array([model.n_samples_of_class.sum(), other.n_samples_of_class.sum()], float)
     logs = np.log([model.calibration.temperature, other.calibration.temperature])
-    temperature = float(f"{np.exp(weights @ logs / weights.sum()):.5g}")
+    temperature = float(f"{np.exp(weights @ logs / max(weights.sum(), 1)):.5g}")
     merged = replace(
         model,
         classes=np.concatenate([model.classes, new]),

@@ -26,6 +26,7 @@ from frugalvae.checks import (
     check_label,
     check_labels,
     check_learned,
+    check_named,
     check_names,
     check_text,
     check_together,
@@ -130,7 +131,8 @@ class Model:
         What was learned; ``None`` before the first task.
     classes, numbers, task_of_class, n_samples_of_class
         Of each class: its label; the number by which memory and head know it, never given to
-        another; the task that taught it, from 0; and how many samples, 0 if that is not known.
+        another; the task that taught it, from 0; and how many samples: 0 if it is known by name
+        alone, or if an old file does not say.
     n_features, n_tasks, n_taught
         Width of a feature; tasks so far; and how many classes they taught, forgotten ones too.
     head_stale
@@ -218,9 +220,20 @@ class Model:
         logger.info("%d new classes, %d in all", len(new), len(model.classes))
         return model
 
+    @property
+    def number_of(self) -> dict[Any, int]:
+        """The number of each class, by its label."""
+        return dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))
+
+    @cached_property
+    def by_name(self) -> list[Any]:
+        """Labels of classes that are known by name alone."""
+        alone = set(getattr(self.head, "by_name", ()))
+        return [label for label, number in self.number_of.items() if number in alone]
+
     def _numbers_of(self, labels: NDArray[Any], new: NDArray[Any]) -> NDArray[np.int64]:
         """The number of each label; new ones follow those that were ever taught."""
-        known = dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))
+        known = self.number_of
         known |= {label: self.n_taught + row for row, label in enumerate(new.tolist())}
         present, places = np.unique(labels, return_inverse=True)
         return np.array([known[label] for label in present.tolist()], np.int64)[places]
@@ -238,7 +251,7 @@ class Model:
 
     def _noted(self, digests: Mapping[Any, NDArray[np.uint64]], new: NDArray[Any]) -> Model:
         """With the digests of samples; names of new classes are no other names any more."""
-        numbers = dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))
+        numbers = self.number_of
         more = {numbers[label]: found for label, found in digests.items()}
         aliases = without(self.aliases, new.tolist())
         return replace(self, digests=with_digests(self.digests, more), aliases=aliases)
@@ -255,12 +268,13 @@ class Model:
         Known classes get more samples first. Whatever can add them all at once does so.
         """
         memory, head = self._parts()
+        present, alone = set(task.classes), set(getattr(head, "by_name", ()))
         if sums is not None:
             memory.merge(sums.memory, summed)  # type: ignore[attr-defined]
         before = {
             number: int(count) or int((task.labels == number).sum())  # an old file does not say
             for number, count in zip(self.numbers.tolist(), self.n_samples_of_class, strict=True)
-            if number in task.classes
+            if number in present and number not in alone
         }
         known, new = task.split(before)
         head.register(new if sums is None else self._named(task, summed or {}))
@@ -285,6 +299,8 @@ class Model:
         if not due:
             self._teach_head(head, memory, task, before)  # adapt the classifier
         check_learned(memory, *([] if deferred else [head]))
+        if alone:
+            check_named(memory, head)
         return replace(self, memory=memory, head=head, head_stale=due, calibration=calibration)
 
     def _teach_head(self, head: Head, memory: Memory, task: Task, before: dict[int, int]) -> None:
@@ -316,12 +332,18 @@ class Model:
         }
         more = np.array([added.get(number, 0) for number in joined["numbers"].tolist()], np.int64)
         unknown = (joined["n_samples_of_class"] == 0) & (joined["numbers"] < self.n_taught)
+        unknown &= self.memory is None or not is_tempered(self.memory)  # which counts
         joined["n_samples_of_class"] = joined["n_samples_of_class"] + more * (1 + unknown)
         tasks, taught = self.n_tasks + bool(len(new)), self.n_taught + len(new)
         grown = replace(self, **joined, n_tasks=tasks, n_taught=taught)
-        told = {label: n for label, n in zip(joined["classes"], more, strict=True) if n}
+        fresh = set(new.tolist())
+        told = {y: n for y, n in zip(joined["classes"], more, strict=True) if n or y in fresh}
         extra = {"task": self.n_tasks} if len(new) else {}
         return grown.recorded(action, told, **extra)
+
+    def listed(self, new: NDArray[Any]) -> Model:
+        """With new classes on the list of which there are no samples."""
+        return self._counted(new, Task.empty(self.n_features), "learn")._noted({}, new)
 
     def _familiar(self, task: Task) -> Model:
         """With samples that were just taught counted, if the memory can compare with any."""
@@ -383,11 +405,15 @@ class Model:
 
     def _count_of(self, position: int) -> int:
         """The samples of a class, which a file of an older version may not know."""
-        count = int(self.n_samples_of_class[position])
+        count, label = int(self.n_samples_of_class[position]), _plain(self.classes[position])
+        if label in self.by_name:
+            raise InputError(
+                f"class {label!r} is known by name alone: it has no samples to take out"
+            )
         if not count:
             raise InputError(
-                f"the file does not say how many samples class {_plain(self.classes[position])!r} "
-                "has, for it was made by an older version; teach the classes anew"
+                f"the file does not say how many samples class {label!r} has, for it was made by "
+                "an older version; teach the classes anew"
             )
         return count
 
@@ -404,7 +430,8 @@ class Model:
             )
         number, (memory, head) = int(self.numbers[position]), self._parts()
         if X is None:
-            in_memory, in_head = memory.forget(number), head.forget(number)
+            known = number in memory.classes  # or by name alone
+            in_memory, in_head = memory.forget(number) if known else [], head.forget(number)
         else:
             in_memory, in_head = self._forget_with(memory, head, position, X)
         if scrub:
@@ -458,7 +485,8 @@ class Model:
             fresh_memory.learn(task, rng)
             memory = fresh_memory
         if in_head or getattr(head, "needs_density", False):
-            fresh_head.register(task)
+            numbers = np.array(sorted({*task.classes, *head.classes}), np.int64)
+            fresh_head.register(replace(task, features=task.features[:0], labels=numbers))
             if not self.head_stale:
                 fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
             head = fresh_head
@@ -514,10 +542,20 @@ class Model:
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """See :meth:`frugalvae.FrugalClassifier.familiarity`."""
         features, taught = check_features(X, self.n_features), self.taught_novelty
+        assert self.memory is not None
+        if self.by_name and not self.memory.classes:
+            raise InputError(
+                "all classes are known by name alone: there are no samples that others could be "
+                "compared with; teach some, or ask for probabilities only"
+            )
         reference = self.reference
         if not taught.quantiles or taught.score != reference.score:
             taught = taught.with_samples(reference.of_replay, reference.score)
-        return taught.familiarity(reference.novelty(features))
+        familiar = taught.familiarity(reference.novelty(features))
+        if self.by_name:  # like samples that were taught, or like a name
+            named = self.predict_proba(features)[:, np.isin(self.classes, self.by_name)]
+            familiar = 1 - (1 - familiar) * (1 - named.sum(axis=1))
+        return familiar
 
     @cached_property
     def reference(self) -> FitReference | DistanceReference:
@@ -533,6 +571,8 @@ class Model:
         check_number("n_samples", n_samples, 1, whole=True)
         number = int(self.numbers[position_of(label, self.classes)])
         assert self.memory is not None
+        if label in self.by_name:
+            raise InputError(f"class {label!r} is known by name alone: there is nothing to sample")
         return self.memory.sample(number, n_samples, self._generator("sample", number, seed))
 
     def memory_report(self) -> MemoryReport:

@@ -26,15 +26,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of train/ and test/, train/ is learned. The first call makes the file; later calls learn "
         "what is new, of new classes and known ones. Images that were taught before are recognised "
         "and not counted again, so that the same command can be run over a folder that grows. "
-        "After a kill, the same command goes on. Instead of a folder you can give a feature file "
+        "After a kill, the same command goes on. --names teaches classes by name alone, where the "
+        "encoder reads. Instead of a folder you can give a feature file "
         "(.npz) of 'frugalvae encode'; its training part is learned."
     )
     add(parser, "file")
     parser.add_argument(
         "source",
         type=Path,
+        nargs="?",
         metavar="FOLDER",
         help="a folder of images, a zip archive of it, or FEATURES.npz",
+    )
+    parser.add_argument(
+        "--names",
+        action="append",
+        metavar="NAMES",
+        help="instead of a folder: names of classes to learn by name alone, such as "
+        "'heron, egret', or a file with a name per line; the encoder must read, as CLIP does",
     )
     add_encoder(parser)
     add_choices(parser)
@@ -97,22 +106,31 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Learn what is new, and say what came of it."""
     from frugalvae.cli.lesson import Lesson
+    from frugalvae.cli.naming import from_names
     from frugalvae.storage.store import Store
 
+    if (options.source is None) == (options.names is None):
+        raise InputError(
+            "learn takes a folder or --names, one of them; for both, run it twice: "
+            f"frugalvae learn {options.file} photos/, then "
+            f"frugalvae learn {options.file} --names 'heron, egret'"
+        )
+    source = options.source or "--names"
     store = Store(options.file, half=bool(options.float16), trust=options.trust)
-    with store.changing(f"frugalvae learn {options.file} {options.source}", options.wait):
+    with store.changing(f"frugalvae learn {options.file} {source}", options.wait):
         started, existed = time.perf_counter(), store.exists
         if existed:
             refuse_choices(options)
         model = store.load() if existed else new_model(options)
         display = Display(options.quiet or options.json)
-        told = Lesson(options, model, store, display).run()
+        lesson = Lesson(options, model, store, display)
+        told = lesson.run() if options.names is None else from_names(lesson)
         if told.learned:
             say_learned(display, options, told, time.perf_counter() - started)
         elif options.dry_run:
             display.say(f"--dry-run: nothing was encoded, and {options.file} is as it was")
         else:
-            display.say(f"nothing new in {options.source}; {options.file} is as it was")
+            display.say(f"nothing new in {source}; {options.file} is as it was")
     if options.json:
         print_json(report(options, told))
 
@@ -172,10 +190,11 @@ def say_learned(display: Display, options: argparse.Namespace, told: Told, secon
 
     model = told.model
     classes, images = plural(len(told.learned), "class"), sum(told.learned.values())
+    taught = f"from {plural(images, 'image')}" if images else "by name alone"
     known, taken = plural(len(model.classes), "class"), size(options.file.stat().st_size)
     few = few_samples(model.classes.tolist(), model.n_samples_of_class.tolist())
     display.say(
-        f"learned {classes} from {plural(images, 'image')} in {seconds:.1f} s",
+        f"learned {classes} {taught} in {seconds:.1f} s",
         f"{options.file}: {known}, {taken}",
         *([f"warning: {few}"] if few else []),
     )

@@ -104,7 +104,8 @@ class Summary:
     Attributes
     ----------
     tasks
-        The classes of each task and how many samples each was taught; None if not known.
+        The classes of each task and how many samples each was taught: 0 if it is known by name
+        only, None if an old file does not say.
     components
         Parameters and bytes, by the names of ``memory_report()``.
     layers
@@ -177,9 +178,10 @@ def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
     """Classes and how many samples each was taught, by task."""
     labels = document["classes"]["values"]
     counts = document["n_samples_of_class"]
+    counted = document["memory"]["class"] in SHORT  # so that 0 means: by name only
     tasks: list[dict[str, int | None]] = [{} for _ in range(document["n_tasks"])]
     for label, task, count in zip(labels, document["task_of_class"], counts, strict=True):
-        tasks[task][str(label)] = count or None
+        tasks[task][str(label)] = count if count or counted else None
     return tasks
 
 
@@ -311,8 +313,9 @@ def show_tables(summary: Summary, display: Display) -> None:
 def named(classes: dict[str, int | None], most: int) -> str:
     """Classes and how many samples each was taught.
 
-    >>> named({"emu": 30, "dax": None, "cat": 2}, most=2)
-    'emu (30), dax and 1 more'
+    >>> named({"emu": 30, "dax": None, "heron": 0, "cat": 2}, most=3)
+    'emu (30), dax, heron (by name only) and 1 more'
     """
-    shown = [name + (f" ({count})" if count else "") for name, count in classes.items()]
+    told = {None: "", 0: " (by name only)"}
+    shown = [name + told.get(count, f" ({count})") for name, count in classes.items()]
     return shortened(shown, most)

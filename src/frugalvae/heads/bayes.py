@@ -11,7 +11,7 @@ import numpy as np
 from frugalvae.checks import check_together
 from frugalvae.errors import check_choice, check_number
 from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.heads.names import NameEvidence, name_logits, weight
+from frugalvae.heads.names import NameEvidence, Names
 from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.gaussians import Shrinkage
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TEMPERING = 3.0  # where a memory does not know better
 HELD_OUT = 25  # samples of a class, in one batch, that tell whether names help
+CLASSES_PER_SAMPLE = 10  # if there are more, a batch tells little and takes long: it is not asked
 
 
 class BayesHead(HeadDefaults):
@@ -39,8 +40,9 @@ class BayesHead(HeadDefaults):
         with d. By default 3, or what held-out samples tell the memory. Tempering changes no
         prediction; ``calibrate=True`` of the classifier fits the rest.
     names
-        Use the text features of class names, if every class came with one and held-out samples
-        show that they help; with the memory ``moments`` only. See :mod:`frugalvae.heads.names`.
+        Use the text features of class names where they fit the classes' samples, and if held-out
+        samples show that they help; with the memory ``moments`` only. Classes may be known by
+        name alone. See :mod:`frugalvae.heads.names`.
 
     Examples
     --------
@@ -76,14 +78,22 @@ class BayesHead(HeadDefaults):
         self.text_: dict[int, Array] = {}
         self.evidence_: Array | None = None  # how much names helped, if there are any
         self.memory_: DensityMemory | None = None  # the classifier's: a file holds it once
+        self._derived: dict[str, Names] = {}  # what names say; never stored
 
     @property
     def classes(self) -> list[int]:
-        """The classes that the memory knows."""
-        return [] if self.memory_ is None else self.memory_.classes
+        """The classes that the memory knows, and those that are known by name alone."""
+        return [] if self.memory_ is None else [*self.memory_.classes, *self.by_name]
+
+    @property
+    def by_name(self) -> list[int]:
+        """Classes of which there is a text feature and no sample."""
+        taught = set() if self.memory_ is None else set(self.memory_.classes)
+        return [label for label in self.text_ if label not in taught]
 
     def register(self, task: Task) -> None:
-        """Record the text features of new classes, if they have any."""
+        """Record the text features of classes, if they have any."""
+        self._derived = {}
         if self.names:
             self.text_ |= {label: task.text[label] for label in task.classes if label in task.text}
 
@@ -91,7 +101,8 @@ class BayesHead(HeadDefaults):
         """Keep a reference to the memory, and see whether names help with these samples."""
         check_together(replay.memory, self)
         memory = self.memory_ = cast("DensityMemory", replay.memory)
-        if len(task.labels) and self._reads and len(memory.classes) > 1:
+        self._derived = {}
+        if self._reads and 1 < len(memory.classes) <= CLASSES_PER_SAMPLE * len(task.labels):
             self._gather_evidence(cast("TemperedMemory", memory), task)
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
@@ -100,11 +111,20 @@ class BayesHead(HeadDefaults):
 
     @property
     def _reads(self) -> bool:
-        """Whether names can be used: every class has a text feature."""
-        memory = self.memory_
-        if memory is None or not self.text_ or not is_tempered(memory):
-            return False
-        return set(memory.classes) <= self.text_.keys()
+        """Whether names can be used: there are text features."""
+        return self.memory_ is not None and bool(self.text_) and is_tempered(self.memory_)
+
+    @property
+    def _names(self) -> Names:
+        """What names say of all classes."""
+        derived = self._derived  # another thread may replace it
+        if "names" not in derived:
+            memory = cast("TemperedMemory", self.memory_)
+            none = np.zeros_like(next(iter(self.text_.values())))
+            text = np.stack([self.text_.get(label, none) for label in self.classes])
+            counts = np.array([memory.counts_[label] for label in memory.classes], np.float64)
+            derived["names"] = Names.of(text, memory.feature_means(), counts)
+        return derived["names"]
 
     @property
     def _evidence(self) -> NameEvidence:
@@ -112,18 +132,14 @@ class BayesHead(HeadDefaults):
 
     def _gather_evidence(self, memory: TemperedMemory, task: Task) -> None:
         """Classify some samples of each class with and without names, each held out."""
-        labels = memory.classes
-        counts = np.array([memory.counts_[label] for label in labels], np.float64)
         chosen = [np.flatnonzero(task.labels == label)[:HELD_OUT] for label in task.classes]
-        for lone in (False, True):
-            rows = [own for own in chosen if (memory.counts_[int(task.labels[own[0]])] < 2) == lone]
-            if rows:
-                x, y = task.features[np.concatenate(rows)], task.labels[np.concatenate(rows)]
-                columns = np.array([labels.index(label) for label in y.tolist()])
-                taught = None if lone else memory.left_out(x, y)
-                scores = name_logits(x, self.text_, labels)
-                more = self._evidence.with_samples(taught, scores, counts, columns)
-                self.evidence_ = more.sums
+        chosen = [own for own in chosen if memory.counts_[int(task.labels[own[0]])] > 1]
+        if chosen:
+            x, y = task.features[np.concatenate(chosen)], task.labels[np.concatenate(chosen)]
+            column = {label: row for row, label in enumerate(memory.classes)}
+            columns = np.array([column[label] for label in y.tolist()])
+            taught = memory.left_out(x, y)
+            self.evidence_ = self._evidence.with_samples(taught, self._names, x, columns).sums
 
     def merge(
         self, other: BayesHead, labels: Mapping[int, int], counts: object, others: object
@@ -133,10 +149,12 @@ class BayesHead(HeadDefaults):
             self.text_.setdefault(labels[label], vector)
         if other.evidence_ is not None:
             self.evidence_ = (self._evidence + other._evidence).sums
+        self._derived = {}
 
     def forget(self, label: int) -> list[str]:
         """Drop the text feature of a class."""
         self.text_.pop(label, None)
+        self._derived = {}
         return []
 
     def logits(self, features: Array) -> Array:
@@ -147,16 +165,16 @@ class BayesHead(HeadDefaults):
             tempering = TEMPERING if self.tempering is None else self.tempering
             power = min(1.0, tempering / math.sqrt(memory.density_width))
             return power * memory.log_density(features, self._shrinkage)
-        logits = memory.logits(features, self._shrinkage, self.tempering)
-        multiple = self._evidence.multiple if self._reads else 0.0
-        if multiple:
-            counts = np.array(list(memory.counts_.values()), np.float64)
-            added = name_logits(features, self.text_, memory.classes)
-            logits = logits + multiple * weight(counts) * added
-        return logits
+        taught = np.empty((len(features), 0))
+        if memory.classes:
+            taught = memory.logits(features, self._shrinkage, self.tempering)
+        if not self._reads:
+            return taught
+        return self._names.logits(features, taught, self._evidence.multiple)
 
     def unlearn(self, task: Task, count: int) -> None:
-        """Nothing: the memory takes samples out."""
+        """Nothing but what follows: the memory takes samples out."""
+        self._derived = {}
 
     def forget_with(self, task: Task) -> list[str]:
         """Drop the text feature: the memory takes samples out."""

@@ -1,19 +1,24 @@
 """Names as knowledge: what an encoder that reads knows of a class before its first sample.
 
 The cosine between an image's feature and the feature of a class's name is a score (CLIP's
-zero-shot classifier). It is added to the logits of what was taught. The fewer samples a class
-has, the more it counts. Whether names help at all is seen on taught samples, each held out: a
-name such as "IMG_01" does not, and is then ignored.
+zero-shot classifier). It is added to the logits of what was taught; the fewer samples a class
+has, the more it counts. A name such as "IMG_01" says nothing:
+
+- A class whose samples do not fit its name is scored by what was taught alone. It gets what
+  names add to the other classes on average, so that it neither gains nor loses by theirs.
+- Whether names help at all is seen on taught samples, each held out.
+
+A class may be known by its name alone. Names decide how probable these classes are beside all
+that have samples; among those, what was taught decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array, unit
+from frugalvae.maths.arrays import Array, logsumexp, unit
 
 SCALE = 100.0  # from cosines to logits, as CLIP was trained
 LAST, FIRST = 0.25, 3.0  # the weight of names is LAST + FIRST / n
@@ -21,6 +26,102 @@ MULTIPLES = np.array([0.0, 0.5, 1.0, 2.0])  # of that weight, that are tried
 USUAL = 2  # the multiple without evidence
 TIE = 0.25  # of a sample: what the usual multiple is ahead of others
 DOUBT = 0.5  # of the root of the number of samples: what names must bring
+FIT = 3.0  # how well a meaningful name fits its class, where chance has a deviation of 1
+MEANT, WORTH = 0.9, 2.0  # the share of names that mean something, and the names this guess is worth
+STEPS = 20  # of the fixed point of that share
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the names of k classes say; the first t have samples, the others a name alone.
+
+    Attributes
+    ----------
+    vectors
+        Text features, of unit length, around their mean, (k, d).
+    weights
+        How much names count beside what was taught, (t,).
+    meaningful
+        Which classes' samples fit their name, (t,).
+
+    Examples
+    --------
+    >>> text = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+    >>> names = Names.of(text, means=text[:2], counts=np.array([5, 5]))
+    >>> taught = np.array([[0.0, 0.0]])  # what was taught does not tell
+    >>> int(names.logits(np.array([[-0.9, 0.1]]), taught).argmax())  # the third has no samples
+    2
+    """
+
+    vectors: Array
+    weights: Array
+    meaningful: Array
+
+    @classmethod
+    def of(cls, text: Array, means: Array, counts: Array) -> Names:
+        """Of text features (k, d), with means (t, d) and counts (t,) of the first classes.
+
+        A row of zeros says that a class has no text feature.
+        """
+        vectors, named = unit(text.astype(np.float64)), np.array([row.any() for row in text], bool)
+        means = means.reshape(len(counts), vectors.shape[1])  # of no class, too
+        sure, centre = _read(vectors, named, unit(means.astype(np.float64)))
+        meaningful = sure > counts * (1 - sure)  # the more samples, the less a name may be wrong
+        return cls(vectors - centre, LAST + FIRST / counts, meaningful)
+
+    def scores(self, features: Array) -> Array:
+        """CLIP's zero-shot logits (n, k) of features (n, d).
+
+        Their mean over meaningful names is 0: no class gains by the weight of its name alone.
+        """
+        scores: Array = SCALE * unit(features.astype(np.float64)) @ self.vectors.T
+        return scores
+
+    def logits(self, features: Array, taught: Array, multiple: float = 1.0) -> Array:
+        """Logits (n, k) of features (n, d), given those of what was taught, (n, t)."""
+        scores, count = self.scores(features), len(self.weights)
+        if multiple and count:
+            taught = self.added(taught, multiple * self.weights * scores[:, :count])
+        if len(self.vectors) == count:
+            return taught
+        if not count:
+            return scores
+        as_named = logsumexp(scores[:, :count]) - logsumexp(taught)  # (n,)
+        return np.concatenate([taught + as_named[:, None], scores[:, count:]], axis=1)
+
+    def added(self, taught: Array, more: Array) -> Array:
+        """What was taught (n, t) with what names add; meaningless ones add the others' average."""
+        meant = self.meaningful
+        if not meant.any():
+            return taught
+        with_names = taught + more
+        if not meant.all():
+            average = logsumexp(with_names[:, meant]) - logsumexp(taught[:, meant])
+            with_names[:, ~meant] = taught[:, ~meant] + average[:, None]
+        return with_names
+
+
+def _read(vectors: Array, named: Array, means: Array) -> tuple[Array, Array]:
+    """How probable it is that each name means something, (t,), and the mean of those that do, (d,).
+
+    A name (k, d) fits its class as far as the class's mean (t, d) lies in its direction, compared
+    with the means of other classes. By chance this is a standard normal. A fixed point: which names
+    mean something, how many do, and their mean follow from each other.
+    """
+    count, means, share = len(means), means - means.sum(axis=0) / max(1, len(means)), MEANT
+    own, gram = np.einsum("td,td->t", vectors[:count], means), means.T @ means
+    turned = vectors[:count] @ gram  # (t, d)
+    squares = np.einsum("td,td->t", turned, vectors[:count])
+    weights = named.astype(np.float64)
+    for _ in range(STEPS):
+        centre = weights @ vectors / max(weights.sum(), 1e-12)  # (d,)
+        around = own - means @ centre
+        others = squares - 2 * turned @ centre + centre @ gram @ centre - around**2
+        fit = around / np.sqrt(np.maximum(others / max(1, count - 1), 1e-24))
+        ratio = np.exp(np.clip(FIT * fit - FIT**2 / 2, -50, 50))  # meaningful against chance
+        weights[:count] = named[:count] * share * ratio / (share * ratio + 1 - share)
+        share = (weights[:count].sum() + MEANT * WORTH) / (count + WORTH)
+    return weights[:count], centre
 
 
 def _nothing() -> Array:
@@ -50,42 +151,17 @@ class NameEvidence:
         return float(MULTIPLES[best]) if clear else 0.0
 
     def with_samples(
-        self, taught: Array | None, names: Array, counts: Array, columns: Array
+        self, taught: Array, names: Names, features: Array, columns: Array
     ) -> NameEvidence:
-        """With samples whose classes are ``columns`` (n,).
+        """With samples (n, d) whose classes are ``columns`` (n,).
 
-        ``taught`` (n, k) are logits of what was taught without each sample; ``None`` if their
-        classes have no other sample. Then names alone are compared with chance. ``names`` (n, k)
-        are those of names, and ``counts`` (k,) the samples of each class.
+        ``taught`` (n, t) are logits of what was taught without each sample.
         """
-        rows, found = np.arange(len(columns)), []
+        scores, found = names.scores(features)[:, : len(names.weights)], []
         for multiple in MULTIPLES:
-            if taught is None:
-                right = (names.argmax(axis=1) == columns).sum()
-                found.append(float(right) if multiple else len(columns) / names.shape[1])
-                continue
-            logits = taught + multiple * weight(counts) * names
-            fewer = multiple * weight(np.maximum(counts[columns] - 1, 1))
-            logits[rows, columns] = taught[rows, columns] + fewer * names[rows, columns]
+            logits = names.added(taught, multiple * names.weights * scores) if multiple else taught
             found.append(float((logits.argmax(axis=1) == columns).sum()))
         return NameEvidence(self.sums + np.array([len(columns), *found], np.float32))
 
     def __add__(self, other: NameEvidence) -> NameEvidence:
         return NameEvidence(self.sums + other.sums)
-
-
-def weight(counts: Array) -> Array:
-    """The usual weight of the names of classes of so many samples."""
-    weights: Array = LAST + FIRST / counts
-    return weights
-
-
-def name_logits(features: Array, text: Mapping[int, Array], labels: list[int]) -> Array:
-    """CLIP's zero-shot logits (n, k) of features (n, d), given the text feature of each class.
-
-    Their mean over classes is 0: then no class gains or loses by the weight of its name alone.
-    """
-    vectors = unit(np.stack([text[label] for label in labels]).astype(np.float64))
-    vectors -= vectors.mean(axis=0)
-    logits: Array = SCALE * unit(features.astype(np.float64)) @ vectors.T
-    return logits

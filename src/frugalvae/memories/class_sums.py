@@ -252,6 +252,8 @@ class ClassSums:
         self.evidence_.pop(label, None)
         del self.counts_[label], self.means_[label]
         self._derived = {}
+        if not self.counts_:
+            self.scatter_, self.other_squares_ = np.empty((0, 0)), 0.0
         if self.is_whole:
             return []
         said = sum((r.astype(np.float64).T @ r for r in self.roots_.values()), root.T @ root)

@@ -148,6 +148,10 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """Class means (k, d), exactly those of all samples."""
         return stack(self.means_)
 
+    def feature_means(self) -> Array:
+        """Class means (k, d) as features: where these were mapped to roots, nearly their means."""
+        return self._unmapped(self.mapped_means()) if self.counts_ else np.empty((0, 0))
+
     def mapped_variances(self) -> tuple[Array, Array]:
         """Variances of features within classes (d,), and of each class relative to them, (k,)."""
         freedom = max(1, sum(self.counts_.values()) - len(self.counts_))

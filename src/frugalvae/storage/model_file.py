@@ -27,6 +27,7 @@ from frugalvae.errors import (
 )
 from frugalvae.files import write_bytes
 from frugalvae.heads import HEADS
+from frugalvae.interfaces import is_tempered
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES
@@ -239,8 +240,9 @@ def check_model(model: Model, reader: Reader) -> None:
     for part in (memory, head):  # before any of it is made
         if hasattr(part, "derived_bytes"):
             reader.spend(part.derived_bytes(model.n_features))
-    numbers = model.numbers.tolist()
-    _check_taught(memory, numbers)
+    numbers, by_name = model.numbers.tolist(), set(getattr(head, "by_name", ()))
+    _check_taught(memory, [number for number in numbers if number not in by_name])
+    _check_counts(model, by_name)
     _check_samples(model, memory)
     if model.head_stale and head.needs_every_task:
         raise MemoryFileError("its head is said to be due, and is one that never is")
@@ -283,11 +285,20 @@ def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
     check_kept(part, kept)
 
 
+def _check_counts(model: Model, by_name: set[int]) -> None:
+    """A class has no samples if it is known by name alone; memories that count must agree."""
+    counts = zip(model.numbers.tolist(), model.n_samples_of_class.tolist(), strict=True)
+    counted = is_tempered(parts_of(model)[0])
+    for number, count in counts:
+        if (number in by_name and count) or (counted and not count and number not in by_name):
+            raise MemoryFileError(f"it says that its class {number} has {count} samples")
+
+
 def _check_samples(model: Model, memory: Memory) -> None:
     """Draw from each class; where that is slow, from some."""
     if not memory.arrays():  # it keeps nothing, and says so when it is asked
         return
-    numbers, rng = model.numbers.tolist(), np.random.default_rng(0)
+    numbers, rng = sorted(memory.classes), np.random.default_rng(0)
     if hasattr(memory, "mapped_means"):
         numbers = numbers[:: 1 + len(numbers) // SHOWN]
     if getattr(memory, "covariance", None) == "full":
