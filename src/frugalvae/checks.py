@@ -156,9 +156,12 @@ def check_names(names: Mapping[Any, str] | None, new: NDArray[Any], offset: int)
 
 
 def check_learned(*parts: Memory | Head) -> None:
-    """Refuse parts that hold anything but finite numbers."""
+    """Refuse parts that hold anything but finite numbers.
+
+    A part may say what its last lesson changed, by ``changed_arrays()``: the rest was checked.
+    """
     for part in parts:
-        check_kept(part, part.arrays())
+        check_kept(part, getattr(part, "changed_arrays", part.arrays)())
 
 
 def check_kept(part: Memory | Head, arrays: Mapping[str, Array]) -> None:

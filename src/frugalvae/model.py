@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+CLASSES_COMPARED = 1000  # with which taught samples are compared, besides their own
 DRAWS = 256  # samples of a class that stand for it where others are learned anew
 
 #: Attributes with one entry for each class, in the order of ``classes``.
@@ -351,7 +352,7 @@ class Model:
         if not self.memory.arrays():
             return self
         counts = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
-        reference = self._reference(None)
+        reference = self._reference(None, task)
         novelty = reference.novelty_of_taught(task, counts)
         taught = self.taught_novelty.with_samples(novelty, reference.score)
         return replace(self, taught_novelty=taught)
@@ -562,9 +563,16 @@ class Model:
         """What novelty is measured by: as that of taught samples was, if it is known."""
         return self._reference(self.taught_novelty.score if self.taught_novelty.quantiles else None)
 
-    def _reference(self, score: str | None) -> FitReference | DistanceReference:
-        assert self.memory is not None
-        return novelty_reference(self.memory, self._generator("familiarity", 0), score)
+    def _reference(
+        self, score: str | None, task: Task | None = None
+    ) -> FitReference | DistanceReference:
+        """For a task that was just taught, some classes stand for the others if there are many."""
+        memory, rng = self.memory, self._generator("familiarity", 0)
+        assert memory is not None
+        step = 1 + len(memory.classes) // CLASSES_COMPARED
+        if task is not None and step > 1 and hasattr(memory, "among"):
+            memory = memory.among({*memory.classes[::step], *task.classes})
+        return novelty_reference(memory, rng, score)
 
     def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
         """Features (n_samples, d) of a class as the memory recalls them."""

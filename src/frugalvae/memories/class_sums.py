@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from frugalvae.memories.evidence import Evidence, HeldOut
 from frugalvae.memories.room import Room, shared_out, usual_bytes
 
 CLASSES_HELD_OUT = 200  # whose rows are also found without some samples
+CLASSES_COMPARED = 2048  # of more, some stand for all where only the scale of means counts
 WHOLE = 1e-3  # a class has lost no rows if they say all but this share of its scatter
 
 
@@ -78,6 +79,22 @@ class ClassSums:
         twin = copy.copy(self)
         for name in ("counts_", "means_", "squares_", "roots_", "evidence_", "_derived"):
             setattr(twin, name, dict(getattr(self, name)))
+        return twin
+
+    def among(self, labels: Collection[int]) -> ClassSums:
+        """A memory of some of the classes, with the shared covariance of all."""
+        twin = copy.copy(self)
+        for name in ("counts_", "means_", "squares_", "roots_", "evidence_"):
+            kept = getattr(self, name)
+            setattr(
+                twin,
+                name,
+                {label: kept[label] for label in self.counts_ if label in labels and label in kept},
+            )
+        freedoms = [sum(part.counts_.values()) - len(part.counts_) for part in (twin, self)]
+        share = max(1, freedoms[0]) / max(1, freedoms[1])
+        twin.scatter_, twin.other_squares_ = share * self.scatter_, share * self.other_squares_
+        twin._derived = {} if self.is_whole else {"shared": self._shared_of_some}
         return twin
 
     @property
@@ -362,7 +379,7 @@ class ClassSums:
         long = [label for label, root in self.roots_.items() if len(root) > allowed[label]]
         self._mix(set(new) - set(long))
         apart: dict[int, HeldOut] = {}
-        shared = self._shared if set(long) & set(new) else None
+        shared = self._shared_of_some if set(long) & set(new) else None
         for label in long:
             root = self.roots_[label]
             if label in new and shared is not None and allowed[label]:
@@ -373,7 +390,8 @@ class ClassSums:
                 if hold_out and len(apart) < CLASSES_HELD_OUT:
                     apart[label] = HeldOut.of(white, leading.T @ white, new[label])
             self.roots_[label] = root[: allowed[label]].copy()
-        self._derived = {} if shared is None else {"shared": shared}
+        few = shared is not None and len(self.counts_) <= CLASSES_COMPARED
+        self._derived = {"shared": shared} if few else {}
         return apart
 
     # ------------------------------------------------------- what they say
@@ -399,6 +417,18 @@ class ClassSums:
             derived["shared"] = SharedCovariance.of(self._moments)
         shared: SharedCovariance = derived["shared"]
         return shared
+
+    @property
+    def _shared_of_some(self) -> SharedCovariance:
+        """W by which new rows are whitened; some classes say how far the means of many are apart."""
+        if self.is_whole or len(self.counts_) <= CLASSES_COMPARED:
+            return self._shared
+        some = list(self.means_.values())[:: 1 + len(self.means_) // CLASSES_COMPARED]
+        means, others = self._parted(np.stack(some).astype(np.float64))
+        counts = np.array(list(self.counts_.values()), np.float64)
+        none = np.empty((0, self.rank_)), np.empty(0, int)
+        known = Moments(counts, means, self.scatter_, *none, others, self.other_squares_)
+        return SharedCovariance.of(known)
 
     @property
     def _moments(self) -> Moments:

@@ -120,6 +120,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         self._add_rows(deviations)
         apart = self._settle(new)
         self._gather_evidence(rows, task.labels, apart)
+        self._derived["changed"] = task.classes
 
     def summed(self, task: Task, rooted: bool | None = None) -> MomentMemory:
         """What samples add to a memory like this one: a memory of them alone, to be merged.
@@ -155,7 +156,11 @@ class MomentMemory(ClassSums, MemoryDefaults):
     def mapped_variances(self) -> tuple[Array, Array]:
         """Variances of features within classes (d,), and of each class relative to them, (k,)."""
         freedom = max(1, sum(self.counts_.values()) - len(self.counts_))
-        variances = self._moments.variances / freedom
+        if self.is_whole:
+            rows = np.concatenate(list(self.roots_.values()))
+            variances = np.einsum("md,md->d", rows, rows, dtype=np.float64) / freedom
+        else:
+            variances = self.scatter_.diagonal() / freedom
         if self.rank_ < self._dim:
             scatter = rotate_back(rotate_back(self.scatter_, self._dim).T, self._dim)
             beside = self.other_squares_ * (1 - self.rank_ / self._dim) / (self._dim - self.rank_)
@@ -407,6 +412,16 @@ class MomentMemory(ClassSums, MemoryDefaults):
         }
         if not self.is_whole:
             found["variances"], found["correlations"] = round_symmetric(self.scatter_)
+        return found
+
+    def changed_arrays(self) -> dict[str, Array]:
+        """What the last samples changed, as it is in memory; everything if that is not known."""
+        if "changed" not in self._derived:
+            return self.arrays()
+        found = {"shared covariance": self.scatter_, "other": np.array([self.other_squares_])}
+        for label in self._derived["changed"]:
+            found |= {f"mean {label}": self.means_[label], f"rows {label}": self.roots_[label]}
+            found |= {f"squares {label}": np.array([self.squares_[label]])}
         return found
 
     def components(self) -> list[Component]:
