@@ -58,12 +58,14 @@ def blobs(classes: int, dim: int = DIM) -> tuple[Array, Array]:
     return (centres[y] + rng.normal(size=(len(y), dim))).astype(np.float32), y
 
 
+NAMED = "moments and names"  # with text features, and a class that is known by name alone
 TINY = {"hidden": 12, "latent": 4, "epochs": 2, "max_steps": 4}
 
 #: Memory and head of each file that is mutated, and the type that its numbers are stored in.
 LIGHT_KINDS: dict[str, tuple[Any, Any, str]] = {
     "moments": ("moments", "bayes", "float32"),
     "moments, cut": (("moments", {"budget": "470B"}), "bayes", "float16"),
+    NAMED: ("moments", "bayes", "float32"),
     "factors": ("factors", "bayes", "float32"),
     "few coordinates": (("factors", {"budget": 60}), "bayes", "float32"),
     "diagonal": ("gaussian-diagonal", "nearest-mean", "float32"),
@@ -94,15 +96,18 @@ def made(part: Any, make: Callable[..., Any]) -> Any:
     return part if isinstance(part, str) else make(part[0], **part[1])
 
 
-def beginning(path: Path, memory: Any, head: Any, dtype: Any) -> bytes:
+def beginning(path: Path, memory: Any, head: Any, dtype: Any, named: bool = False) -> bytes:
     """A classifier that has learned, forgotten and renamed, as a file."""
     classifier = FrugalClassifier(made(memory, make_memory), made(head, make_head))
     x, y = blobs(5)
     names = np.array(["ant", "bee", "cat", "dog", "emu"])[y]
+    text = {name: x[names == name].mean(axis=0) for name in names} if named else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        classifier.partial_fit(x[:20], names[:20])
-        classifier.partial_fit(x[20:], names[20:])
+        classifier.partial_fit(x[:20], names[:20], text=text)
+        classifier.partial_fit(x[20:], names[20:], text=text)
+        if named:
+            classifier.learn_names(text={"heron": np.ones(DIM)})
         classifier.forget("bee")
         classifier.rename("dog", "dax")
     given = {"name": "colours", "settings": {"size": 8}}
@@ -414,7 +419,10 @@ class Fuzzer:
         self.folder, self.file = folder, folder / "it.frugal"
         self.undo = folder / "it.frugal.undo"
         parts = kinds().items()
-        self.contents = {kind: beginning(folder / "first", *made_of) for kind, made_of in parts}
+        self.contents = {
+            kind: beginning(folder / "first", *made_of, named=kind == NAMED)
+            for kind, made_of in parts
+        }
         x, y = blobs(5)
         self.rows = x[::10]
         names = np.array(["ant", "bee", "cat", "dog", "emu"])[y]
@@ -442,6 +450,8 @@ class Fuzzer:
         verbs += [self._evaluate] if case % 10 == 0 else []
         verbs += [self._photograph] if case % 2 == 0 else []
         verbs += [self._unknown, self._change] if trial.loaded else []
+        verbs += [self._merge] if case % 3 == 0 else []
+        verbs += [self._merge_classes, self._subtract, self._names] if trial.loaded else []
         for verb in verbs:
             self._watch(trial, verb.__name__, lambda verb=verb: verb(trial, classifier))
         return trial
@@ -531,6 +541,78 @@ class Fuzzer:
         left = FrugalClassifier.load(copied).classes_.tolist()
         if left != (labels[1:] if done else [name, *labels[1:]]) or done != (len(labels) > 1):
             trial.faults.append(f"rename and forget leave {left} of {labels}")
+
+    def _copy(self, content: bytes | None = None) -> Path:
+        """A file to change: the mutated one, or another."""
+        copied = self.folder / "copy.frugal"
+        copied.write_bytes(self.file.read_bytes() if content is None else content)
+        return copied
+
+    def _known(self, path: Path) -> dict[Any, int]:
+        """Samples by class."""
+        found = FrugalClassifier.load(path)
+        counts = found.n_samples_of_class_.tolist()
+        return dict(zip(found.classes_.tolist(), counts, strict=True))
+
+    def _expect(
+        self, trial: Trial, verb: str, path: Path, before: bytes, done: Any, now: Any
+    ) -> None:
+        """What a verb leaves: the samples that it should, or the very file that was there."""
+        if done is None and path.read_bytes() != before:
+            trial.faults.append(f"{verb} refuses and changes the file all the same")
+        if done is not None and (now is None or self._known(path) != now):
+            trial.faults.append(f"{verb} leaves {self._known(path)}, expected {now}")
+
+    def _merge(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        """Into a good file of its kind."""
+        good = self.contents[trial.kind]
+        target = self._copy(good)
+        added = self._known(self.file) if classifier is not None else None
+        mine = self._known(target)
+        done = self._run(trial, "merge", target, self.file, "--twice", "--json", "--case-matters")
+        now = added and {label: mine.get(label, 0) + added.get(label, 0) for label in mine | added}
+        self._expect(trial, "merge", target, good, done, now)
+
+    def _merge_classes(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        path, before = self._copy(), self.file.read_bytes()
+        known = self._known(path)
+        if len(known) < 2:
+            return
+        one, other, *rest = known
+        done = self._run(trial, "merge-classes", path, one, other, "--json")
+        now = {one: known[one] + known[other], **{label: known[label] for label in rest}}
+        self._expect(trial, "merge-classes", path, before, done, now)
+
+    def _subtract(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        """One sample of a class, and then the class with all of its samples."""
+        rows = self.folder / "some.npz"
+        label = next(iter(self._known(self.file)))
+        x = self.truth.x_train[self.truth.y_train == str(label)]
+        for verb, taken in ("unlearn", x[:1]), ("forget", x):
+            if not len(taken):
+                return
+            np.savez(rows, x=taken)
+            path, before = self._copy(), self.file.read_bytes()
+            words = [rows] if verb == "unlearn" else ["--with", rows]
+            done = self._run(trial, verb, path, label, *words, "--json")
+            now = self._known(self.file)
+            now = now | {label: now[label] - len(taken)}
+            if verb == "forget":
+                now.pop(label)
+            self._expect(trial, verb, path, before, done, now)
+
+    def _names(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
+        """The command lacks the encoder, which is to be said; in Python there are vectors."""
+        path, before = self._copy(), self.file.read_bytes()
+        done = self._run(trial, "learn", path, "--names", "heron, egret", "--json")
+        self._expect(trial, "learn --names", path, before, done, None)
+        assert classifier is not None
+        changed = copy.deepcopy(classifier).learn_names(text={"gull": np.ones(DIM)})
+        changed.save(path)
+        if self._known(path) != self._known(self.file) | {"gull": 0}:
+            trial.faults.append(f"learn_names leaves {self._known(path)}")
+        if not np.isfinite(changed.predict_proba(self.rows)).all():
+            trial.faults.append("learn_names gives probabilities that are not finite")
 
     def _status(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
         answer = self._run(trial, "status", self.file, "--json")

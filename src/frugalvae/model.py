@@ -349,7 +349,7 @@ class Model:
     def _familiar(self, task: Task) -> Model:
         """With samples that were just taught counted, if the memory can compare with any."""
         assert self.memory is not None
-        if not self.memory.arrays():
+        if not self.memory.components():
             return self
         counts = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
         reference = self._reference(None, task)

@@ -39,6 +39,8 @@ def describe_event(event: dict[str, Any]) -> str:
     from frugalvae.cli.status import MOST, named
 
     classes = event.get("classes")
+    if isinstance(classes, dict) and event.get("action") != "learn":  # 0: an old file does not say
+        classes = {name: count or None for name, count in classes.items()}
     shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
     if "from" in event and "to" in event:
         shown = f"{event['from']} to {event['to']}"

@@ -316,6 +316,8 @@ def named(classes: dict[str, int | None], most: int) -> str:
     >>> named({"emu": 30, "dax": None, "heron": 0, "cat": 2}, most=3)
     'emu (30), dax, heron (by name only) and 1 more'
     """
-    told = {None: "", 0: " (by name only)"}
-    shown = [name + told.get(count, f" ({count})") for name, count in classes.items()]
+    shown = [
+        name + (f" ({count})" if count else " (by name only)" if count == 0 else "")
+        for name, count in classes.items()
+    ]
     return shortened(shown, most)

@@ -379,11 +379,13 @@ class ClassSums:
         long = [label for label, root in self.roots_.items() if len(root) > allowed[label]]
         self._mix(set(new) - set(long))
         apart: dict[int, HeldOut] = {}
-        shared = self._shared_of_some if set(long) & set(new) else None
+        changed = [label for label in long if label in new and allowed[label]]
+        shared = self._shared_of_some if changed else None
+        whitened = {} if shared is None else self._whitened(changed, shared)
         for label in long:
             root = self.roots_[label]
-            if label in new and shared is not None and allowed[label]:
-                white = shared.whiten(root.astype(np.float32))
+            if label in whitened:
+                white = whitened.pop(label)
                 vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
                 leading = vectors[:, ::-1][:, : allowed[label]].astype(np.float32)  # (rows, m)
                 root = leading.T @ root
@@ -393,6 +395,13 @@ class ClassSums:
         few = shared is not None and len(self.counts_) <= CLASSES_COMPARED
         self._derived = {"shared": shared} if few else {}
         return apart
+
+    def _whitened(self, labels: list[int], shared: SharedCovariance) -> dict[int, Array]:
+        """Whitened rows of some classes, (., rank) each, in one product."""
+        rows = [self.roots_[label].astype(np.float32) for label in labels]
+        ends = np.cumsum([len(own) for own in rows])[:-1]
+        white = np.split(shared.whiten(np.concatenate(rows)), ends)
+        return dict(zip(labels, white, strict=True))
 
     # ------------------------------------------------------- what they say
 
@@ -420,7 +429,7 @@ class ClassSums:
 
     @property
     def _shared_of_some(self) -> SharedCovariance:
-        """W by which new rows are whitened; some classes say how far the means of many are apart."""
+        """W by which new rows are whitened; some of many classes say how far means are apart."""
         if self.is_whole or len(self.counts_) <= CLASSES_COMPARED:
             return self._shared
         some = list(self.means_.values())[:: 1 + len(self.means_) // CLASSES_COMPARED]
