@@ -238,14 +238,15 @@ class AnaCPHead(HeadDefaults):
 def spread(means: Array, covariance: Array) -> Array:
     """Class targets (k, d) of length one: means (k, d) pushed apart where classes vary little.
 
-    In whitened coordinates each singular value of the centred means grows by one.
+    In whitened coordinates each singular value of the centred means grows by one, but for those
+    that are zero: along them the means do not differ.
     """
     values, vectors = np.linalg.eigh(covariance)
     deviations = np.sqrt(np.maximum(values, 0) + 1e-8)
     centre = means.mean(axis=0)
     white = (means - centre) @ (vectors / deviations) @ vectors.T
     left, singular, right = np.linalg.svd(white, full_matrices=False)
-    pushed = (left * (singular + 1)) @ right
+    pushed = (left * (singular + (singular > 1e-6 * singular[0]))) @ right
     return unit(pushed @ (vectors / deviations) @ vectors.T + centre)
 
 
