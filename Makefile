@@ -8,7 +8,7 @@ JOBS ?= 2
 LIGHT ?= .venv-light
 
 .PHONY: help demo light birds test test-light test-portable fuzz lint types docs bench bench-start \
-	bench-frontier bench-many bench-prompts tables clean
+	bench-frontier bench-many bench-prompts bench-rivals tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -59,6 +59,9 @@ bench-frontier: $(READY) ## what the default classifier costs as classes come, u
 
 bench-many: $(READY) ## rows per second and peak memory as samples come, up to 100,000
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.many
+
+bench-rivals: $(READY) ## seconds of every rival beside the products it cannot do without, on UCF-101
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rivals
 
 bench-prompts: $(READY) ## prompt learning and encoding against the straightforward way
 	$(BIN)/python -m benchmarks.prompts

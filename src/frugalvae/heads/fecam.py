@@ -39,7 +39,7 @@ class FeCAMHead(HeadDefaults):
 
     exact = ("roots_",)
 
-    def __init__(self, *, diagonal: float = 1.0, others: float = 1.0, power: float = 0.5) -> None:
+    def __init__(self, *, diagonal: float = 10.0, others: float = 10.0, power: float = 0.5) -> None:
         check_number("diagonal", diagonal, 1e-6)
         check_number("others", others, 0)
         check_number("power", power, 1e-3, 1)

@@ -33,7 +33,7 @@ class NearestNeighboursHead(HeadDefaults):
     needs_every_task = False  # it reads the memory as it is
 
     def __init__(
-        self, *, neighbours: int = 10, temperature: float = 0.07, samples: int = 256
+        self, *, neighbours: int = 20, temperature: float = 0.03, samples: int = 256
     ) -> None:
         check_number("neighbours", neighbours, 1, 65_536, whole=True)
         check_number("temperature", temperature, 1e-3)
