@@ -182,7 +182,7 @@ def _check_adds_up(memory: Memory | None, head: Head | None) -> None:
             raise InputError(
                 f"{type(part).__name__} cannot be merged: it is no sum. Memories 'moments', "
                 "'gaussian-…' and 'store-all' can, and heads 'bayes', 'lda', 'nearest-mean', "
-                "'ranpac' and all that are fitted on replay"
+                "'ranpac', other sums, and all that are fitted on replay"
             )
 
 
