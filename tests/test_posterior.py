@@ -95,9 +95,9 @@ def test_one_sample_per_class_gives_the_cosine_around_the_centre(
 
 def test_the_covariance_of_a_class_is_the_shared_one_and_a_share_of_its_own() -> None:
     """Differences of SciPy's log densities, around the means that the rule has."""
-    x, y, _ = blobs([60, 140], dim=4)  # two classes have no neighbours to borrow from
+    x, y, _ = blobs([60, 140], dim=4)
     known = moments_of(x, y)
-    rule = posterior(known, ridge=0.1)
+    rule = replace(posterior(known, ridge=0.1), lack=np.zeros(2))  # nothing is borrowed
     whitener = rule.shared.whiten(np.eye(4))
     shared = np.linalg.inv(whitener @ whitener.T)
     expected_ridge = 0.1 * np.trace(known.scatter) / 4 / (len(x) - 2)
@@ -168,14 +168,16 @@ def twin_scores(x: Array, y: Array, test: Array) -> Array:
     known_of = counts / (counts + 40)
     usual = known_of @ counts / counts.sum()
     rich = [c for c in range(classes) if known_of[c] >= usual / 2]
-    lent = added.copy()
-    for c in range(classes):
-        lack = 1 - known_of[c] / usual
-        if lack >= 0.01 and len(rich) > 2:
-            others = sorted((d for d in rich if d != c),
-                            key=lambda d: ((targets[c] - targets[d]) ** 2).sum())  # fmt: skip
-            lent[:, c] += lack * added[:, others[:2]].mean(axis=1)
-    return linear + lent
+    found = linear + added
+    for row, z in enumerate(test @ root - g):
+        power = 10 / np.sqrt(z @ z)
+        likely = np.exp(power * (linear[row, rich] - linear[row, rich].max()))
+        gains = np.exp(power * added[row, rich])  # of densities, averaged over likely classes
+        lent = np.log((likely / likely.sum()) @ gains) / power
+        for c in range(classes):
+            lack = 1 - known_of[c] / usual
+            found[row, c] += lack * lent if lack >= 0.01 else 0
+    return found
 
 
 @pytest.mark.parametrize("sizes", [[30, 30, 30], [3, 200, 60, 90, 1], [5, 4, 6], [2, 1, 1, 9, 40]])
@@ -237,6 +239,17 @@ def test_a_rare_class_is_found_as_often_as_others(dim: int) -> None:
         others.append(right[50:].mean())
     assert 0.9 < np.mean(others) < 0.995
     assert np.mean(rare) > np.mean(others) - 0.12
+
+
+def test_scatters_do_not_tell_classes_that_have_them_from_classes_that_have_none() -> None:
+    """Rare classes get what scatters add to the others: whether one wins is up to the means."""
+    x, y, _ = blobs([400, 400, 400, 1, 1], dim=6, apart=1.0)
+    test, _, _ = blobs([200] * 5, dim=6, apart=1.0)
+    rule, plain = posterior(moments_of(x, y), own=5.0), posterior(moments_of(x, y), own=0.0)
+    rare = [(scores(one, test).argmax(axis=1) > 2) for one in (rule, plain)]
+    alone = scores(replace(rule, lack=np.zeros(5)), test).argmax(axis=1) > 2
+    assert (rare[0] == rare[1]).mean() > 0.9
+    assert (alone == rare[1]).mean() < (rare[0] == rare[1]).mean() - 0.05
 
 
 def test_more_samples_do_not_make_a_class_more_probable() -> None:

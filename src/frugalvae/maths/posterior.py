@@ -10,8 +10,8 @@ few, a prior that all classes share fills in; its parameters follow from the mea
    classes differ, and loses the others.
 3. Means are drawn towards the length that the prior expects. With one sample in every class this
    is the cosine similarity around g.
-4. A class gets back a part of what not knowing its mean costs it, and a class that has too few
-   samples for a scatter of its own borrows what the scatters of its neighbours say.
+4. A class gets back a part of what not knowing its mean costs it. A class that has too few
+   samples for a scatter of its own borrows what scatters add to the classes that a row is like.
 
 With many samples the prior fades, and this is quadratic discriminant analysis with shrunk
 covariances, but for the lengths of means.
@@ -34,9 +34,9 @@ GUESS = 0.6  # of the variance of class means: a guess of the variance within th
 WEIGHT, HALF_WEIGHT = 0.15, 40  # w = WEIGHT n / (n + HALF_WEIGHT)
 DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
 CREDIT = 0.1  # of what not knowing a mean costs
-NEIGHBOURS = 2  # classes whose scatter a class borrows
-CANDIDATES = 2048  # classes among which neighbours are looked for: those of most samples
+LENT_POWER = 10  # of densities, times the length of a row, where scatters are lent
 LEAST_LACK = 0.01  # below it a class borrows nothing
+LENDING_LACK = 0.5  # up to it a class lends
 STEPS = 10  # of the fixed point of g and b
 LEAST_VARIANCE = 1e-3  # of class means, relative to the variance within classes
 
@@ -201,8 +201,8 @@ class Posterior:
         Directions (m, r) of unit length, the scatter of their class along them, and their class.
     weights
         w / n of each class, (k,).
-    neighbours, borrowed
-        Of each class, classes whose scatter it borrows, (k, 2), and how much of it, (k,).
+    lack
+        How much of a usual scatter each class lacks, and borrows, from 0 to 1, (k,).
     """
 
     moments: Moments
@@ -217,8 +217,7 @@ class Posterior:
     sizes: Array
     owners: Array
     weights: Array
-    neighbours: Array
-    borrowed: Array
+    lack: Array
 
     @property
     def rank(self) -> int:
@@ -234,7 +233,7 @@ class Posterior:
         """Log densities (n, k) of whitened rows (n, d), up to a term that all classes share."""
         scores: Array = white @ self.targets.T + self.constants
         if len(self.owners):
-            scores += self._lent(self._from_scatter(white))
+            return self._sum(scores, self._from_scatter(white), white)
         return scores
 
     def _from_scatter(self, white: Array) -> Array:
@@ -258,12 +257,20 @@ class Posterior:
         short: Array = offsets.astype(np.float32)
         return short
 
-    def _lent(self, added: Array) -> Array:
-        """With what classes of few samples borrow."""
-        few = np.flatnonzero(self.borrowed)
-        lent = added[:, self.neighbours[few]].mean(axis=2)  # (n, few)
-        added[:, few] += self.borrowed[few] * lent
-        return added
+    def _sum(self, linear: Array, added: Array, white: Array) -> Array:
+        """Scores (n, k) from means and from scatters; classes of few samples borrow the latter.
+
+        Scatters tell classes that have them from each other. They must not tell them from classes
+        that have none: so these get what scatters add to the others, on average over the classes
+        that the row may be of.
+        """
+        scores: Array = linear + added
+        few, rich = np.flatnonzero(self.lack), np.flatnonzero(self.lack <= LENDING_LACK)
+        if len(few):
+            power = LENT_POWER / np.sqrt((white**2).sum(axis=1) + 1e-12)  # (n,)
+            lent = _log_sum(scores[:, rich], power) - _log_sum(linear[:, rich], power)
+            scores[:, few] += lent[:, None] * self.lack[few]
+        return scores
 
     def left_out(
         self,
@@ -311,7 +318,7 @@ class Posterior:
             around = gone[:, :rank] @ axes.T if label not in without else np.zeros((len(x), 1))
             away = (x - target)[:, :rank] @ axes.T
             added[:, label] = self._own_without(around, away, sizes, label)
-            scores[rows] = linear + (self.constants + squares / 2) + self._lent(added)
+            scores[rows] = self._sum(linear + (self.constants + squares / 2), added, x)
         return scores
 
     def without(self, white: Array, owners: Array) -> tuple[Array, Array]:
@@ -412,7 +419,6 @@ def posterior(
     rows = shared.whiten(moments.roots.astype(np.float32))  # (m, r)
     axes, sizes, owners = _principal_rows(rows, moments.owners)
     limit = WEIGHT if own is None else own
-    neighbours, borrowed = _neighbours(targets, counts)
     return Posterior(
         moments=moments,
         prior=prior,
@@ -426,8 +432,7 @@ def posterior(
         sizes=sizes,
         owners=owners,
         weights=limit / WEIGHT * _weight(counts) / counts,
-        neighbours=neighbours,
-        borrowed=borrowed,
+        lack=_lack(counts),
     )
 
 
@@ -519,23 +524,20 @@ def _principal_rows(white: Array, owners: Array) -> tuple[Array, Array, Array]:
     return axes[kept], sizes[kept], owners[kept]
 
 
-def _neighbours(targets: Array, counts: Array) -> tuple[Array, Array]:
-    """Classes with samples enough that are nearest to each that has fewer, and its lack."""
+def _lack(counts: Array) -> Array:
+    """How much of the scatter that a usual sample's class has each class lacks, (k,)."""
     known = counts / (counts + HALF_WEIGHT)
     usual = float(known @ counts / counts.sum())
     lack = 1 - known / usual
-    lack[lack < LEAST_LACK] = 0
-    rich = np.flatnonzero(known >= usual / 2)
-    rich = np.sort(rich[np.argsort(-counts[rich], kind="stable")[:CANDIDATES]])
-    neighbours = np.zeros((len(counts), NEIGHBOURS), np.int64)
-    if len(rich) <= NEIGHBOURS:
-        return neighbours, np.zeros(len(counts))
-    squares = (targets[rich] ** 2).sum(axis=1)
-    for block in np.array_split(np.flatnonzero(lack), 1 + len(counts) // CANDIDATES):
-        distances = squares - 2 * targets[block] @ targets[rich].T  # (block, rich)
-        distances[block[:, None] == rich] = np.inf
-        neighbours[block] = rich[np.argpartition(distances, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]]
-    return neighbours, lack
+    return np.where(lack < LEAST_LACK, 0.0, lack)
+
+
+def _log_sum(scores: Array, power: Array) -> Array:
+    """The logarithm of the sum of densities to a power, over it: (n,), of scores (n, k)."""
+    top = scores.max(axis=1)
+    below = np.exp(power[:, None] * (scores - top[:, None]))
+    total: Array = top + np.log(below.sum(axis=1)) / power
+    return total
 
 
 def _side_by_side(rows: Array, others: Array) -> Array:
