@@ -16,6 +16,7 @@ from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.gaussians import SHRINKAGE
 from frugalvae.maths.rotation import rotate
 from frugalvae.maths.rounding import (
     restore_rows,
@@ -23,7 +24,7 @@ from frugalvae.maths.rounding import (
     round_rows,
     round_symmetric,
 )
-from frugalvae.memories.evidence import Evidence
+from frugalvae.memories.evidence import EARLIER, Evidence
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.memories.room import Room, usual_bytes
 from frugalvae.testing.memories import survives_a_file
@@ -620,7 +621,7 @@ def test_arrays_that_do_not_fit_together_are_refused(wrong: str, budget: Any) ->
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("name", ["mean_scales", "squares", "evidence", "root_scales", "variances"])
+@pytest.mark.parametrize("name", ["mean_scales", "squares", "held_out", "root_scales", "variances"])
 def test_odd_values_are_refused(name: str, odd: str) -> None:
     state = taught(samples((40, 30, 7)), budget="600B").state()
     array = state["arrays"][name].copy()
@@ -684,6 +685,33 @@ def test_evidence_tells_how_samples_were_classified() -> None:
         answer = without.log_density(task.features[[row]]).argmax()
         right.append(without.classes[answer] == task.labels[row])
     assert abs(found.right - sum(right)) <= 3
+
+
+def test_logits_are_scores_over_length_and_root_of_the_lead() -> None:
+    task = samples((20, 15, 10), apart=1.0)
+    memory = taught(task)
+    scores, rule = memory.log_density(task.features), memory._posterior(SHRINKAGE)
+    white = rule.whiten(task.features.astype(np.float64), np.empty((len(task.features), 0)))
+    for row, found in enumerate(memory.logits(task.features)):
+        lead = scores[row].max() - scores[row].mean()
+        expected = memory.tempering * scores[row] / np.linalg.norm(white[row]) / lead**0.5
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+        given = memory.logits(task.features[[row]], tempering=3.0)[0]
+        np.testing.assert_allclose(given, 3 * scores[row] / np.linalg.norm(white[row]), rtol=1e-4)
+
+
+def test_evidence_of_an_older_file_tells_about_the_same() -> None:
+    """It was gathered without leads: as if every row had a usual one."""
+    rng = np.random.default_rng(0)
+    scores = np.where(np.arange(2000)[:, None] % 4, 1.0, -1.0) * [1.0, 0.0] * rng.random((2000, 1))
+    older = [
+        float((1 / (1 + np.exp(-power / 8 * np.abs(scores[:, 0])))).sum()) for power in EARLIER
+    ]
+    right = float((scores[:, 0] > 0).sum())
+    found = Evidence.of_older_file(np.array([2000, right, *older], np.float32))
+    expected = Evidence.of(scores / 8, 0)
+    assert (found.held_out, found.right) == (expected.held_out, expected.right)
+    assert found.tempering == pytest.approx(expected.tempering, rel=0.05)
 
 
 @pytest.mark.parametrize("budget", [WHOLE, "3kB"])

@@ -161,11 +161,11 @@ def twin_scores(x: Array, y: Array, test: Array) -> Array:
         for c in range(classes):
             away = z - targets[c]
             linear[row, c] = -0.5 * away @ away + credit[c]
-            weight = 0.15 * counts[c] / (counts[c] + 40) / counts[c]
+            weight = 0.1 / (counts[c] + 25)
             covariance = np.eye(dim) + weight * root.T @ own[c] @ root
             quadratic = away @ away - away @ np.linalg.solve(covariance, away)
             added[row, c] = 0.5 * (quadratic - np.linalg.slogdet(covariance)[1])
-    known_of = counts / (counts + 40)
+    known_of = counts / (counts + 25)
     usual = known_of @ counts / counts.sum()
     rich = [c for c in range(classes) if known_of[c] >= usual / 2]
     found = linear + added

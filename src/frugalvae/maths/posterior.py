@@ -31,7 +31,7 @@ from frugalvae.maths.symmetric import invert_lower
 
 LEAST_RIDGE = 0.03  # of the mean variance
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them
-WEIGHT, HALF_WEIGHT = 0.15, 40  # w = WEIGHT n / (n + HALF_WEIGHT)
+WEIGHT, HALF_WEIGHT = 0.1, 25  # w = WEIGHT n / (n + HALF_WEIGHT)
 DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
 CREDIT = 0.1  # of what not knowing a mean costs
 LENT_POWER = 10  # of densities, times the length of a row, where scatters are lent
@@ -385,7 +385,7 @@ def posterior(
     moments
         What is known of the classes.
     own
-        The weight that a class's own scatter tends to as samples come. By default 0.15.
+        The weight that a class's own scatter tends to as samples come. By default 0.1.
     ridge
         What is added to each variance of W, as a share of the mean variance. By default the
         number of coordinates per sample, and at least 0.03.

@@ -12,9 +12,11 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array
 
-POWERS = 3.0 * 2.0 ** np.arange(-2.0, 2.6, 0.5)  # powers of densities that are tried, (10,)
+POWERS = 1.5 ** np.arange(1.0, 11.0)  # powers of densities that are tried, 1.5 to 58, (10,)
+EARLIER = 24.0 * 2.0 ** np.arange(-2.0, 2.6, 0.5)  # about those of older files, (10,)
 HELD_OUT = 25  # samples of a class, in one batch, that are held out
-USUAL, WORTH = 1.25, 10  # the power without evidence, and the samples that it is worth
+USUAL, WORTH = 12.0, 10  # the power without evidence, and the samples that it is worth
+LARGEST = 48.0  # power: a few samples that were all correct ask for any
 
 
 def _nothing() -> Array:
@@ -49,6 +51,12 @@ class Evidence:
         right = float((scores.argmax(axis=1) == label).sum())
         return cls(np.array([len(scores), right, *sure], np.float32))
 
+    @classmethod
+    def of_older_file(cls, sums: Array) -> Evidence:
+        """Of sums (12,) in which the power was not divided by the root of the lead, usually 8."""
+        sure = np.interp(np.log(POWERS), np.log(EARLIER), sums[2:])
+        return cls(np.concatenate([sums[:2], sure]).astype(np.float32))
+
     def __add__(self, other: Evidence) -> Evidence:
         return Evidence(self.sums + other.sums)
 
@@ -70,7 +78,8 @@ class Evidence:
             return USUAL
         expected = right * held / (held + 1)  # nothing is certain
         power = np.interp(expected, self.sums[2:], np.log(POWERS))
-        return float(np.exp((held * power + WORTH * np.log(USUAL)) / (held + WORTH)))
+        mean = (held * power + WORTH * np.log(USUAL)) / (held + WORTH)
+        return min(LARGEST, float(np.exp(mean)))
 
 
 class HeldOut(NamedTuple):

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
 LARGEST = float(np.finfo(np.float32).max)
+OLDER = "evidence"  # what files called the evidence when leads did not matter
+LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
 
 
 class MomentMemory(ClassSums, MemoryDefaults):
@@ -186,28 +188,26 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """Tempered log densities (n, k): their softmax are probabilities.
 
         Densities are taken to a power, for features depend on each other in ways that Gaussians
-        do not know. The power is divided by the length of the whitened row: rows far out are
-        noisier. It makes answers as sure as they were right when samples were held out.
+        do not know. It makes answers as sure as they were right when samples were held out; see
+        :func:`_tempered`. A given ``tempering`` is divided by the length of the whitened row.
         """
         rule = self._posterior(shrinkage)
         white = self._white(rule, self.mapped(features).astype(np.float32))
-        power = self.tempering if tempering is None else tempering
-        tempered: Array = rule.scores(white) * (power / _lengths(white))
-        return tempered
+        scores = rule.scores(white)
+        if tempering is not None:
+            return tempering / _lengths(white) * scores
+        return self.tempering * _tempered(scores, white)
 
     @property
     def tempering(self) -> float:
-        """The power of densities, times the length of a whitened row."""
+        """The power of densities, relative to :func:`_tempered`."""
         return sum(self.evidence_.values(), Evidence()).tempering
 
     def left_out(self, features: Array, labels: Array) -> Array:
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, self.mapped(features).astype(np.float64))
-        scores: Array = rule.left_out(white, self._columns(labels)) * (
-            self.tempering / _lengths(white)
-        )
-        return scores
+        return self.tempering * _tempered(rule.left_out(white, self._columns(labels)), white)
 
     def whitened(self, features: Array) -> Array:
         """Features (n, d) around the centre of all classes; W is the identity there."""
@@ -267,7 +267,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         position = {label: row for row, label in enumerate(self.counts_)}
         owners = np.array([position[label] for label in labels[chosen].tolist()])
         without = {position[label]: (own.axes, own.sizes) for label, own in apart.items()}
-        scores = rule.left_out(white, owners, without) / _lengths(white)
+        scores = _tempered(rule.left_out(white, owners, without), white)
         for label in np.unique(labels[chosen]).tolist():
             found = Evidence.of(scores[labels[chosen] == label], position[label])
             self.evidence_[label] = self.evidence_.get(label, Evidence()) + found
@@ -383,8 +383,9 @@ class MomentMemory(ClassSums, MemoryDefaults):
         self.means_ = dict(zip(labels, means, strict=True))
         self.squares_ = dict(zip(labels, arrays["squares"].tolist(), strict=True))
         self.roots_ = dict(zip(labels, roots, strict=True))
-        held = zip(labels, arrays["evidence"], strict=True)
-        self.evidence_ = {label: Evidence(row) for label, row in held if row.any()}
+        older = OLDER in arrays
+        held = map(Evidence.of_older_file if older else Evidence, arrays[_evidence_name(arrays)])
+        self.evidence_ = {y: own for y, own in zip(labels, held, strict=True) if own.sums.any()}
         if "correlations" in arrays:
             self.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
 
@@ -405,7 +406,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
             "means": means,
             "mean_scales": mean_scales,
             "squares": np.array(list(self.squares_.values()), np.float32),
-            "evidence": np.stack([self.evidence_.get(y, none).sums for y in self.counts_]),
+            "held_out": np.stack([self.evidence_.get(y, none).sums for y in self.counts_]),
             "roots": roots,
             "root_scales": root_scales,
             "root_rows": np.array([len(root) for root in self.roots_.values()], np.uint32),
@@ -453,6 +454,19 @@ class MomentMemory(ClassSums, MemoryDefaults):
         return 8 * (inside + 3 * rows + 4 * len(self.counts_)) * self.rank_
 
 
+def _tempered(scores: Array, white: Array) -> Array:
+    """Scores (n, k) of whitened rows (n, d), to be multiplied by one power for all.
+
+    They are divided by the length of the row, for rows far out are noisier, and by the root of
+    the lead of the best class over the mean of all: large leads are less certain than Gaussians
+    have it. Then the right power hardly depends on how many classes and samples there are, and
+    what was held out when few classes were known still tells it.
+    """
+    lead = scores.max(axis=1, keepdims=True) - scores.mean(axis=1, keepdims=True)
+    tempered: Array = scores / (_lengths(white) * np.sqrt(np.maximum(lead, LEAST_LEAD)))
+    return tempered
+
+
 def _lengths(white: Array) -> Array:
     lengths: Array = np.sqrt((white**2).sum(axis=1, keepdims=True) + 1e-12)
     return lengths
@@ -465,6 +479,10 @@ def _of_kind(state: dict[str, Any], name: str, kind: type) -> Any:
     return value
 
 
+def _evidence_name(arrays: dict[str, Array]) -> str:
+    return OLDER if OLDER in arrays else "held_out"
+
+
 def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
     """Raise unless arrays have the shapes and types that :meth:`MomentMemory.arrays` gives."""
     if not {"roots", "means"} <= arrays.keys() or arrays["means"].ndim != 2:
@@ -475,7 +493,7 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         "means": ((classes, dim), np.int16),
         "mean_scales": ((classes,), np.float32),
         "squares": ((classes,), np.float32),
-        "evidence": ((classes, len(Evidence().sums)), np.float32),
+        _evidence_name(arrays): ((classes, len(Evidence().sums)), np.float32),
         "roots": ((rows, rank), np.int8),
         "root_scales": ((rows,), np.float32),
         "root_rows": ((classes,), np.uint32),
