@@ -3,7 +3,8 @@
 Such a table stands between ``<!-- table: EXPERIMENT -->`` and ``<!-- end -->``. Its first column
 names rows of ``results/tables/EXPERIMENT.json``, its heading names data sets. Cells below them
 become mean ± standard deviation over seeds, and the best of a column is bold where one was
-before. All other cells stay as they are.
+before. All other cells stay as they are. The table of a race is made anew: ours, the best three
+rivals, and storing everything.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import sys
 from pathlib import Path
 
+from frugalvae.report.race_report import summary
 from frugalvae.report.read_tables import read_tables
 from frugalvae.report.render import ours
 from frugalvae.report.results_table import Entry, Table
@@ -35,7 +37,14 @@ ALIASES = {
 
 def updated(text: str, tables: dict[str, Table]) -> str:
     """A page with the figures of today's results."""
-    return MARKED.sub(lambda found: found[1] + filled(found[3], tables[found[2]]) + found[4], text)
+    return MARKED.sub(
+        lambda found: found[1] + table_of(tables[found[2]], found[3]) + found[4], text
+    )
+
+
+def table_of(table: Table, lines: str) -> str:
+    """The lines of a table in Markdown as they are to be."""
+    return summary(table) if table.experiment.kind == "race" else filled(lines, table)
 
 
 def filled(lines: str, table: Table) -> str:
