@@ -43,7 +43,7 @@ class Standing:
     rank
         Mean rank over the columns that all methods have; ``None`` if there are none.
     means
-        For each protocol, the mean over its data sets, in percent; ``None`` if one is missing.
+        For each protocol, the mean over the data sets that every method has, in percent.
     bytes
         Fewest and most bytes kept, over data sets with all samples.
     calibration
@@ -96,23 +96,38 @@ class Race:
         self.shots = [name for name in self.protocols if name.isdigit() or name == ALL]
 
     @cached_property
+    def scores(self) -> list[dict[str, float]]:
+        """For each column, the mean of each method over the seeds that all have there.
+
+        Methods without runs are left out.
+        """
+        found = []
+        for number in range(len(self.table.columns)):
+            seeds = {name: by_seed(entries[number]) for name, entries in self.entries.items()}
+            there = {name: values for name, values in seeds.items() if values}
+            common = set.intersection(*map(set, there.values())) if there else set()
+            found.append(
+                {
+                    name: statistics.fmean(values[seed] for seed in common)
+                    for name, values in there.items()
+                    if common
+                }
+            )
+        return found
+
+    @cached_property
     def complete(self) -> list[int]:
         """The columns that every method has."""
-        return [
-            number
-            for number in range(len(self.table.columns))
-            if all(entries[number].values for entries in self.entries.values())
-        ]
+        everyone = len(self.names)
+        return [number for number, found in enumerate(self.scores) if len(found) == everyone]
 
     @cached_property
     def ranks(self) -> dict[str, float]:
         """Mean rank of each method over complete columns, best first."""
         if not self.complete:
             return {}
-        scores = [
-            [entries[number].mean for entries in self.entries.values()] for number in self.complete
-        ]
-        found = ranks.mean_ranks(np.array(scores, float)).tolist()
+        table = [[self.scores[number][name] for name in self.names] for number in self.complete]
+        found = ranks.mean_ranks(np.array(table)).tolist()
         return dict(sorted(zip(self.names, found, strict=True), key=lambda pair: pair[1]))
 
     @property
@@ -123,7 +138,7 @@ class Race:
     @property
     def chance(self) -> float:
         """Friedman's test: how often chance alone would make ranks differ as much."""
-        columns = [[entries[n].mean for n in self.complete] for entries in self.entries.values()]
+        columns = [[self.scores[n][name] for n in self.complete] for name in self.names]
         return float(stats.friedmanchisquare(*columns).pvalue)
 
     @cached_property
@@ -141,15 +156,21 @@ class Race:
         return Standing(
             name,
             self.ranks.get(name),
-            {
-                protocol: _mean([e.mean for column, e in pairs if column.protocol == protocol])
-                for protocol in self.protocols
-            },
+            {protocol: self._mean(name, protocol) for protocol in self.protocols},
             (min(kept), max(kept)) if kept else None,
             statistics.fmean(errors) if errors else None,
             seconds(records, "learn") if records else None,
             seconds(records, "predict") if records else None,
         )
+
+    def _mean(self, name: str, protocol: str) -> float | None:
+        """Over the data sets that every method has."""
+        found = [
+            self.scores[number][name]
+            for number in self.complete
+            if self.table.columns[number].protocol == protocol
+        ]
+        return statistics.fmean(found) if found else None
 
     @cached_property
     def duels(self) -> list[Duel]:
@@ -174,12 +195,11 @@ class Race:
         """Ours against the best rival of each column that we have."""
         found = []
         for number, column in enumerate(self.table.columns):
-            ours = self.entries[self.ours][number].mean
-            means = {name: self.entries[name][number].mean for name in self.rivals}
-            others = {name: mean for name, mean in means.items() if mean is not None}
-            if ours is not None and others:
+            others = {n: score for n, score in self.scores[number].items() if n in self.rivals}
+            if self.ours in self.scores[number] and others:
                 best = max(others, key=lambda name: others[name])
-                found.append(Gap(column, ours - others[best], best))
+                points = self.scores[number][self.ours] - others[best]
+                found.append(Gap(column, points, best))
         return found
 
     def gap(self, data: str, protocol: str) -> Gap | None:
@@ -195,8 +215,8 @@ class Race:
     def curve(self, data: str, name: str) -> list[float | None]:
         """Accuracy of a method by number of samples."""
         means = {
-            column.protocol: entry.mean
-            for column, entry in zip(self.table.columns, self.entries[name], strict=True)
+            column.protocol: found.get(name)
+            for column, found in zip(self.table.columns, self.scores, strict=True)
             if column.data == data
         }
         return [means.get(protocol) for protocol in self.shots]
@@ -246,11 +266,6 @@ class Race:
 def by_seed(entry: Entry) -> dict[int, float]:
     """What was measured with each seed."""
     return {run.cell.seed: run.value for run in entry.runs if run.value is not None}
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known and len(known) == len(values) else None
 
 
 def seconds(records: Sequence[Mapping[str, Any]], part: str) -> float:
