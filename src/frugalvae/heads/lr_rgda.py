@@ -65,16 +65,18 @@ class LRRGDAHead(HeadDefaults):
         """Take mean, covariance and directions of each class."""
         dim = task.features.shape[1]
         total = np.zeros((dim, dim)) if self.shared_ is None else self.shared_.copy()
-        rows = []
+        rows = [np.zeros((0, dim))]
         for label in task.classes:
             x = task.of(label).astype(np.float64)
             mean = x.mean(axis=0)
             self.means_[label] = mean.astype(np.float32)
-            root = (x - mean) / max(1, len(x) - 1) ** 0.5  # (n, d): its outer products
-            if len(x) == 1:
-                root = LONE**0.5 * np.eye(dim)
-            rows.append(root)
-            self.directions_[label] = leading(root, self.rank)
+            if len(x) == 1:  # a multiple of the identity, any axes of which lead
+                total[np.diag_indices(dim)] += LONE
+                axes = np.eye(dim, dtype=np.float32)[: -1 - self.rank : -1]
+                self.directions_[label] = np.float32(LONE**0.5) * axes
+            else:
+                rows.append((x - mean) / (len(x) - 1) ** 0.5)  # (n, d): its outer products
+                self.directions_[label] = leading(rows[-1], self.rank)
         stacked = np.concatenate(rows)
         total += stacked.T @ stacked
         self.shared_, self.summed_ = total, self.summed_ + len(task.classes)

@@ -178,7 +178,7 @@ def frontier(
     _name_points(axes, points)
     wide = points[-1].stored > 100 * points[0].stored
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if wide else (1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(EngFormatter())
+    axes.xaxis.set_major_formatter(EngFormatter("B" if points[0].counted == "bytes" else ""))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set(
         xlabel=stored,
