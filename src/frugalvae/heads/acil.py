@@ -14,7 +14,6 @@ from frugalvae.errors import check_number
 from frugalvae.heads.running_ridge import RunningRidge
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.projection import uniform_vector
-from frugalvae.maths.ridge import solve_ridge
 
 
 class ReluBuffer(RunningRidge):
@@ -28,7 +27,7 @@ class ReluBuffer(RunningRidge):
         self.penalty = penalty
 
     def _solve(self) -> Array:
-        return solve_ridge(self.gram_, self.targets_, self.penalty)[0]
+        return self._solved(self.penalty)[0]
 
     def _hidden(self, features: Array) -> Array:
         dim = features.shape[1]

@@ -10,7 +10,7 @@ from frugalvae.cost import Component, component
 from frugalvae.heads.running_ridge import RunningRidge
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.projection import normal_matrix
-from frugalvae.maths.ridge import PENALTIES, RidgePath, check_penalties, solve_ridge
+from frugalvae.maths.ridge import PENALTIES, RidgePath, check_penalties
 
 HELD_OUT = 5  # one of so many samples of the newest task is held out
 
@@ -43,7 +43,7 @@ class ChosenPenalty(RunningRidge):
         raise NotImplementedError
 
     def _solve(self) -> Array:
-        weights, self.penalty_ = solve_ridge(self.gram_, self.targets_, self.penalty_)
+        weights, self.penalty_ = self._solved(self.penalty_)
         return weights
 
     def arrays(self) -> dict[str, Array]:

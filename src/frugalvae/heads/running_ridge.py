@@ -13,8 +13,10 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot
+from frugalvae.maths.ridge import solve_dual, solve_ridge
 from frugalvae.maths.symmetric import pack
 
+FEW = 4  # there are few samples if random features are so many times as many
 SOLVING = threading.Lock()  # several threads may predict at once
 
 
@@ -22,8 +24,9 @@ class RunningRidge(HeadDefaults):
     """Keeps H^T H and H^T Y of random features H of all samples; no replay.
 
     Learning task by task, in any batches, gives what learning everything at once gives. Weights
-    are solved for at the first prediction after a change. A subclass says what features are
-    random, and what penalty is used.
+    are solved for at the first prediction after a change: as long as no sum was loaded or merged
+    and there are few samples, from as many equations as samples, which is the same and much
+    faster. A subclass says what features are random, and what penalty is used.
     """
 
     seed_: int
@@ -40,6 +43,7 @@ class RunningRidge(HeadDefaults):
         self.classes_: list[int] = []
         self._projection: Array | None = None  # derived, like the weights; never stored
         self._weights: Array | None = None
+        self._rows: list[tuple[Array, Array]] | None = None  # all that was summed, while few
 
     @property
     def classes(self) -> list[int]:
@@ -52,6 +56,7 @@ class RunningRidge(HeadDefaults):
             self.seed_ = int(replay.rng.integers(2**31 - 1))
             self.gram_ = np.zeros((self.width, self.width), self.precision)
             self.targets_ = np.zeros((self.width, 0), self.precision)
+            self._rows = []
         new = [label for label in task.classes if label not in self.classes_]
         grown = np.zeros((self.width, len(new)), self.precision)
         self.classes_ = self.classes_ + new
@@ -62,6 +67,7 @@ class RunningRidge(HeadDefaults):
         self.targets_ = np.concatenate([self.targets_, grown], axis=1)
         columns = [self.classes_.index(label) for label in task.classes]
         self.targets_[:, columns] += hidden.T @ targets
+        self._note_rows(hidden, np.array(columns)[targets.argmax(axis=1)])
         self._weights = None
         self._look_at(hidden, targets, replay.rng)
 
@@ -82,7 +88,7 @@ class RunningRidge(HeadDefaults):
         targets = np.zeros((self.width, len(known)), self.precision)
         targets[:, : len(self.classes_)] = self.targets_
         targets[:, [known.index(labels[label]) for label in other.classes_]] += other.targets_
-        self.classes_, self.targets_, self._weights = known, targets, None
+        self.classes_, self.targets_, self._weights, self._rows = known, targets, None, None
         self.gram_ = self.gram_ + other.gram_
 
     def forget(self, label: int) -> list[str]:
@@ -91,8 +97,22 @@ class RunningRidge(HeadDefaults):
         keep = [column for column, known in enumerate(self.classes_) if known != label]
         self.targets_ = self.targets_[:, keep].copy()
         self.classes_ = [known for known in self.classes_ if known != label]
-        self._weights = None
+        self._weights = self._rows = None
         return ["the head's Gram matrix still contains its samples"]
+
+    def _note_rows(self, hidden: Array, columns: Array) -> None:
+        """Remember samples (n, width) and their columns (n,), unless they have become many."""
+        if self._rows is not None:
+            self._rows = [*self._rows, (hidden, columns)]
+            if sum(len(rows) for rows, _ in self._rows) > self.width // FEW:
+                self._rows = None
+
+    def _solved(self, penalty: float) -> tuple[Array, float]:
+        """The weights (width, k) of a penalty, in float64, and the penalty that it took."""
+        if self._rows is None:
+            return solve_ridge(self.gram_, self.targets_, penalty)
+        hidden, columns = (np.concatenate(parts) for parts in zip(*self._rows, strict=True))
+        return solve_dual(hidden, one_hot(columns, len(self.classes_)), penalty)
 
     def _look_at(self, hidden: Array, targets: Array, rng: np.random.Generator) -> None:
         """Keep what is needed of the newest samples to choose a penalty; here, nothing."""

@@ -1,0 +1,46 @@
+"""Heads that solve ridge regressions: few samples are solved in their number, with one result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier, make_head
+from frugalvae.heads.running_ridge import FEW, RunningRidge
+from frugalvae.maths.ridge import solve_dual, solve_ridge
+
+WIDTH = 200
+
+
+@pytest.mark.parametrize("name", ["ranpac", "acil", "gacl", "fly-cl"])
+@pytest.mark.parametrize("samples", [WIDTH // FEW, WIDTH // FEW + 1])
+def test_few_samples_give_the_same_as_the_sums(name: str, samples: int, tmp_path: Path) -> None:
+    """A file has the sums alone, so what is loaded is solved from them."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(samples, 12)), np.arange(samples) % 5
+    settings = {"penalties": (1.0,)} if name in ("ranpac", "fly-cl") else {}
+    clf = FrugalClassifier("none", make_head(name, width=WIDTH, **settings), random_state=0)
+    for task in ([0, 1], [2, 3, 4]):
+        clf.partial_fit(x[np.isin(y, task)], y[np.isin(y, task)])
+    head = clf.head_
+    assert isinstance(head, RunningRidge)
+    assert (head._rows is None) == (samples > WIDTH // FEW)
+    clf.save(tmp_path / "file.frugal")
+    loaded = FrugalClassifier.load(tmp_path / "file.frugal")
+    assert loaded.head_._rows is None
+    asked = rng.normal(size=(30, 12))
+    np.testing.assert_allclose(
+        clf.predict_proba(asked), loaded.predict_proba(asked), rtol=0, atol=2e-3
+    )
+
+
+def test_both_forms_solve_the_same_equations() -> None:
+    rng = np.random.default_rng(0)
+    hidden, targets = rng.normal(size=(7, 20)), rng.normal(size=(7, 3))
+    for penalty in (1e-6, 1.0, 1e4):
+        primal = solve_ridge(hidden.T @ hidden, hidden.T @ targets, penalty)
+        dual = solve_dual(hidden, targets, penalty)
+        np.testing.assert_allclose(primal[0], dual[0], rtol=1e-6, atol=1e-9)
+        assert primal[1] == dual[1] == penalty
