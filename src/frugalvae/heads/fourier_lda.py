@@ -17,6 +17,7 @@ from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import pack
 
 SOLVING = threading.Lock()  # several threads may predict at once
+FEW = 2  # there are few samples if random features are so many times as many
 
 
 class FourierLDA(HeadDefaults):
@@ -25,7 +26,9 @@ class FourierLDA(HeadDefaults):
     The features sqrt(2 / m) cos(x W + b) approximate a Gaussian kernel, exp(-gamma |x - y|^2). Its
     ``gamma`` is given relative to one over the variance of the first task's features, summed over
     them, so that it does not depend on their scale. Learning task by task, in any batches, gives
-    what learning everything at once gives. A subclass says how the covariance is regularised.
+    what learning everything at once gives. As long as no sum was loaded or merged and there are few
+    samples, it is solved for as many unknowns as samples, which is the same and much faster. A
+    subclass says how the covariance is regularised.
     """
 
     seed_: int
@@ -44,6 +47,7 @@ class FourierLDA(HeadDefaults):
         self.count_ = 0
         self._projection: list[tuple[Array, Array]] = []  # derived, like the rule; never stored
         self._rule: list[tuple[Array, Array]] | None = None
+        self._rows: list[list[Array]] | None = None  # deviations that were summed, while few
 
     @property
     def classes(self) -> list[int]:
@@ -58,6 +62,7 @@ class FourierLDA(HeadDefaults):
             self.gamma_ = self.gamma / (spread or 1.0)
             shape = self.width, self.width
             self.scatters_ = [np.zeros(shape, np.float32) for _ in range(self.maps)]
+            self._rows = [[] for _ in range(self.maps)]
         self._add(task, {})
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
@@ -77,9 +82,13 @@ class FourierLDA(HeadDefaults):
                 rows.append(before.deviations(own))
             deviations = np.concatenate(rows)
             self.scatters_[number] += deviations.T @ deviations
+            if self._rows is not None:
+                self._rows[number] = [*self._rows[number], deviations]
         self.means_ |= means
         self.count_ += len(task.features)
         self._rule = None
+        if self.count_ > self.width // FEW:
+            self._rows = None
 
     def merge(
         self,
@@ -107,7 +116,7 @@ class FourierLDA(HeadDefaults):
             joined = self.means_[known] + apart * (n / (before + n)) if before else mean
             self.means_[known] = joined.astype(np.float32)
         self.count_ += other.count_
-        self._rule = None
+        self._rule = self._rows = None
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's means."""
@@ -128,15 +137,39 @@ class FourierLDA(HeadDefaults):
 
     def _derive(self, number: int) -> tuple[Array, Array]:
         """Weights (width, k) and biases (k,) of one map."""
-        from scipy.linalg import cho_factor, cho_solve
-
         means = stack(self.means_)[:, number].astype(np.float64)  # (k, width)
-        factor = cho_factor(self._covariance(number), overwrite_a=True, check_finite=False)
-        weights = cho_solve(factor, means.T, check_finite=False)
+        solve = self._solve_sums if self._rows is None else self._solve_rows
+        weights = solve(number, means.T)
         return weights, -0.5 * (means * weights.T).sum(axis=1)
 
-    def _covariance(self, number: int) -> Array:
-        """The regularised covariance (width, width) of one map, float64."""
+    def _solve_sums(self, number: int, right: Array) -> Array:
+        """X (width, k) with covariance X = right, from the scatter of one map."""
+        covariance = self.scatters_[number].astype(np.float64) / self.count_
+        level = float(covariance.diagonal().mean())
+        share, ridge = self._regularised(level, float(np.einsum("ij,ij->", covariance, covariance)))
+        covariance *= share
+        covariance[np.diag_indices(self.width)] += ridge
+        return _solve(covariance, right)
+
+    def _solve_rows(self, number: int, right: Array) -> Array:
+        """The same from the deviations themselves, by Woodbury's identity."""
+        assert self._rows is not None
+        rows = np.concatenate(self._rows[number]).astype(np.float64)  # (n, width)
+        square = rows @ rows.T / self.count_
+        level = float(square.trace()) / self.width
+        share, ridge = self._regularised(level, float((square**2).sum()))
+        if not share:
+            return right / ridge
+        square[np.diag_indices(len(rows))] += ridge / share
+        inner = _solve(square, rows @ right / self.count_)
+        solved: Array = (right - rows.T @ inner) / ridge
+        return solved
+
+    def _regularised(self, level: float, squares: float) -> tuple[float, float]:
+        """What the covariance is multiplied with, and what is added to its diagonal.
+
+        It has this mean diagonal entry, and this sum of squares of all entries.
+        """
         raise NotImplementedError
 
     def _hidden(self, features: Array, number: int) -> Array:
@@ -175,3 +208,12 @@ class FourierLDA(HeadDefaults):
             component("head: scatter", self.maps * self.width**2, self.maps * triangle(self.width)),
             component("head: seed, gamma and count", 0, 3, width=8),
         ]
+
+
+def _solve(matrix: Array, right: Array) -> Array:
+    """X with matrix X = right, of a positive definite matrix that is not needed afterwards."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+    found: Array = cho_solve(factor, right, check_finite=False)
+    return found

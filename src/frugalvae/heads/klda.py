@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from frugalvae.errors import check_number
 from frugalvae.heads.fourier_lda import FourierLDA
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import add_ridge
 
 
 class KLDAHead(FourierLDA):
@@ -36,5 +34,5 @@ class KLDAHead(FourierLDA):
         check_number("ridge", ridge, 1e-6)
         self.ridge = ridge
 
-    def _covariance(self, number: int) -> Array:
-        return add_ridge(self.scatters_[number].astype("float64") / self.count_, self.ridge)
+    def _regularised(self, level: float, squares: float) -> tuple[float, float]:
+        return 1.0, self.ridge * (level or 1.0)

@@ -34,11 +34,10 @@ class RanDumbHead(FourierLDA):
         check_number("shrinkage", shrinkage, 1e-12, 1)
         self.shrinkage = shrinkage
 
-    def _covariance(self, number: int) -> Array:
-        covariance = self.scatters_[number].astype(np.float64) / self.count_
-        covariance = oas(covariance, self.count_) * (1 - self.shrinkage)
-        covariance[np.diag_indices(self.width)] += self.shrinkage
-        return covariance
+    def _regularised(self, level: float, squares: float) -> tuple[float, float]:
+        share = oas_share(level, squares, self.width, self.count_)
+        kept = 1 - self.shrinkage
+        return kept * (1 - share), kept * share * level + self.shrinkage
 
 
 def oas(covariance: Array, samples: int) -> Array:
@@ -50,9 +49,23 @@ def oas(covariance: Array, samples: int) -> Array:
     [[2.87, 0.0], [0.0, 1.13]]
     """
     size, level = len(covariance), float(covariance.diagonal().mean())
-    squares = float(np.einsum("ij,ij->", covariance, covariance)) / size**2
-    apart = (samples + 1) * (squares - level**2 / size)
-    share = min(1.0, (squares + level**2) / apart) if apart > 0 else 1.0
+    squares = float(np.einsum("ij,ij->", covariance, covariance))
+    share = oas_share(level, squares, size, samples)
     shrunk: Array = (1 - share) * covariance
     shrunk[np.diag_indices(size)] += share * level
     return shrunk
+
+
+def oas_share(level: float, squares: float, size: int, samples: int) -> float:
+    """How much of it becomes a multiple of the identity.
+
+    Parameters
+    ----------
+    level, squares
+        The mean of its diagonal entries, and the sum of squares of all its entries.
+    size, samples
+        Its number of rows, and of how many samples it is.
+    """
+    mean = squares / size**2
+    apart = (samples + 1) * (mean - level**2 / size)
+    return min(1.0, (mean + level**2) / apart) if apart > 0 else 1.0

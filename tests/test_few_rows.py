@@ -1,4 +1,4 @@
-"""Heads that solve ridge regressions: few samples are solved in their number, with one result."""
+"""Heads on random features: few samples are solved in their number, with one result."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae.heads.running_ridge import FEW, RunningRidge
+from frugalvae.heads import fourier_lda, running_ridge
 from frugalvae.maths.ridge import solve_dual, solve_ridge
 
 WIDTH = 200
 
 
-@pytest.mark.parametrize("name", ["ranpac", "acil", "gacl", "fly-cl"])
-@pytest.mark.parametrize("samples", [WIDTH // FEW, WIDTH // FEW + 1])
+@pytest.mark.parametrize("name", ["ranpac", "acil", "gacl", "fly-cl", "klda", "klda-e", "randumb"])
+@pytest.mark.parametrize("samples", [5, WIDTH // 4, WIDTH // 4 + 1, WIDTH // 2 + 1])
 def test_few_samples_give_the_same_as_the_sums(name: str, samples: int, tmp_path: Path) -> None:
     """A file has the sums alone, so what is loaded is solved from them."""
     rng = np.random.default_rng(0)
@@ -25,8 +25,8 @@ def test_few_samples_give_the_same_as_the_sums(name: str, samples: int, tmp_path
     for task in ([0, 1], [2, 3, 4]):
         clf.partial_fit(x[np.isin(y, task)], y[np.isin(y, task)])
     head = clf.head_
-    assert isinstance(head, RunningRidge)
-    assert (head._rows is None) == (samples > WIDTH // FEW)
+    few = running_ridge.FEW if isinstance(head, running_ridge.RunningRidge) else fourier_lda.FEW
+    assert (head._rows is None) == (samples > WIDTH // few)
     clf.save(tmp_path / "file.frugal")
     loaded = FrugalClassifier.load(tmp_path / "file.frugal")
     assert loaded.head_._rows is None
