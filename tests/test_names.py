@@ -135,7 +135,7 @@ def test_how_well_a_name_fits_is_what_a_loop_finds() -> None:
         sure = share * ratio / (share * ratio + 1 - share)
         share = (sure.sum() + 1.8) / 11
     names = Names.of(text, means, np.arange(1, 10))
-    assert np.array_equal(names.meaningful, sure / (1 - sure) > np.arange(1, 10))
+    assert np.array_equal(names.meaningful, sure / (1 - sure) > np.arange(1, 10) ** 2)
     np.testing.assert_allclose(names.vectors, v, atol=1e-6)
 
 

@@ -6,7 +6,7 @@ All of them take and give NumPy arrays, whatever they compute with.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -70,6 +70,18 @@ class Task:
         fresh = ~np.isin(self.labels, old)
         new = Task(self.features[fresh], self.labels[fresh], self.text, self.names)
         return [Task(self.of(label), self.labels[self.labels == label]) for label in old], new
+
+    def some(self, most: int) -> Task:
+        """The task, or the part of it with every so many-th class if it has more than ``most``.
+
+        >>> Task(np.eye(3), np.array([5, 2, 7])).some(2).classes
+        [2, 7]
+        """
+        classes = self.classes
+        if len(classes) <= most:
+            return self
+        rows = np.isin(self.labels, classes[:: 1 + len(classes) // most])
+        return replace(self, features=self.features[rows], labels=self.labels[rows])
 
     def of(self, label: int) -> Array:
         """The rows of one class."""

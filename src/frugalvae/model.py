@@ -352,6 +352,7 @@ class Model:
         if not self.memory.components():
             return self
         counts = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
+        task = task.some(CLASSES_COMPARED)
         reference = self._reference(None, task)
         novelty = reference.novelty_of_taught(task, counts)
         taught = self.taught_novelty.with_samples(novelty, reference.score)

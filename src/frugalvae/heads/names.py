@@ -28,6 +28,7 @@ TIE = 0.25  # of a sample: what the usual multiple is ahead of others
 DOUBT = 0.5  # of the root of the number of samples: what names must bring
 FIT = 3.0  # how well a meaningful name fits its class, where chance has a deviation of 1
 MEANT, WORTH = 0.9, 2.0  # the share of names that mean something, and the names this guess is worth
+MOST_DOUBT = 100  # odds that a name of a class of many samples must have
 STEPS = 20  # of the fixed point of that share
 
 
@@ -66,7 +67,8 @@ class Names:
         vectors, named = unit(text.astype(np.float64)), np.array([row.any() for row in text], bool)
         means = means.reshape(len(counts), vectors.shape[1])  # of no class, too
         sure, centre = _read(vectors, named, unit(means.astype(np.float64)))
-        meaningful = sure > counts * (1 - sure)  # the more samples, the less a name may be wrong
+        doubt = np.minimum(counts**2, MOST_DOUBT)  # a wrong name costs more beside many samples
+        meaningful = sure > doubt * (1 - sure)
         return cls(vectors - centre, LAST + FIRST / counts, meaningful)
 
     def scores(self, features: Array) -> Array:
