@@ -35,8 +35,8 @@ class LRRGDAHead(HeadDefaults):
 
     References
     ----------
-    Rao et al., LR-RGDA, "scalable analytic classifiers and associative drift compensation for
-    class-incremental learning", 2026.
+    LR-RGDA, low-rank factorised regularised Gaussian discriminant analysis, 2026:
+    https://github.com/raoxuan98-hash/lr_rgda_hopdc.
     """
 
     shared_: Array | None
