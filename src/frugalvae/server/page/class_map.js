@@ -1,0 +1,83 @@
+// Which classes look alike? A map in two dimensions, with lines between what is confused.
+
+import { s } from "./dom.js";
+import { t } from "./strings.js";
+
+const [WIDTH, HEIGHT, EDGE] = [720, 420, 46];
+const LONGEST = 20; // letters of a name
+const LETTER = 7.2; // pixels
+
+/** The map; `chosen` is called with the class that is clicked. */
+export function classMap({ classes, confused }, chosen) {
+  const points = placed(classes);
+  const of = new Map(points.map((point) => [String(point.label), point]));
+  const lines = confused.map(({ label, taken_for: other, share }) => {
+    const [a, b] = [of.get(String(label)), of.get(String(other))];
+    const line = a && b && s("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y, class: "link-line" });
+    line?.style.setProperty("--share", share);
+    return line ?? null;
+  });
+  const dots = points.map((point) => dot(point, chosen));
+  const props = { class: "map", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": t.classes.mapLabel(classes.length) };
+  return s("svg", props, lines, dots, names(points));
+}
+
+/** Where each class is drawn: as large as fits, and as round as it was. */
+function placed(classes) {
+  const there = classes.filter(({ x, y }) => Number.isFinite(x) && Number.isFinite(y));
+  const [xs, ys] = [there.map(({ x }) => x), there.map(({ y }) => y)];
+  const [left, top] = [Math.min(...xs), Math.min(...ys)];
+  const [wide, high] = [Math.max(...xs) - left || 1, Math.max(...ys) - top || 1];
+  const scale = Math.min((WIDTH - 3 * EDGE) / wide, (HEIGHT - 2 * EDGE) / high);
+  const most = Math.max(...there.map(({ samples }) => samples ?? 1));
+  return there.map((one) => ({
+    ...one,
+    x: WIDTH / 2 + scale * (one.x - left - wide / 2),
+    y: HEIGHT / 2 + scale * (one.y - top - high / 2),
+    r: 4 + 5 * Math.sqrt((one.samples ?? 1) / most),
+  }));
+}
+
+function dot(point, chosen) {
+  const { x, y, r, label } = point;
+  const click = () => chosen(label);
+  return s("circle", { cx: x, cy: y, r, class: "dot", data: { label: String(label) }, on: { click } }, s("title", {}, String(label)));
+}
+
+/** Names, where there is room for them; the others are told by pointing at their dots. */
+function names(points) {
+  const taken = points.map(({ x, y, r }) => [x - r, y - r, x + r, y + r]);
+  return [...points]
+    .sort((a, b) => (b.samples ?? 0) - (a.samples ?? 0))
+    .map((point) => {
+      const text = shortened(String(point.label));
+      const place = places(point, LETTER * [...text].length).find(({ box }) => inside(box) && !taken.some((other) => overlap(box, other)));
+      if (!place) return null;
+      taken.push(place.box);
+      const props = { x: place.x, y: place.y, "text-anchor": place.anchor, class: "map-name", data: { label: String(point.label) } };
+      return s("text", props, text);
+    });
+}
+
+function places({ x, y, r }, width) {
+  const gap = r + 6;
+  return [
+    { x, y: y - gap, anchor: "middle", box: [x - width / 2, y - gap - 12, x + width / 2, y - gap + 3] },
+    { x, y: y + gap + 10, anchor: "middle", box: [x - width / 2, y + gap - 2, x + width / 2, y + gap + 13] },
+    { x: x + gap, y: y + 4, anchor: "start", box: [x + gap, y - 8, x + gap + width, y + 7] },
+    { x: x - gap, y: y + 4, anchor: "end", box: [x - gap - width, y - 8, x - gap, y + 7] },
+  ];
+}
+
+function inside([left, top, right, bottom]) {
+  return left > 2 && top > 2 && right < WIDTH - 2 && bottom < HEIGHT - 2;
+}
+
+function overlap(a, b) {
+  return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+}
+
+function shortened(name) {
+  const letters = [...name];
+  return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : name;
+}

@@ -1,0 +1,277 @@
+// The section "Teach": a name, photographs of it, and what came of them.
+
+import { Refused } from "./api.js";
+import { Camera } from "./camera.js";
+import { announce, button, fill, h, icon, label } from "./dom.js";
+import { bytes, percent, seconds } from "./format.js";
+import { NameField } from "./name_field.js";
+import { complain, notice, undoChange } from "./notices.js";
+import { dropZone, thumbnail } from "./pictures.js";
+import { batches, insistently, predict } from "./sending.js";
+import { onServer, server } from "./server.js";
+import { t } from "./strings.js";
+
+const SHOWN = 48; // small pictures of what is chosen
+const EACH = 180; // milliseconds between images while the button is held
+
+export class TeachSection {
+  #files = [];
+  #work = null; // what stops the lesson under way
+  #held = false;
+
+  constructor() {
+    this.name = new NameField(t.teach.name, { changed: () => this.ready() });
+    this.hold = this.holdButton();
+    this.camera = new Camera({ controls: [this.hold], closed: () => (this.zone.hidden = false) });
+    this.zone = dropZone({ add: (files) => this.add(files), camera: () => this.openCamera() });
+    this.chosen = h("div", { class: "chosen", hidden: true });
+    this.problem = h("p", { class: "bad-text", role: "alert", hidden: true });
+    this.submit = h("button", { type: "submit", class: "button primary big" }, t.teach.teach(0));
+    this.progress = h("div", { class: "progress-row", hidden: true });
+    this.form = this.makeForm();
+    this.result = h("div", { class: "result", hidden: true });
+    this.closed = h("div", { class: "card notice-card", hidden: true });
+    this.element = h("div", {}, this.closed, this.result, this.form);
+    onServer("status", () => this.allowed());
+  }
+
+  makeForm() {
+    const submit = (event) => {
+      event.preventDefault();
+      this.teach();
+    };
+    return h(
+      "form",
+      { class: "teach-form", on: { submit } },
+      this.name.element,
+      h("p", { class: "muted field-hint" }, t.teach.hint),
+      h("h2", { class: "field-label" }, t.teach.photographs),
+      this.zone,
+      this.camera.element,
+      this.chosen,
+      this.problem,
+      h("div", { class: "row" }, this.submit, this.progress),
+      h("p", { class: "muted field-hint" }, t.teach.noImage),
+    );
+  }
+
+  enter() {
+    if (!this.name.value && matchMedia("(pointer: fine)").matches) this.name.input.focus();
+  }
+
+  leave() {
+    this.camera.stop();
+  }
+
+  /** Whether this server may be taught; if not, why. */
+  allowed() {
+    this.form.hidden = !server.mayTeach;
+    this.closed.hidden = server.mayTeach;
+    const how = h("code", {}, t.teach.command(server.status.file));
+    fill(this.closed, h("p", { class: "what" }, t.teach.readOnly), h("p", { class: "muted" }, t.teach.readOnlyHow), how);
+  }
+
+  // ------------------------------------------------------------ photographs
+
+  add(files, folder = null) {
+    if (!server.mayTeach || this.#work) return;
+    if (!files.length) notice(t.pictures.none);
+    this.#files.push(...files);
+    if (folder && !this.name.value) this.name.value = folder;
+    this.showChosen();
+  }
+
+  /** Begin with a name that is known. */
+  begin(name) {
+    this.name.value = name;
+    this.result.hidden = true;
+  }
+
+  showChosen() {
+    this.chosen.hidden = !this.#files.length;
+    const shown = this.#files.slice(-SHOWN).reverse();
+    const rest = this.#files.length - shown.length;
+    const clear = button(t.teach.removeAll, { kind: "ghost small" }, () => this.drop(() => false));
+    fill(
+      this.chosen,
+      h("div", { class: "row between" }, h("p", { class: "muted" }, t.teach.chosen(this.#files.length)), clear),
+      h("ul", { class: "strip" }, shown.map((file) => this.small(file)), rest > 0 && h("li", { class: "muted" }, t.teach.more(rest))),
+    );
+    this.ready();
+  }
+
+  small(file) {
+    const remove = button(t.teach.remove(file.name), { kind: "over remove", shape: "close", quiet: true }, () => this.drop((one) => one !== file));
+    return h("li", {}, thumbnail(file, file.name), remove);
+  }
+
+  drop(keeps) {
+    this.#files = this.#files.filter(keeps);
+    this.showChosen();
+  }
+
+  // ------------------------------------------------------------ the camera
+
+  async openCamera() {
+    this.zone.hidden = true;
+    await this.camera.start();
+    if (this.camera.running) this.hold.focus();
+  }
+
+  /** A button that takes images while a pointer, Space or Enter is down. */
+  holdButton() {
+    const isKey = (event) => [" ", "Enter"].includes(event.key);
+    const start = (event) => {
+      event.preventDefault();
+      if (!this.#held) this.take();
+    };
+    const end = () => (this.#held = false);
+    return button(t.teach.hold, {
+      kind: "primary big hold",
+      shape: "camera",
+      on: {
+        pointerdown: start,
+        pointerup: end,
+        pointerleave: end,
+        pointercancel: end,
+        keydown: (event) => isKey(event) && start(event),
+        keyup: (event) => isKey(event) && end(),
+        blur: end,
+        contextmenu: (event) => event.preventDefault(),
+      },
+    });
+  }
+
+  async take() {
+    this.#held = true;
+    this.hold.classList.add("held");
+    do {
+      const frame = await this.camera.frame();
+      if (frame) this.add([frame]);
+      await new Promise((done) => setTimeout(done, EACH));
+    } while (this.#held && this.camera.running);
+    this.hold.classList.remove("held");
+    announce(t.teach.chosen(this.#files.length));
+  }
+
+  // ------------------------------------------------------------ the lesson
+
+  ready() {
+    fill(this.submit, t.teach.teach(this.#files.length));
+    this.problem.hidden = true;
+  }
+
+  complete() {
+    const missing = !this.name.value ? t.teach.needName : !this.#files.length ? t.teach.needPictures : null;
+    this.problem.hidden = !missing;
+    fill(this.problem, missing ?? "");
+    if (!this.name.value) this.name.input.focus();
+    return !missing;
+  }
+
+  /** Send the photographs, and learn them all at once: until then, stopping changes nothing. */
+  async teach() {
+    if (this.#work || !this.complete()) return;
+    this.#work = new AbortController();
+    this.submit.disabled = true;
+    try {
+      this.show(await this.lesson(this.name.value, this.#work.signal));
+    } catch (error) {
+      if (error.name === "AbortError") notice(t.teach.stopped);
+      else complain(error);
+    }
+    this.#work = null;
+    this.submit.disabled = false;
+    this.progress.hidden = true;
+  }
+
+  async lesson(name, signal) {
+    const before = server.status;
+    for (let attempt = 0; ; attempt += 1) {
+      const { ids, unreadable } = await this.upload(signal);
+      this.showProgress(t.teach.learning, null);
+      try {
+        const learned = await server.change("learn", { json: { name, ids }, signal });
+        return { name, before, after: server.status, unreadable, ...learned };
+      } catch (error) {
+        const gone = error instanceof Refused && error.status === 410;
+        if (!gone || attempt) throw error; // the server was started anew meanwhile: once more
+      }
+    }
+  }
+
+  async upload(signal) {
+    const [ids, unreadable] = [[], []];
+    let done = 0;
+    for (const batch of batches(this.#files)) {
+      this.showProgress(t.teach.sending(done, this.#files.length), done);
+      const results = await insistently(() => {
+        signal.throwIfAborted();
+        return predict(batch, { kept: "quiet", signal });
+      });
+      for (const result of results) result.reason ? unreadable.push(result) : ids.push(result.id);
+      done += batch.length;
+    }
+    signal.throwIfAborted();
+    return { ids, unreadable };
+  }
+
+  showProgress(text, done) {
+    const bar = h("progress", { max: this.#files.length, "aria-label": text });
+    if (done !== null) bar.value = done;
+    const stop = button(t.teach.stop, { shape: "stop", kind: "small" }, () => this.#work?.abort());
+    this.progress.hidden = false;
+    fill(this.progress, h("span", { class: "muted" }, text), bar, done !== null && stop);
+  }
+
+  // ------------------------------------------------------------ what came of it
+
+  show(said) {
+    this.#files = [];
+    this.name.value = "";
+    this.showChosen();
+    this.result.hidden = false;
+    fill(this.result, this.resultCard(said));
+    this.result.firstChild.focus();
+    announce(`${said.new ? t.teach.done : t.teach.doneMore} ${said.label}`);
+  }
+
+  resultCard(said) {
+    const { before, after } = said;
+    const facts = [
+      [t.teach.file, `${bytes(before.bytes)} → ${bytes(after.bytes)}`],
+      [t.teach.classes, `${before.classes} → ${after.classes}`],
+      [t.teach.samples, String(server.names.get(String(said.label)) ?? "")],
+      [t.teach.time, seconds(said.seconds)],
+    ];
+    const revision = after.revision;
+    const undo = button(t.undo, { shape: "undo" }, async () => {
+      if (await undoChange(revision)) this.result.hidden = true;
+    });
+    const ask = h("a", { class: "button", href: "#ask" }, t.teach.tryIt);
+    return h(
+      "article",
+      { class: "card result-card", tabindex: -1 },
+      h("p", { class: "what" }, h("span", { class: "tick" }, icon("check")), `${said.new ? t.teach.done : t.teach.doneMore} `, label(said.label)),
+      h("p", { class: "muted" }, summary(said)),
+      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+      confusion(said.confused, after.classes),
+      h("div", { class: "row" }, said.learned > 0 && undo, ask),
+    );
+  }
+}
+
+function summary({ learned, already, unreadable }) {
+  if (!learned) return t.teach.nothing;
+  const parts = [t.teach.learned(learned)];
+  if (already) parts.push(t.teach.already(already));
+  if (unreadable.length) parts.push(t.teach.unreadable(unreadable.length));
+  return parts.join(", ");
+}
+
+function confusion(confused, classes) {
+  if (classes < 2) return h("p", { class: "muted" }, t.teach.confusesUnknown);
+  if (!confused.length) return h("p", { class: "muted" }, t.teach.confusesNothing);
+  const items = confused.map(({ label: other, share }) => h("li", {}, label(other), h("span", { class: "number" }, percent(share))));
+  return h("div", { class: "confuses" }, h("p", { class: "field-label" }, t.teach.confuses), h("ul", { class: "pairs" }, items));
+}
