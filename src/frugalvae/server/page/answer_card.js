@@ -10,7 +10,6 @@ import { insistently, predict } from "./sending.js";
 import { server } from "./server.js";
 import { t } from "./strings.js";
 
-const CHIPS = 3; // other classes that are one click away
 
 export class AnswerCard {
   answer = null;
@@ -43,7 +42,7 @@ export class AnswerCard {
     if (answer.reason) return this.fail(answer.reason);
     this.answer = answer;
     this.element.dataset.state = kindOf(answer);
-    fill(this.body, headline(answer), bars(answer, this.large ? 5 : 3));
+    fill(this.body, headline(answer), bars(answer, this.large ? 4 : 2));
     this.footer();
     this.offer();
     return announce(inWords(answer));
@@ -82,7 +81,7 @@ export class AnswerCard {
     if (!server.mayTeach || !this.answer) return fill(this.correction);
     const names = this.answer.top.map((one) => one.label);
     const said = this.answer.known === false ? null : names[0];
-    const others = names.filter((name) => name !== said).slice(0, CHIPS);
+    const others = names.filter((name) => name !== said).slice(0, this.large ? 3 : 2); // one click away
     const other = button(t.correct.other, { kind: "chip", title: t.correct.otherTitle }, () => this.ask());
     const yes = said !== null && names.length && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check");
     const question = said === null || !names.length ? t.correct.itIs : t.correct.no;

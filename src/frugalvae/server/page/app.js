@@ -85,9 +85,9 @@ onServer("status", () => {
 
 function lastChange({ teach: allowed, undo }) {
   if (!allowed) return h("p", { class: "badge", title: t.teach.readOnly }, t.readOnly);
-  const text = undo ? undo.text : t.nothingToUndo;
-  const back = button(t.undo, { shape: "undo", kind: "small undo", title: undo ? t.undoTitle(text) : text, disabled: !undo }, () => undoChange());
-  return [h("div", { class: "last-text" }, h("p", { class: "field-label" }, t.lastChange), h("p", { class: "muted" }, h("bdi", {}, text))), back];
+  if (!undo) return null;
+  const back = button(t.undo, { shape: "undo", kind: "small", title: t.undoTitle(undo.text) }, () => undoChange());
+  return [h("div", { class: "last-text" }, h("p", { class: "field-label" }, t.lastChange), h("p", { class: "muted" }, h("bdi", {}, undo.text))), back];
 }
 
 // ------------------------------------------------------------ photographs from anywhere

@@ -27,7 +27,7 @@ export class AskSection {
     this.first = h("p", { class: "hint", hidden: true });
     this.progress = h("div", { class: "progress-row", hidden: true });
     this.answers = h("div", { class: "answers", role: "region", "aria-label": t.ask.answers });
-    this.element = h("div", {}, this.first, this.zone, this.camera.element, this.live, this.progress, this.answers);
+    this.element = h("div", { class: "ask" }, this.first, this.zone, this.camera.element, this.live, this.progress, this.answers);
     this.camera.element.append(this.live);
     onServer("changed", () => this.refreshed());
   }
@@ -50,7 +50,7 @@ export class AskSection {
     if (!files.length) return notice(t.pictures.none);
     const cards = files.map((file) => new AnswerCard(file, { large: files.length === 1 }));
     this.answers.prepend(...cards.map((card) => card.element));
-    this.element.classList.add("answered");
+    this.zone.classList.add("compact");
     this.#cards.unshift(...cards);
     this.#queue.push(...cards);
     return this.run();
@@ -110,14 +110,14 @@ export class AskSection {
     const bar = h("progress", { max: all, value: all - left, "aria-label": t.ask.progress(all - left, all) });
     const stop = button(t.pictures.stop, { shape: "stop", kind: "small" }, () => this.#running?.abort());
     const clear = button(t.ask.clear, { kind: "ghost small" }, () => this.clear());
-    const text = h("span", { class: "muted" }, t.ask.progress(all - left, all));
+    const text = h("span", { class: "muted" }, left ? t.ask.progress(all - left, all) : t.ask.done(all));
     fill(this.progress, text, left > 0 && all > 1 && bar, left > 0 ? stop : clear);
   }
 
   clear() {
     this.#cards = [];
     fill(this.answers);
-    this.element.classList.remove("answered");
+    this.zone.classList.remove("compact");
     this.showProgress();
   }
 

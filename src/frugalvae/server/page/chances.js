@@ -27,24 +27,30 @@ export function headline(answer) {
   const [first] = answer.top;
   if (kind === "empty") return h("p", { class: "headline" }, t.answer.empty);
   if (kind === "unknown") {
-    const nearest = [t.answer.nearest, " ", label(first.label), ", ", percent(first.probability), " ", t.answer.nearestNote];
-    return h("div", { class: "headline unknown" }, h("p", { class: "what" }, t.answer.none), h("p", { class: "muted" }, nearest));
+    return h("div", { class: "headline unknown" }, h("p", { class: "what" }, t.answer.none), h("p", { class: "muted" }, t.answer.nearest));
   }
   return h(
     "div",
     { class: `headline ${kind}` },
     h("p", { class: "what" }, kind === "unsure" && h("span", { class: "perhaps" }, `${t.answer.perhaps} `), label(first.label)),
     h("p", { class: "chance" }, percent(first.probability)),
+    bar(first.probability),
   );
 }
 
-/** Bars of the likeliest classes. */
+/** A bar of a share. */
+export function bar(share) {
+  const element = h("span", { class: "bar" });
+  element.style.setProperty("--share", share);
+  return element;
+}
+
+/** Bars of the classes that come next; of the nearest ones, if it is none of them. */
 export function bars(answer, most = 4) {
-  const rows = answer.top.slice(0, most).map(({ label: name, probability }) => {
-    const bar = h("span", { class: "bar" });
-    bar.style.setProperty("--share", probability);
-    return h("li", {}, label(name), h("span", { class: "number" }, percent(probability)), bar);
-  });
+  const start = answer.known === false ? 0 : 1;
+  const rows = answer.top.slice(start, start + most).map(({ label: name, probability }) =>
+    h("li", {}, label(name), h("span", { class: "number" }, percent(probability)), bar(probability)),
+  );
   const dim = answer.known === false ? "dim" : "";
   return h("ul", { class: `bars ${dim}`, "aria-label": t.answer.chances }, rows);
 }

@@ -3,13 +3,14 @@
 import { s } from "./dom.js";
 import { t } from "./strings.js";
 
-const [WIDTH, HEIGHT, EDGE] = [720, 420, 46];
+const EDGE = 30; // pixels that remain free around
 const LONGEST = 20; // letters of a name
 const LETTER = 7.2; // pixels
 
-/** The map; `chosen` is called with the class that is clicked. */
-export function classMap({ classes, confused }, chosen) {
-  const points = placed(classes);
+/** The map, so many pixels wide; `chosen` is called with the class that is clicked. */
+export function classMap({ classes, confused }, width, chosen) {
+  const height = Math.round(Math.min(380, 0.75 * width));
+  const points = placed(classes, width, height);
   const of = new Map(points.map((point) => [String(point.label), point]));
   const lines = confused.map(({ label, taken_for: other, share }) => {
     const [a, b] = [of.get(String(label)), of.get(String(other))];
@@ -18,22 +19,22 @@ export function classMap({ classes, confused }, chosen) {
     return line ?? null;
   });
   const dots = points.map((point) => dot(point, chosen));
-  const props = { class: "map", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": t.classes.mapLabel(classes.length) };
-  return s("svg", props, lines, dots, names(points));
+  const props = { class: "map", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t.classes.mapLabel(classes.length) };
+  return s("svg", props, lines, dots, names(points, [0, 0, width, height]));
 }
 
 /** Where each class is drawn: as large as fits, and as round as it was. */
-function placed(classes) {
+function placed(classes, width, height) {
   const there = classes.filter(({ x, y }) => Number.isFinite(x) && Number.isFinite(y));
   const [xs, ys] = [there.map(({ x }) => x), there.map(({ y }) => y)];
   const [left, top] = [Math.min(...xs), Math.min(...ys)];
   const [wide, high] = [Math.max(...xs) - left || 1, Math.max(...ys) - top || 1];
-  const scale = Math.min((WIDTH - 3 * EDGE) / wide, (HEIGHT - 2 * EDGE) / high);
+  const scale = Math.min((width - 4 * EDGE) / wide, (height - 2 * EDGE) / high);
   const most = Math.max(...there.map(({ samples }) => samples ?? 1));
   return there.map((one) => ({
     ...one,
-    x: WIDTH / 2 + scale * (one.x - left - wide / 2),
-    y: HEIGHT / 2 + scale * (one.y - top - high / 2),
+    x: width / 2 + scale * (one.x - left - wide / 2),
+    y: height / 2 + scale * (one.y - top - high / 2),
     r: 4 + 5 * Math.sqrt((one.samples ?? 1) / most),
   }));
 }
@@ -45,13 +46,13 @@ function dot(point, chosen) {
 }
 
 /** Names, where there is room for them; the others are told by pointing at their dots. */
-function names(points) {
+function names(points, all) {
   const taken = points.map(({ x, y, r }) => [x - r, y - r, x + r, y + r]);
   return [...points]
     .sort((a, b) => (b.samples ?? 0) - (a.samples ?? 0))
     .map((point) => {
       const text = shortened(String(point.label));
-      const place = places(point, LETTER * [...text].length).find(({ box }) => inside(box) && !taken.some((other) => overlap(box, other)));
+      const place = places(point, LETTER * [...text].length).find(({ box }) => inside(box, all) && !taken.some((other) => overlap(box, other)));
       if (!place) return null;
       taken.push(place.box);
       const props = { x: place.x, y: place.y, "text-anchor": place.anchor, class: "map-name", data: { label: String(point.label) } };
@@ -69,8 +70,8 @@ function places({ x, y, r }, width) {
   ];
 }
 
-function inside([left, top, right, bottom]) {
-  return left > 2 && top > 2 && right < WIDTH - 2 && bottom < HEIGHT - 2;
+function inside(a, b) {
+  return b[0] < a[0] && b[1] < a[1] && a[2] < b[2] && a[3] < b[3];
 }
 
 function overlap(a, b) {

@@ -1,6 +1,7 @@
 // The section "Classes": what is known, what is confused, and what was done.
 
 import { request } from "./api.js";
+import { bar } from "./chances.js";
 import { classMap } from "./class_map.js";
 import { button, fill, h, icon, label, uid } from "./dom.js";
 import { ago, bytes, percent } from "./format.js";
@@ -38,6 +39,7 @@ export class ClassesSection {
       this.history,
     );
     onServer("changed", () => this.#shown && this.refresh());
+    addEventListener("resize", () => this.#shown && this.redraw?.());
   }
 
   enter() {
@@ -79,17 +81,18 @@ export class ClassesSection {
   }
 
   showMap(known) {
+    this.redraw = () => this.showMap(known);
     const enough = known.classes.length >= 3 && known.classes.some((one) => Number.isFinite(one.x));
     const about = enough ? t.classes.mapAbout : t.classes.noMap;
-    const map = enough && classMap(known, (name) => this.point(name));
-    fill(this.map, h("h2", {}, t.classes.map), h("p", { class: "muted" }, about), map);
+    fill(this.map, h("h2", {}, t.classes.map), h("p", { class: "muted" }, about));
+    const width = this.map.lastChild.clientWidth; // letters keep their size
+    if (enough) this.map.append(classMap(known, width, (name) => this.point(name)));
   }
 
   showPairs(confused) {
     const rows = confused.slice(0, PAIRS).map(({ label: one, taken_for: other, share }) => {
-      const bar = h("span", { class: "bar" });
-      bar.style.setProperty("--share", share);
-      return h("li", {}, h("span", { class: "pair" }, label(one), h("span", { class: "muted" }, t.classes.takenFor), label(other)), h("span", { class: "number" }, percent(share)), bar);
+      const pair = h("span", { class: "pair" }, label(one), h("span", { class: "muted" }, t.classes.takenFor), label(other));
+      return h("li", {}, pair, h("span", { class: "number" }, percent(share)), bar(share));
     });
     const none = h("p", { class: "muted" }, t.classes.confusedNone);
     fill(this.pairs, h("h2", {}, t.classes.confused), rows.length ? h("ul", { class: "bars pairs" }, rows) : none);

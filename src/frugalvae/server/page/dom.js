@@ -25,13 +25,13 @@ function filled(element, { on = {}, data = {}, ...rest }, children) {
   }
   Object.assign(element.dataset, data);
   for (const [name, listener] of Object.entries(on)) element.addEventListener(name, listener);
-  element.append(...children.flat().filter((child) => child !== null && child !== false && child !== undefined));
-  return element;
+  return fill(element, children);
 }
 
 /** Another content for an element. */
 export function fill(element, ...children) {
-  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== false && child !== undefined));
+  const shown = children.flat(Infinity).filter((child) => ![null, undefined, false, ""].includes(child));
+  element.replaceChildren(...shown);
   return element;
 }
 

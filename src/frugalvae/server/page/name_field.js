@@ -68,7 +68,8 @@ export class NameField {
     const typed = this.value.toLowerCase();
     const names = [...server.names.keys()].filter((name) => name.toLowerCase().includes(typed));
     names.sort((a, b) => rank(a, typed) - rank(b, typed) || a.localeCompare(b));
-    this.#offers = names.slice(0, MOST);
+    const similar = near(this.value, names.length ? [] : [...server.names.keys()]);
+    this.#offers = similar ? [similar] : names.slice(0, MOST);
     if (this.value && !server.names.has(this.value)) this.#offers.push(this.value);
     fill(this.list, this.#offers.map((name, place) => this.#offer(name, place)));
     this.#show(this.#offers.length > 0);

@@ -54,8 +54,9 @@ export function dropZone({ add, camera }) {
     "div",
     { class: "drop" },
     h("div", { class: "drop-art" }, icon("photograph")),
-    h("p", { class: "drop-title" }, t.pictures.drop),
-    h("p", { class: "muted drop-hint" }, t.pictures.paste),
+    h("p", { class: "drop-title for-mouse" }, t.pictures.drop),
+    h("p", { class: "drop-title for-touch" }, t.pictures.show),
+    h("p", { class: "muted drop-hint for-mouse" }, t.pictures.paste),
     h(
       "div",
       { class: "row centre" },

@@ -17,13 +17,12 @@ export const t = {
   theme: { auto: "Theme: as the system", light: "Theme: light", dark: "Theme: dark" },
 
   summary: (status) =>
-    `${count(status.classes, "class")} · ${count(status.samples, "sample")} · ${bytes(status.bytes)}`,
+    `${count(status.classes, "class")} · ${bytes(status.bytes)}`,
   empty: "Nothing was taught yet",
   readOnly: "Asks only",
   lastChange: "Last change",
   undo: "Undo",
   undoTitle: (text) => `Undo: ${text}`,
-  nothingToUndo: "There is nothing to undo: one step is kept",
   undone: "Undone",
 
   server: {
@@ -46,6 +45,7 @@ export const t = {
 
   pictures: {
     drop: "Drop photographs here",
+    show: "Show it a photograph",
     paste: "or paste them from the clipboard",
     dropNow: "Let go to add them",
     choose: "Choose photographs",
@@ -68,12 +68,13 @@ export const t = {
     failed: (why) => `The camera cannot be used: ${why}`,
     agree: (same, all) => `${same} of the last ${all} frames agree`,
     starting: "Starting the camera …",
-    rate: (each) => `${seconds(each)} per frame`,
+    rate: (each) => seconds(each),
   },
 
   ask: {
     nothing: "Nothing was taught yet. Begin with two classes and a few photographs of each.",
     begin: "Teach the first class",
+    done: (all) => count(all, "answer"),
     progress: (done, all) => `${done} of ${count(all, "photograph")} answered`,
     clear: "Clear",
     answers: "Answers",
@@ -82,8 +83,7 @@ export const t = {
 
   answer: {
     none: "None of these",
-    nearest: "Nearest",
-    nearestNote: "among the known classes",
+    nearest: "Nearest among the known classes:",
     perhaps: "Perhaps",
     working: "Looking …",
     waiting: "Waits for the server",

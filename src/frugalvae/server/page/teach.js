@@ -89,6 +89,7 @@ export class TeachSection {
 
   showChosen() {
     this.chosen.hidden = !this.#files.length;
+    this.zone.classList.toggle("compact", this.#files.length > 0);
     const shown = this.#files.slice(-SHOWN).reverse();
     const rest = this.#files.length - shown.length;
     const clear = button(t.teach.removeAll, { kind: "ghost small" }, () => this.drop(() => false));
