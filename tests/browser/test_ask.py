@@ -1,0 +1,106 @@
+"""The section "Ask", and "no, it is …" on every answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.visitor import Visitor
+
+
+def test_photographs_are_answered(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "lemon/lemon-1.jpg")
+    visitor.answered()
+    assert visitor.text(".answer .what") == "lemon"
+    assert visitor.text(".answer .chance").endswith(" %")
+    assert visitor.text(".answer .foot").startswith("lemon-1.jpg")
+    visitor.see(".answer .bars li", times=2)  # the two other classes
+    visitor.give("drop", pictures / "kiwi/kiwi-0.jpg", pictures / "plum/plum-0.jpg")
+    visitor.answered(3)
+    visitor.see(".answer[data-state=unknown] .what", "None of these")
+    visitor.give("paste", pictures / "apple/apple-1.jpg")
+    visitor.answered(4)
+    visitor.click("Clear")
+    visitor.answered(0)
+
+
+def test_what_is_no_image_is_said(visitor: Visitor, pictures: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes((pictures / "lemon/lemon-1.jpg").read_bytes()[:500])
+    visitor.give("drop", broken, pictures / "lemon/lemon-1.jpg")
+    visitor.answered(2)
+    visitor.see(".answer[data-state=failed]", "Cannot be read")
+    visitor.see(".answer[data-state=sure]", "lemon")
+    text = tmp_path / "notes.txt"
+    text.write_text("not an image")
+    visitor.page.set_input_files("#ask input[type=file]", text)
+    visitor.see(".notice", "These are no images.")
+
+
+def test_one_click_corrects_and_another_undoes_it(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "pear/pear-0.jpg")
+    card = visitor.answered()
+    before = visitor.text(".summary")
+    card.locator(".chip").first.click()
+    visitor.see(".answer .learned", "Learned as")
+    visitor.click("Undo", ".answer")
+    visitor.see(".answer .chip")
+    visitor.see(".notice", "Undone")
+    assert visitor.text(".summary") == before
+
+
+def test_a_correction_can_make_a_new_class(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "pear/pear-0.jpg")
+    visitor.answered()
+    visitor.click("Another class, or a new one", ".answer")
+    visitor.type("What is it?", "pear")
+    visitor.see("[role=option]", "new class")
+    visitor.press("Enter")
+    visitor.see(".answer .learned", "Learned as pear")
+    visitor.see(".summary", "4 classes")
+    visitor.click("Ask again", ".answer")
+    visitor.see(".answer[data-state=sure] .what, .answer[data-state=unsure] .what", "pear")
+
+
+def test_yes_adds_the_photograph_to_its_class(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "lemon/lemon-1.jpg")
+    visitor.answered()
+    visitor.find(".answer .chip", "Yes").click()
+    visitor.see(".answer .learned", "lemon")
+
+
+def test_many_photographs_can_be_stopped(visitor: Visitor, pictures: Path) -> None:
+    files = sorted(pictures.glob("*/*.jpg"))[:24]
+    visitor.page.route("**/predict*", lambda route: slowly(visitor, route))
+    visitor.choose("ask", *files)
+    visitor.answered(8)
+    visitor.see("progress")
+    visitor.click("Stop", "#ask")
+    visitor.see(".notice", "Stopped: 8 of 24 were answered.")
+    visitor.see(".answer", times=8)
+
+
+def slowly(visitor: Visitor, route: object) -> None:
+    """The first request is answered; the next one never is."""
+    seen = visitor.page.locator(".answer:not([data-state=waiting])").count()
+    if seen == 0:
+        route.continue_()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desk", "phone"])
+def test_the_camera_is_asked_again_and_again(
+    visit: object, serve: object, phone: bool, pictures: Path
+) -> None:
+    options = {"viewport": {"width": 390, "height": 844}, "has_touch": True} if phone else {}
+    visitor: Visitor = visit(serve("--teach"), **options)  # type: ignore[operator]
+    visitor.click("Use the camera", "#ask")
+    visitor.see(".live .what", "lemon")
+    visitor.see(".live .agree", "10 of the last 10 frames agree")
+    visitor.click("Keep this image")
+    visitor.answered()
+    visitor.see(".answer .what", "lemon")
+    visitor.go("tray")
+    visitor.see(".tile", times=1)  # frames are not kept, but for the one that was
+    visitor.go("ask")
+    visitor.see(".drop")  # leaving has closed the camera

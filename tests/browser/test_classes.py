@@ -1,0 +1,71 @@
+"""The section "Classes", and names that want to be more than text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.browser.visitor import Visitor
+
+HOSTILE = "<img src=x onerror=document.title='taken'>"
+LONG = "wind" * 45
+ARABIC = "تفاحة (خضراء) 7"
+
+
+def test_classes_are_renamed_and_forgotten(visitor: Visitor) -> None:
+    visitor.go("classes")
+    visitor.see(".class-row", times=3)
+    visitor.see(".class-row", "6 samples", times=3)
+    visitor.see("svg.map circle", times=3)
+    visitor.see(".history li", "apple", times=1)
+    visitor.click("Rename apple")
+    visitor.press("Escape")
+    assert visitor.focused() == "Rename apple"
+    visitor.click("Rename apple")
+    visitor.type("New name", "red apple")
+    visitor.click("Save")
+    visitor.see(".class-row", "red apple")
+    visitor.see(".notice", "apple is red apple now")
+    visitor.click("Undo", ".notice")
+    visitor.miss(".class-row", "red apple")
+    visitor.click("Forget plum")
+    visitor.click("Keep it")
+    visitor.click("Forget plum")
+    visitor.click("Forget plum", ".row-form")
+    visitor.see(".class-row", times=2)
+    visitor.see(".history li", "forg")
+    visitor.click("Undo", ".history")
+    visitor.see(".class-row", times=3)
+
+
+def test_a_row_leads_to_teaching_more(visitor: Visitor, pictures: Path) -> None:
+    visitor.go("classes")
+    visitor.click("Add photographs of plum")
+    assert visitor.page.get_by_label("What do they show?").input_value() == "plum"
+
+
+def test_names_are_text_wherever_they_are_shown(visitor: Visitor, pictures: Path) -> None:
+    visitor.go("teach")
+    for name in (HOSTILE, LONG, ARABIC):
+        kind = {HOSTILE: "kiwi", LONG: "pear", ARABIC: "cherry"}[name]
+        visitor.type("What do they show?", name)
+        visitor.choose("teach", *sorted((pictures / kind).iterdir())[:4])
+        visitor.press("Escape")
+        visitor.find("#teach button[type=submit]").click()
+        visitor.see(".result-card .what", name)
+    visitor.go("ask")
+    visitor.choose("ask", pictures / "kiwi/kiwi-4.jpg", pictures / "pear/pear-4.jpg")
+    visitor.answered(2)
+    visitor.see(".answer", HOSTILE)
+    visitor.go("tray")
+    visitor.see(".tile", times=2)
+    visitor.go("classes")
+    visitor.see(".class-row", HOSTILE, times=1)
+    visitor.see(".class-row", ARABIC, times=1)
+    visitor.find(".class-row", LONG).get_by_role("button").nth(2).click()
+    visitor.see(".row-form", LONG)
+    assert visitor.page.locator("img[src=x]").count() == 0
+    assert "taken" not in visitor.page.title()
+    visitor.page.set_viewport_size({"width": 360, "height": 780})
+    for section in ("ask", "teach", "tray", "classes"):
+        visitor.go(section)
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 360, section

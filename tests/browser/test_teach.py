@@ -1,0 +1,101 @@
+"""The section "Teach"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.browser.serving import Served
+from tests.browser.visitor import Visitor
+
+
+def test_a_class_is_taught_and_undone(visitor: Visitor, pictures: Path) -> None:
+    visitor.go("teach")
+    visitor.click("Teach", "#teach form")
+    visitor.see("#teach [role=alert]", "Type what they show.")
+    visitor.type("What do they show?", "kiwi")
+    visitor.click("Teach", "#teach form")
+    visitor.see("#teach [role=alert]", "Add at least one photograph.")
+    visitor.choose("teach", *sorted((pictures / "kiwi").iterdir()))
+    visitor.find("#teach .remove").first.click(force=True)
+    visitor.click("Teach 5 photographs")
+    visitor.see(".result-card .what", "It knows kiwi")
+    visitor.see(".result-card", "5 photographs learned")
+    visitor.see(".result-card", "3 → 4")
+    assert "kB →" in visitor.text(".result-card .facts")
+    visitor.go("ask")
+    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg")
+    visitor.see(".answer .what", "kiwi")
+    visitor.go("teach")
+    visitor.click("Undo", ".result-card")
+    visitor.miss(".result-card")
+    visitor.see(".summary", "3 classes")
+
+
+def test_known_names_are_offered(visitor: Visitor, pictures: Path) -> None:
+    visitor.go("teach")
+    visitor.type("What do they show?", "l")
+    visitor.see("[role=option]", times=4)  # apple, lemon, plum, and "l" as a new class
+    visitor.press("ArrowDown", "Enter")
+    field = visitor.page.get_by_label("What do they show?")
+    assert field.input_value() == "lemon"
+    visitor.type("What do they show?", "Lemmon")
+    visitor.press("Escape")
+    visitor.see(".near", "Is it the same as “lemon”, which is known?")
+    visitor.click("Use “lemon”")
+    visitor.choose("teach", pictures / "lemon/lemon-0.jpg")
+    visitor.click("Teach 1 photograph")
+    visitor.see(".result-card", "Nothing new: all of these were taught before.")
+
+
+def test_the_camera_teaches_while_a_button_is_held(visitor: Visitor) -> None:
+    visitor.go("teach")
+    visitor.type("What do they show?", "citrus")
+    visitor.click("Use the camera", "#teach")
+    hold = visitor.see(".hold")
+    visitor.page.wait_for_function("document.querySelector('#teach video').videoWidth > 0")
+    hold.hover()
+    visitor.page.mouse.down()
+    visitor.see(".strip li", times=3)
+    visitor.page.mouse.up()
+    visitor.see(".hold:not(.held)")
+    hold.focus()
+    taken = visitor.find(".strip li").count()
+    visitor.page.keyboard.down("Space")
+    visitor.see(".strip li", times=taken + 2)
+    visitor.page.keyboard.up("Space")
+    visitor.see(".hold:not(.held)")
+    visitor.click("Close the camera", "#teach")
+    visitor.find("#teach button[type=submit]").click()
+    visitor.see(".result-card .what", "citrus")
+
+
+def test_stopping_changes_nothing(visitor: Visitor, pictures: Path) -> None:
+    visitor.go("teach")
+    visitor.type("What do they show?", "all")
+    visitor.choose("teach", *sorted(pictures.glob("*/*.jpg"))[:20])
+    visitor.page.route("**/predict*", lambda _: None)  # it is never answered
+    visitor.click("Teach 20 photographs")
+    visitor.see("#teach progress")
+    visitor.click("Stop", "#teach .progress-row")
+    visitor.see(".notice", "Stopped. Nothing was changed.")
+    visitor.see(".summary", "3 classes")
+    visitor.see(".strip li", times=20)  # nothing that was chosen is lost
+    assert visitor.page.get_by_label("What do they show?").input_value() == "all"
+
+
+def test_without_teach_nothing_can_be_changed(
+    serve: Callable[..., Served], visit: Callable[..., Visitor], pictures: Path
+) -> None:
+    visitor = visit(serve())
+    visitor.see(".badge", "Asks only")
+    visitor.choose("ask", pictures / "lemon/lemon-1.jpg")
+    visitor.answered()
+    visitor.miss(".answer .chip")
+    visitor.go("teach")
+    visitor.see("#teach", "This server answers, and cannot be taught.")
+    visitor.see("#teach code", "frugalvae serve fruit.frugal --teach")
+    visitor.miss("#teach form")
+    visitor.go("classes")
+    visitor.see(".class-row", times=3)
+    visitor.miss(".class-row button")

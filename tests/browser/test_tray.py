@@ -1,0 +1,50 @@
+"""The section "Tray"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.browser.visitor import Visitor
+
+
+def test_several_are_assigned_at_once(visitor: Visitor, pictures: Path) -> None:
+    kiwis, lemons = sorted((pictures / "kiwi").iterdir()), sorted((pictures / "lemon").iterdir())
+    visitor.choose("ask", *kiwis[:3], lemons[0])
+    visitor.answered(4)
+    visitor.go("tray")
+    visitor.see("#tray", "Nothing is written to disk.")
+    visitor.see(".tile", times=4)
+    visitor.page.wait_for_function(
+        "[...document.querySelectorAll('.tile img')].every((image) => image.naturalWidth > 0)"
+    )
+    visitor.find(".segments button", "Unknown").click()
+    visitor.see(".tile", times=3)
+    visitor.click("Select all")
+    visitor.see(".assign", "3 selected")
+    visitor.type("They are", "kiwi")
+    visitor.press("Escape")
+    visitor.click("Learn", ".assign")
+    visitor.see(".notice", "3 photographs learned as kiwi")
+    visitor.see(".summary", "4 classes")
+    visitor.find(".segments button", "Learned").click()
+    visitor.see(".tile", "kiwi", times=3)
+    visitor.click("Undo", ".notice")
+    visitor.see(".summary", "3 classes")
+    visitor.find(".segments button", "Unknown").click()
+    visitor.see(".tile", times=3)
+
+
+def test_the_tray_is_emptied(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", *sorted((pictures / "plum").iterdir())[:4])
+    visitor.answered(4)
+    visitor.go("tray")
+    tiles = visitor.see(".tile", times=4)
+    tiles.nth(0).click()
+    tiles.nth(2).click(modifiers=["Shift"])
+    visitor.see(".assign", "3 selected")
+    tiles.nth(2).click()
+    visitor.see(".assign", "2 selected")
+    visitor.click("Remove", ".assign")
+    visitor.see(".tile", times=2)
+    visitor.click("Empty the tray")
+    visitor.see("#tray", "Nothing was asked lately.")
