@@ -20,6 +20,7 @@ EXTRAS = {
     "ray": "ray",
     "starlette": "serve",
     "uvicorn": "serve",
+    "python_multipart": "serve",
 }
 
 #: The extra of parts that need more than the package that is found missing first.
@@ -54,6 +55,10 @@ class FeatureFileError(InputError):
 
 class MemoryFileError(InputError):
     """A saved classifier is missing, damaged, or from a version that cannot be read."""
+
+
+class BusyError(InputError):
+    """Another process is changing the file; nothing was changed, and it may be tried again."""
 
 
 class UntrustedModuleError(MemoryFileError):

@@ -6,66 +6,14 @@ import csv
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from frugalvae.answers import NONE, UNSURE, Answer, Batch, Unreadable
 from frugalvae.console import json_text
 from frugalvae.formatting import printable
 
-NONE, UNSURE = "none of these", "not sure"
 FIELDS = ("input", "rank", "label", "probability", "known", "familiarity", "reason")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What an input shows.
-
-    Attributes
-    ----------
-    top
-        The likeliest classes with their probabilities; none if none is likely enough.
-    known, familiarity
-        Whether the input belongs to a taught class at all, and the score that says so; None if
-        that was not asked.
-    """
-
-    input: str
-    top: list[tuple[Any, float]]
-    known: bool | None = None
-    familiarity: float | None = None
-
-    @property
-    def label(self) -> Any:
-        """The likeliest class; None if it is none of them, or none is likely enough."""
-        return self.top[0][0] if self.top and self.known is not False else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "input": self.input,
-            "label": self.label,
-            "known": self.known,
-            "familiarity": self.familiarity,
-            "top": [{"label": label, "probability": chance} for label, chance in self.top],
-        }
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """An input that cannot be read, and why; ``skipped`` if a folder has it and it is no image."""
-
-    input: str
-    reason: str
-    skipped: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"input": self.input, "reason": self.reason}
-
-
-#: Some results that came together.
-Batch = list[Answer | Unreadable]
 
 
 # --------------------------------------------------------------------------- forms

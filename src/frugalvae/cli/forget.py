@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frugalvae.cli.options import add, add_encoder
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import local_time, plural, quoted
-
-if TYPE_CHECKING:
-    from frugalvae.model import Model
-    from frugalvae.storage.store import Store
-
-QUANTILES = "the quantiles of familiarity are of all classes together, and still count its samples"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,8 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Remove the class."""
-    from frugalvae.cli.common import announce_model, change_class, with_digest
+    from frugalvae.changes import with_digest
+    from frugalvae.cli.common import announce_model, change_class
     from frugalvae.cli.update import more_rows
+    from frugalvae.storage.receipts import QUANTILES, receipt, state
 
     if options.scrub and options.inputs:
         raise InputError("--with takes out exactly what --scrub would estimate; give one of them")
@@ -83,31 +79,6 @@ def run(options: argparse.Namespace) -> None:
     )
     if options.json:
         print_json({"file": str(options.file), **written})
-
-
-def state(store: Store) -> dict[str, Any]:
-    """What a file is: its size and its checksum."""
-    from frugalvae.cli.common import checksum_of
-
-    return {"bytes": store.path.stat().st_size, "sha256": checksum_of(store.path)}
-
-
-def receipt(
-    model: Model, label: Any, remains: list[str], before: dict[str, Any], after: dict[str, Any]
-) -> dict[str, Any]:
-    """What was removed, what remains, and when."""
-    event = model.history[-1]
-    return {
-        "class": label,
-        "samples": event["classes"][str(label)],
-        "bytes": before["bytes"] - after["bytes"],
-        "remains": remains,
-        "classes": len(model.classes),
-        "before": before,
-        "after": after,
-        "when": event["when"],
-        "scrub": event["scrub"],
-    }
 
 
 def in_lines(written: dict[str, Any]) -> list[str]:

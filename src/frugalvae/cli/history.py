@@ -36,16 +36,7 @@ def describe_event(event: dict[str, Any]) -> str:
     >>> describe_event({"action": "learn", "when": "2026-11-16 5:00", "classes": {"emu": 30}})
     '2026-11-16 5:00  learn   emu (30)'
     """
-    from frugalvae.cli.status import MOST, named
+    from frugalvae.storage.summary import in_words
 
-    classes = event.get("classes")
-    if isinstance(classes, dict) and event.get("action") != "learn":  # 0: an old file does not say
-        classes = {name: count or None for name, count in classes.items()}
-    shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
-    if "from" in event and "to" in event:
-        shown = f"{event['from']} to {event['to']}"
-    elif isinstance(event.get("from"), list):
-        shown += f", of {' and '.join(map(str, event['from']))}"
     when = local_time(str(event.get("when", "")))
-    source = f", from {event['source']}" if "source" in event else ""
-    return f"{when}  {event.get('action', '?')!s:6}  {shown}{source}"
+    return f"{when}  {event.get('action', '?')!s:6}  {in_words(event)}"

@@ -186,7 +186,7 @@ def report(options: argparse.Namespace, told: Told) -> dict[str, Any]:
 
 def say_learned(display: Display, options: argparse.Namespace, told: Told, seconds: float) -> None:
     """What was learned, and what the file knows now."""
-    from frugalvae.cli.common import few_samples
+    from frugalvae.changes import few_samples
 
     model = told.model
     classes, images = plural(len(told.learned), "class"), sum(told.learned.values())

@@ -316,7 +316,8 @@ class Lesson:
         encoder: Remembered,
     ) -> Told:
         """Learn and write; then what was encoded for it is not needed any more."""
-        from frugalvae.cli.common import announce_model, with_source
+        from frugalvae.changes import with_source
+        from frugalvae.cli.common import announce_model
 
         if self.store.exists:
             announce_model(self.model, self.options.model, self.options.file)
@@ -329,7 +330,7 @@ class Lesson:
             model = model.learn(**taken.of(classes), text=text, digests=digests)
         if encoder:
             model = replace(model, encoder=encoder)
-        self.store.save(with_source(model, self.options.source))
+        self.store.save(with_source(model, self.options.source.resolve().name))
         if self.options.source.suffix != ".npz" and not self.on_ray:
             Parts(self.store.path, {}).remove()
         told.model, told.learned = model, dict(Counter(told.intake.labels[rows].tolist()))

@@ -20,6 +20,7 @@ VERBS = {
     "learn": "teach new classes from a folder of images",
     "predict": "classify images",
     "explain": "show which parts of an image speak for its class",
+    "serve": "ask and teach a classifier over HTTP, and on a page",
     "evaluate": "test a classifier on labelled images, and write a page about it",
     "status": "show what a classifier knows, its size, and warnings",
     "suggest": "tell which unlabelled images would teach most",

@@ -82,7 +82,7 @@ class Addition:
 
 def run(options: argparse.Namespace) -> None:
     """Merge all files, or none of them."""
-    from frugalvae.cli.common import DIGEST, with_digest
+    from frugalvae.changes import DIGEST, with_digest
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> None:
 
 def read(options: argparse.Namespace) -> list[Addition]:
     """The files that are to be added, each checked; the one that was taught first comes first."""
-    from frugalvae.cli.common import checksum_of
+    from frugalvae.storage.receipts import checksum_of
     from frugalvae.storage.store import Store
 
     asked = [asked_name(text, options.inputs) for text in options.rename]
@@ -144,8 +144,8 @@ def asked_name(text: str, inputs: list[Path]) -> tuple[Path, str]:
 
 def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
     """``wren=house wren`` as the label in the file and the new one; names may have a ``=``."""
+    from frugalvae.changes import label_named, like
     from frugalvae.checks import as_label
-    from frugalvae.cli.common import label_named, like
 
     known = {as_label(str(label)) for label in labels}
     places = [place for place, letter in enumerate(text) if letter == "="]
@@ -168,7 +168,7 @@ def refuse_twice(
     target: Path, store: Store, model: Model | None, additions: list[Addition]
 ) -> None:
     """Refuse files of which one holds what another one holds."""
-    from frugalvae.cli.common import checksum_of
+    from frugalvae.storage.receipts import checksum_of
 
     held = [(addition.path, addition.checksum, addition.model) for addition in additions]
     if model is not None:

@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Join the classes."""
-    from frugalvae.cli.common import change_class, label_named
+    from frugalvae.changes import label_named
+    from frugalvae.cli.common import change_class
     from frugalvae.joining import merge_classes
 
     with change_class(options) as (store, model, label):

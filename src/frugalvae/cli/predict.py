@@ -11,7 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.cli.answers import FIELDS, FORMS, NONE, UNSURE, Answer, Batch, Unreadable
+from frugalvae.answers import NONE, THRESHOLD, UNSURE, Batch, Unreadable, rank
+from frugalvae.cli.answers import FIELDS, FORMS
 from frugalvae.cli.options import (
     add,
     add_encoder,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
 
-THRESHOLD = 0.05
 STANDARD_INPUT = Path("-")
 FEATURES = ".npz"
 
@@ -211,8 +211,9 @@ class Predictor:
     def __init__(self, model: Model, options: argparse.Namespace) -> None:
         self.model, self.options = model, options
         self.encoder: Encoder | None = None
-        self.unknown = options.unknown or options.threshold is not None
-        self.threshold = THRESHOLD if options.threshold is None else options.threshold
+        self.threshold: float | None = options.threshold
+        if options.unknown and options.threshold is None:
+            self.threshold = THRESHOLD
 
     def answers(self) -> Iterator[Batch]:
         """The results of all inputs, as they come and in their order."""
@@ -269,17 +270,8 @@ class Predictor:
 
     def rank(self, names: list[str], x: NDArray[np.float32]) -> Batch:
         """The likeliest classes of each input; whether it is known, if that was asked."""
-        if not names:
-            return []
-        classes, chances = self.model.classes.tolist(), self.model.predict_proba(x)
-        order = (-chances).argsort(axis=1, kind="stable")[:, : self.options.top]
-        scores = self.model.familiarity(x).tolist() if self.unknown else [None] * len(names)
-        answers: Batch = []
-        for row, (name, score) in enumerate(zip(names, scores, strict=True)):
-            ranked = [(classes[place], float(chances[row, place])) for place in order[row].tolist()]
-            likely = [(label, p) for label, p in ranked if p >= self.options.min_probability]
-            known = None if score is None else score >= self.threshold
-            answers.append(Answer(name, likely, known, score))
+        least, threshold = self.options.min_probability, self.threshold
+        answers: Batch = [*rank(self.model, names, x, self.options.top, least, threshold)]
         return answers
 
 

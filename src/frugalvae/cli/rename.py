@@ -18,8 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Rename the class, unless the new name is taken."""
+    from frugalvae.changes import like
     from frugalvae.checks import check_case
-    from frugalvae.cli.common import change_class, like
+    from frugalvae.cli.common import change_class
 
     with change_class(options) as (store, model, label):
         name = like(label, options.name)

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
     """Draw, and write."""
     import numpy as np
 
-    from frugalvae.cli.common import label_named
+    from frugalvae.changes import label_named
     from frugalvae.storage.store import Store
 
     output = options.output or Path(options.label.replace("/", "-") + ".npz")

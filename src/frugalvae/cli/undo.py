@@ -28,23 +28,20 @@ def run(options: argparse.Namespace) -> None:
     with store.changing(f"frugalvae undo {options.file}", options.wait):
         before = store.read_undo().document
         try:
-            lines = difference(store.read().document, before)
+            lines = told(store.read().document, before)
         except MemoryFileError as error:
             lines = [f"undone, as it could not be read: {error}"]
         store.go_back()
     Display(options.quiet).say(*lines, f"{options.file} is as it was before that")
 
 
-def difference(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+def told(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     """What going back takes away, and what it brings back."""
     from frugalvae.cli.history import describe_event
+    from frugalvae.storage.summary import difference
 
-    lines = []
-    if len(now["history"]) > len(before["history"]):
-        lines.append(f"undone: {describe_event(now['history'][-1])}")
-    labels = [[str(label) for label in file["classes"]["values"]] for file in (now, before)]
-    gone = [label for label in labels[0] if label not in labels[1]]
-    back = [label for label in labels[1] if label not in labels[0]]
+    event, gone, back = difference(now, before)
+    lines = [f"undone: {describe_event(event)}"] if event else []
     for what, names in (("no longer known", gone), ("known again", back)):
         if names:
             lines.append(f"{what}: {shortened(names)}")

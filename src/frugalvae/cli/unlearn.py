@@ -25,8 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Take the samples out."""
-    from frugalvae.cli.common import DIGEST, change_class, with_digest, with_source
-    from frugalvae.cli.update import digest_of, more_rows
+    from frugalvae.changes import DIGEST, digest_of, with_digest, with_source
+    from frugalvae.cli.common import change_class
+    from frugalvae.cli.update import more_rows
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
             display.say(f"{options.file} is as it was: the last change was this very one")
             return
         model = model.unlearn(label, x, digests=gathered.digests)
-        store.save(with_digest(with_source(model, options.inputs[0]), digest))
+        store.save(with_digest(with_source(model, options.inputs[0].resolve().name), digest))
     left = int(model.n_samples_of_class[model.classes.tolist().index(label)])
     remains = [*model.history[-1]["remains"], COUNTED]
     taken = plural(len(x), "sample")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,6 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from frugalvae.cli.inputs import Gathered, Look
     from frugalvae.images.walk import Found
     from frugalvae.model import Model
@@ -51,13 +47,8 @@ def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
     import numpy as np
 
-    from frugalvae.cli.common import (
-        DIGEST,
-        announce_model,
-        change_class,
-        with_digest,
-        with_source,
-    )
+    from frugalvae.changes import DIGEST, digest_of, with_digest, with_source
+    from frugalvae.cli.common import announce_model, change_class
     from frugalvae.intake import digests_of
 
     display = Display(options.quiet or options.json)
@@ -77,16 +68,11 @@ def run(options: argparse.Namespace) -> None:
         announce_model(model, options.model, options.file)
         with display.watching():
             model = model.update(label, x, digests=gathered.digests)
-        store.save(with_digest(with_source(model, options.inputs[0]), digest))
+        store.save(with_digest(with_source(model, options.inputs[0].resolve().name), digest))
     display.say(f"{options.file}: {label!r} was given {given}")
     if options.json:
         told = {"unreadable": gathered.unreadable, "skipped": gathered.skipped}
         print_json({"file": str(options.file), "class": label, "examples": len(x), **told})
-
-
-def digest_of(label: Any, x: NDArray[np.float32]) -> str:
-    """What tells an update from any other: a killed one that is repeated must not count twice."""
-    return hashlib.sha256(repr((label, x.shape)).encode() + x.tobytes()).hexdigest()[:16]
 
 
 def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Display) -> Gathered:

@@ -77,7 +77,7 @@ def reading_images() -> Iterator[None]:
             core.set_block_size(block)
 
 
-def decode(content: bytes, side: int | None = None) -> Image.Image:
+def decode(content: bytes, side: int | None = None, most_pixels: int = MOST_PIXELS) -> Image.Image:
     """The image that a file contains, as :func:`rgb` makes it; of an animation the first one.
 
     Pillow fails in many ways, so that this may raise any exception.
@@ -90,6 +90,8 @@ def decode(content: bytes, side: int | None = None) -> Image.Image:
         What the shorter side is going to be resized to. A JPEG with many more pixels is
         decoded at a part of its size, which takes a part of the time. Any image of more than
         ``LARGE_PIXELS`` is made smaller.
+    most_pixels
+        More of them are refused.
 
     Examples
     --------
@@ -104,9 +106,9 @@ def decode(content: bytes, side: int | None = None) -> Image.Image:
     if known is None:
         raise ValueError("it is in no known format of images")
     if known == "WEBP":
-        check_size(webp_size(content), known)  # opening it would take memory already
+        check_size(webp_size(content), known, most_pixels)  # opening it would take memory already
     image = opened(content, known)
-    check_size(image.size, known)
+    check_size(image.size, known, most_pixels)
     if known == "TIFF":
         check_tiles(image)
     with alone(memory(image, known, side) > LARGE_MEMORY), contextlib.closing(image):
@@ -133,11 +135,11 @@ def alone(large: bool) -> contextlib.AbstractContextManager[object]:
     return _one_large if large else contextlib.nullcontext()
 
 
-def check_size(size: tuple[int, int], known: str) -> None:
+def check_size(size: tuple[int, int], known: str, most_pixels: int = MOST_PIXELS) -> None:
     """Refuse an image that would take too much memory to decode."""
     width, height = size
-    if width * height > MOST_PIXELS:
-        raise ValueError(f"{width} x {height} are more than {MOST_PIXELS:,} pixels")
+    if width * height > most_pixels:
+        raise ValueError(f"{width} x {height} are more than {most_pixels:,} pixels")
     if width * height * MEMORY.get(known, PILLOW) > MOST_MEMORY:
         most = MOST_MEMORY // MEMORY[known]
         raise ValueError(f"{width} x {height} are more than the {most:,} pixels of a {known}")

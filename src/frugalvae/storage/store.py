@@ -29,7 +29,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.errors import FrugalError, InputError, MemoryFileError, MissingPackageError
+from frugalvae.errors import (
+    BusyError,
+    FrugalError,
+    InputError,
+    MemoryFileError,
+    MissingPackageError,
+)
 from frugalvae.files import check_place, sync_folder, unfinished, write_bytes
 
 if TYPE_CHECKING:  # a wrong path is refused before NumPy is imported
@@ -206,7 +212,7 @@ def locked(path: Path, what: str, wait: float) -> Iterator[None]:
     deadline = time.monotonic() + wait
     while (descriptor := _try(beside)) is None:
         if time.monotonic() >= deadline:
-            raise InputError(
+            raise BusyError(
                 f"{path} is being changed by {_holder(beside)}; nothing was changed. Try again "
                 f"when that is done, or wait longer than {wait:g} s with --wait SECONDS"
             )

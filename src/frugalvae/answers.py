@@ -1,0 +1,109 @@
+"""Answers: which classes an input shows, how probably, and whether it shows any at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from frugalvae.model import Model
+
+NONE, UNSURE = "none of these", "not sure"
+THRESHOLD = 0.05  # of familiarity, below which an input belongs to no taught class
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an input shows.
+
+    Attributes
+    ----------
+    top
+        The likeliest classes with their probabilities; none if none is likely enough.
+    known, familiarity
+        Whether the input belongs to a taught class at all, and the score that says so; None if
+        that was not asked.
+    """
+
+    input: str
+    top: list[tuple[Any, float]]
+    known: bool | None = None
+    familiarity: float | None = None
+
+    @property
+    def label(self) -> Any:
+        """The likeliest class; None if it is none of them, or none is likely enough."""
+        return self.top[0][0] if self.top and self.known is not False else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "input": self.input,
+            "label": self.label,
+            "known": self.known,
+            "familiarity": self.familiarity,
+            "top": [{"label": label, "probability": chance} for label, chance in self.top],
+        }
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """An input that cannot be read, and why; ``skipped`` if a folder has it and it is no image."""
+
+    input: str
+    reason: str
+    skipped: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"input": self.input, "reason": self.reason}
+
+
+#: Some results that came together.
+Batch = list[Answer | Unreadable]
+
+
+def rank(
+    model: Model,
+    names: list[str],
+    x: NDArray[np.float32],
+    top: int = 1,
+    min_probability: float = 0.0,
+    threshold: float | None = None,
+) -> list[Answer]:
+    """The likeliest classes of each input; whether it is known, if there is a threshold.
+
+    Parameters
+    ----------
+    names
+        What the inputs are called.
+    x
+        Their features (n, d).
+    top, min_probability
+        How many classes to name, and how probable they have to be.
+    threshold
+        How familiar an input has to look to be taken for known; None does not ask.
+
+    Examples
+    --------
+    >>> from frugalvae.model import Model
+    >>> model = Model().learn([[0.0, 1.0], [1.0, 0.0]], ["cat", "emu"])
+    >>> [answer] = rank(model, ["a.jpg"], [[0.0, 1.0]], threshold=0.05)
+    >>> answer.label, answer.known
+    ('cat', True)
+    """
+    if not names:
+        return []
+    classes, chances = model.classes.tolist(), model.predict_proba(x)  # (n, k)
+    order = (-chances).argsort(axis=1, kind="stable")[:, :top]
+    scores = [None] * len(names) if threshold is None else model.familiarity(x).tolist()
+    answers = []
+    for row, (name, score) in enumerate(zip(names, scores, strict=True)):
+        ranked = [(classes[place], float(chances[row, place])) for place in order[row].tolist()]
+        likely = [(label, p) for label, p in ranked if p >= min_probability]
+        known = None if threshold is None or score is None else score >= threshold
+        answers.append(Answer(name, likely, known, score))
+    return answers

@@ -1,0 +1,72 @@
+"""What is noted of a change, which class a name means, and which classes need more samples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.checks import as_label
+from frugalvae.errors import UnknownClassError, suggestion
+from frugalvae.formatting import printable, shortened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from frugalvae.model import Model
+
+DIGEST = "digest"  # of the samples of an update, in its event of the history
+FEW = 3  # samples of a class below which it is often missed beside larger ones
+
+
+def label_named(path: Path | str, labels: list[Any], typed: str) -> Any:
+    """The label that was typed: a name, or a number where labels are numbers."""
+    for label in labels:
+        if as_label(str(label)) == as_label(typed):
+            return label
+    raise UnknownClassError(
+        f"{path} knows no class {typed!r}.{suggestion(typed, map(str, labels))} "
+        f"'frugalvae status {path}' lists all {len(labels)}"
+    )
+
+
+def like(label: Any, name: str) -> Any:
+    """A new name as a label: a number if it is to stand beside numbers."""
+    new: Any = as_label(name)
+    return int(new) if not isinstance(label, str) and new.lstrip("-").isdecimal() else new
+
+
+def with_source(model: Model, name: str) -> Model:
+    """The model with a note in its history of where the last samples came from."""
+    *before, last = model.history
+    return replace(model, history=(*before, {**last, "source": printable(name)}))
+
+
+def with_digest(model: Model, digest: str | None = None) -> Model:
+    """With the digest in the last event of the history, and in no other."""
+    history = [{k: v for k, v in event.items() if k != DIGEST} for event in model.history]
+    if digest is not None:
+        history[-1][DIGEST] = digest
+    return replace(model, history=tuple(history))
+
+
+def digest_of(label: Any, x: NDArray[np.float32]) -> str:
+    """What tells an update from any other: a killed one that is repeated must not count twice."""
+    return hashlib.sha256(repr((label, x.shape)).encode() + x.tobytes()).hexdigest()[:16]
+
+
+def few_samples(labels: Sequence[Any], counts: Sequence[int]) -> str:
+    """A warning of classes that are often missed beside larger ones; empty if there are none.
+
+    >>> few_samples(["hat", "shirt", "bag"], [1, 30, 0])
+    "fewer than 3 samples, and so often missed: hat; 'frugalvae update' takes more"
+    """
+    few = [str(label) for label, count in zip(labels, counts, strict=False) if 0 < count < FEW]
+    if not few or max(counts) < FEW:
+        return ""
+    names = shortened(few)
+    return f"fewer than {FEW} samples, and so often missed: {names}; 'frugalvae update' takes more"

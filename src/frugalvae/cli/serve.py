@@ -1,0 +1,171 @@
+"""``frugalvae serve``: ask and teach a classifier over HTTP, and on a page."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frugalvae.cli.options import add, number, positive, seconds
+from frugalvae.errors import InputError
+from frugalvae.files import check_place
+from frugalvae.server.settings import SHORTEST_TOKEN, Limits, Settings
+
+if TYPE_CHECKING:
+    import socket
+
+MEGABYTE = 1_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be typed."""
+    usual = Limits()
+    parser.description = (
+        "Serve a classifier: a page in the browser, and the same over HTTP. Only this machine may "
+        "ask, and nobody may change the file, unless you say so. With --teach the file need not "
+        "exist. The commands of frugalvae can be used on the file meanwhile."
+    )
+    parser.epilog = "docs/serve.md tells what can be asked, and /docs of the server itself."
+    add(parser, "file")
+    parser.add_argument("--teach", action="store_true", help="let the file be taught and changed")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="where to listen; anything but this machine needs --token-file (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--port", type=port, default=8000, metavar="N", help="default: %(default)s; 0 takes any"
+    )
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help=f"has the token, of {SHORTEST_TOKEN} letters or more, that every request must show",
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a further name by which the server may be called; may be given again",
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="write the pictures that are asked and taught into this folder; without it none is",
+    )
+    parser.add_argument(
+        "--label-studio",
+        metavar="ADDRESS",
+        help="where Label Studio is: images of its tasks are fetched from there, and from nowhere "
+        "else",
+    )
+    parser.add_argument(
+        "--label-studio-key",
+        type=Path,
+        metavar="FILE",
+        help="has the access token of Label Studio with which they are fetched",
+    )
+    limits = parser.add_argument_group("limits")
+    for name, default, about in (
+        ("--max-body", usual.body // MEGABYTE, "megabytes of a request"),
+        ("--max-images", usual.images, "images in a request"),
+        ("--max-pixels", usual.pixels // MEGABYTE, "megapixels of an image"),
+        ("--max-requests", usual.requests, "requests at a time"),
+        ("--recent", usual.recent, "questions that are remembered with a small picture"),
+    ):
+        text = f"{about} (default: %(default)s)"
+        limits.add_argument(name, type=positive, default=default, metavar="N", help=text)
+    for name, usually, about in (
+        ("--time-limit", usual.seconds, "for a request to arrive, and again to be answered"),
+        ("--recent-time", usual.seconds_remembered, "for which questions are remembered"),
+    ):
+        text = f"seconds {about} (default: %(default)g)"
+        limits.add_argument(name, type=seconds, default=usually, metavar="SECONDS", help=text)
+    add(parser, "--encoder", help="the encoder of a new file, or the file's in another format")
+    add(parser, "--model", help="the encoder's model, or where it is if it has moved")
+    add(parser, "--trust", "--wait", "--quiet")
+    parser.set_defaults(if_interrupted="what was answered with success is in the file")
+
+
+def port(text: str) -> int:
+    """A number of a port."""
+    value = number(text)
+    if value != value or value != int(value) or not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, a whole number up to 65535")
+    return int(value)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Serve until a signal comes."""
+    settings = settings_of(options)
+    from frugalvae.server.running import listen, serve
+
+    opened = listen(settings)
+    if not options.quiet:
+        announce(settings, opened)
+    serve(settings, opened)
+
+
+def announce(settings: Settings, opened: socket.socket) -> None:
+    """Say where it is, and what may be done there."""
+    from frugalvae.server.running import address
+
+    may = "asked and taught" if settings.teach else "asked; --teach lets it be taught"
+    shown = f"{address(settings.host, opened.getsockname()[1])}"
+    print(f"{settings.file.name} can be {may}: {shown}", flush=True)
+    if settings.token:
+        print("every request has to show the token; the page asks for it", flush=True)
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """What was typed, unless it would let strangers in."""
+    key = options.label_studio_key
+    settings = Settings(
+        file=options.file,
+        teach=options.teach,
+        host=options.host,
+        port=options.port,
+        token=read_secret(options.token_file, SHORTEST_TOKEN) if options.token_file else None,
+        hosts=tuple(options.allow_host),
+        keep=options.keep,
+        encoder=options.encoder,
+        model=options.model,
+        trust=tuple(options.trust),
+        label_studio=options.label_studio,
+        label_studio_key=key and read_secret(key),
+        limits=Limits(
+            body=options.max_body * MEGABYTE,
+            images=options.max_images,
+            pixels=options.max_pixels * MEGABYTE,
+            requests=options.max_requests,
+            seconds=options.time_limit,
+            wait=options.wait,
+            recent=options.recent,
+            seconds_remembered=options.recent_time,
+        ),
+    )
+    if not settings.on_loopback and settings.token is None:
+        raise InputError(
+            f"--host {settings.host} lets others ask, and there is no token; write one of at least "
+            f"{SHORTEST_TOKEN} letters into a file, and give --token-file FILE"
+        )
+    if settings.keep is not None:
+        check_place(settings.keep / "picture")
+    return settings
+
+
+def read_secret(path: Path, shortest: int = 1) -> str:
+    """The first line of a file."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}); give a file with the token") from error
+    found = lines[0].strip() if lines else ""
+    if len(found) < shortest or not found.isascii() or not found.isprintable():
+        raise InputError(
+            f"{path}: its first line has {len(found)} letters; expected {shortest} or more, plain "
+            "ones, such as 'openssl rand -hex 24' prints"
+        )
+    return found

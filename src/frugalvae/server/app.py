@@ -1,0 +1,151 @@
+"""The application: which path is answered by what."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from frugalvae.errors import FrugalError
+from frugalvae.server import asking, teaching, telling
+from frugalvae.server.guard import Guard, refused
+from frugalvae.server.refusals import RefusedError, refusal_of
+from frugalvae.server.room import Room
+
+if TYPE_CHECKING:
+    from frugalvae.server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+PAGE = Path(__file__).with_name("page")
+TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+#: Paths, methods, and what answers.
+ENDPOINTS: tuple[tuple[str, str, Endpoint], ...] = (
+    ("POST", "/predict", asking.predict),
+    ("GET", "/recent", asking.recent),
+    ("GET", "/recent/{id}/picture", asking.picture),
+    ("POST", "/recent/clear", asking.clear),
+    ("POST", "/learn", teaching.learn),
+    ("POST", "/update", teaching.update),
+    ("POST", "/rename", teaching.rename),
+    ("POST", "/forget", teaching.forget),
+    ("POST", "/undo", teaching.undo),
+    ("GET", "/status", telling.status),
+    ("GET", "/classes", telling.classes),
+    ("GET", "/history", telling.history),
+    ("GET", "/health", telling.health),
+    ("GET", "/metrics", telling.metrics),
+)
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application that serves a classifier's file."""
+    room = Room(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        warming = asyncio.create_task(asyncio.to_thread(warm_up, room))
+        yield
+        await warming
+        await asyncio.to_thread(room.close)
+
+    routes = [
+        *(Route(path, noted(path, work), methods=[method]) for method, path, work in ENDPOINTS),
+        Route("/", noted("/", index), methods=["GET"]),
+        Mount("/page", Assets(directory=PAGE, check_dir=False)),
+    ]
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, room=room)],
+        exception_handlers={
+            RefusedError: on_refusal,
+            FrugalError: on_error,
+            HTTPException: on_http,
+            Exception: on_failure,
+        },
+        lifespan=lifespan,
+    )
+    app.state.room = room
+    return app
+
+
+def warm_up(room: Room) -> None:
+    """Load what the first request needs; it is told of errors itself."""
+    try:
+        room.warm_up()
+    except FrugalError as error:
+        logger.warning("%s", error)
+
+
+def noted(path: str, work: Endpoint) -> Endpoint:
+    """An endpoint whose requests are counted under its path, and release what they held."""
+
+    async def endpoint(request: Request) -> Response:
+        request.scope["frugalvae.path"] = path
+        try:
+            return await work(request)
+        finally:
+            request.app.state.room.reader.release(request)
+
+    return endpoint
+
+
+async def index(_: Request) -> Response:
+    """``GET /``: the page."""
+    return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+
+
+class Assets(StaticFiles):
+    """The files of the page, which browsers ask again whether they have changed."""
+
+    def file_response(self, *arguments: Any, **named: Any) -> Response:
+        """A file of the page."""
+        response = super().file_response(*arguments, **named)
+        response.headers["Cache-Control"] = "no-cache"
+        ending = Path(str(arguments[0])).suffix
+        if ending in TYPES and "content-type" in response.headers:
+            response.headers["Content-Type"] = f"{TYPES[ending]}; charset=utf-8"
+        return response
+
+
+# --------------------------------------------------------------------------- what goes wrong
+
+
+async def on_refusal(_: Request, error: Exception) -> Response:
+    """What we refuse ourselves."""
+    assert isinstance(error, RefusedError)
+    return refused(error)
+
+
+async def on_error(_: Request, error: Exception) -> Response:
+    """What the library refuses."""
+    assert isinstance(error, FrugalError)
+    return refused(refusal_of(error))
+
+
+async def on_http(request: Request, error: Exception) -> Response:
+    """What Starlette refuses: wrong paths and methods."""
+    assert isinstance(error, HTTPException)
+    words = {404: "there is nothing here; /docs tells what there is",
+             405: f"{request.method} is not understood here; /docs tells what is"}  # fmt: skip
+    body = {"error": words.get(error.status_code, error.detail)}
+    return JSONResponse(body, error.status_code, headers=dict(error.headers or {}))
+
+
+async def on_failure(*_: object) -> Response:
+    """What should not happen: it is logged with its traceback, and nothing of it is told."""
+    return JSONResponse({"error": "the server failed at this; its log says why"}, 500)

@@ -1,0 +1,155 @@
+"""The guard: who may ask at all, how many at a time, and what browsers are told."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import ipaddress
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+
+from frugalvae.formatting import printable
+from frugalvae.server.refusals import RefusedError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from frugalvae.server.room import Room
+    from frugalvae.server.settings import Settings
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self), microphone=(), geolocation=()",
+}
+OPEN = ("/", "/page/")  # the page itself, which holds nothing and asks for the token
+
+
+class Guard:
+    """Lets requests through that may ask, and tells browsers what they may do."""
+
+    def __init__(self, app: ASGIApp, room: Room) -> None:
+        self.app, self.room = app, room
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status, metrics = time.perf_counter(), 500, self.room.metrics
+
+        async def guarded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        metrics.in_flight += 1
+        try:
+            self.check(scope)
+            await self.app(scope, receive, guarded)
+        except RefusedError as refusal:
+            await refused(refusal)(scope, receive, guarded)
+        finally:
+            metrics.in_flight -= 1
+            seconds = time.perf_counter() - started
+            metrics.count(scope.get("frugalvae.path", "other"), status, seconds)
+
+    def check(self, scope: Scope) -> None:
+        """Refuse what may not ask, or not now."""
+        settings, headers = self.room.settings, Headers(scope=scope)
+        check_host(headers.get("host", ""), settings)
+        check_origin(headers)
+        path = scope["path"]
+        if settings.token is not None and path != OPEN[0] and not path.startswith(OPEN[1]):
+            check_token(headers.get("authorization", ""), settings.token)
+        if self.room.metrics.in_flight > settings.limits.requests:
+            most = settings.limits.requests
+            raise RefusedError(429, f"more than {most} requests at a time; try again soon", retry=1)
+
+
+def refused(refusal: RefusedError) -> JSONResponse:
+    """A refusal as it is sent."""
+    body = {"error": refusal.why, **refusal.more}
+    return JSONResponse(body, refusal.status, headers=refusal.headers)
+
+
+def check_host(host: str, settings: Settings) -> None:
+    """Refuse a name that is not ours: another site's name may have been led to this address.
+
+    An address in digits cannot be led anywhere, so that it is ours where others may ask at all.
+    """
+    name = host_name(host)
+    if name in ("localhost", *(known.lower() for known in settings.hosts)):
+        return
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        address = None
+    if address is None or (settings.on_loopback and not address.is_loopback):
+        raise RefusedError(
+            421,
+            f"this server is not called {printable(host)!r}; ask it by its address, or start it "
+            "with --allow-host NAME",
+        )
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without the port.
+
+    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("")
+    ('localhost', '::1', '')
+    """
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def check_origin(headers: Headers) -> None:
+    """Refuse what another site's page sends."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+    same = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    if not same or site not in ("none", "same-origin"):
+        raise RefusedError(403, "pages of other sites may not ask this server")
+
+
+def check_token(authorization: str, token: str) -> None:
+    """Refuse whoever does not have the token, as a bearer token or as a password."""
+    kind, _, given = authorization.partition(" ")
+    given = given.strip()
+    if kind.lower() == "basic":
+        given = password(given)
+    known = kind.lower() in ("bearer", "basic", "token")
+    if not hmac.compare_digest(given.encode(), token.encode()) or not known:
+        raise RefusedError(401, "a token is needed: send 'Authorization: Bearer TOKEN'")
+
+
+def password(encoded: str) -> str:
+    """The password of basic authentication, whoever the user is.
+
+    >>> password(base64.b64encode(b"anyone:secret").decode())
+    'secret'
+    """
+    try:
+        decoded = base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+    return decoded.partition(":")[2]

@@ -1,0 +1,135 @@
+"""Looking: from the bytes of pictures to features, in a bounded pool."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.console import complain
+from frugalvae.encoders.remembered import TELLING, Choice, Remembered, load_encoder
+from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images
+from frugalvae.images.photographs import reason
+from frugalvae.server.refusals import RefusedError
+from frugalvae.taught import digest
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from frugalvae.interfaces import Encoder
+    from frugalvae.server.settings import Settings
+
+T = TypeVar("T")
+
+SIDE, QUALITY = 160, 80  # of the small pictures that are remembered
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A picture that was looked at.
+
+    Attributes
+    ----------
+    features
+        (d,), float32.
+    digest
+        What tells it from others, if it was taught before.
+    encoder
+        What made the features.
+    small
+        A small JPEG of it; empty if none was asked for.
+    """
+
+    features: NDArray[np.float32]
+    digest: int
+    encoder: str
+    small: bytes = b""
+
+
+@dataclass(frozen=True)
+class Eye:
+    """An encoder, what a file remembers of it, and a name that tells it from others."""
+
+    encoder: Encoder
+    remembered: dict[str, Any]
+    key: str
+
+
+class Looker:
+    """Encodes pictures, as many at a time as there are cores."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.count = settings, 0
+        self._eye: Eye | None = None
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "frugalvae-looker")
+        self._opened = ExitStack()
+        self._opened.enter_context(reading_images())
+
+    def eye(self, remembered: Remembered) -> Eye:
+        """The encoder of a file, which is loaded once."""
+        key = key_of(remembered)
+        with self._lock:
+            if self._eye is None or (remembered != {} and self._eye.key != key):
+                choice = Choice(self.settings.encoder, self.settings.model)
+                made = load_encoder(remembered, choice, self.settings.file.name, complain)
+                self._eye = Eye(*made, key_of(made[1]) if remembered == {} else key)
+            return self._eye
+
+    def look(self, content: bytes, remembered: Remembered, small: bool = True) -> Seen | str:
+        """What is seen in a picture; or why it cannot be read."""
+        eye = self.eye(remembered)
+        try:
+            image = self.decoded(content, getattr(eye.encoder, "side", None))
+            prepared = eye.encoder.prepare(image)
+        except Exception as error:  # Pillow fails in many ways
+            return reason(error)
+        [features] = eye.encoder.encode(prepared[None])
+        self.count += 1
+        return Seen(features, digest(content), eye.key, small_jpeg(image) if small else b"")
+
+    def decoded(self, content: bytes, side: int | None = None) -> Image.Image:
+        """A picture, as hardened as on the command line."""
+        with alone(len(content) > LARGE_BYTES):
+            return decode(content, side, self.settings.limits.pixels)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What ``work`` gives, in the pool; or a refusal if that takes too long."""
+        waiting = asyncio.get_running_loop().run_in_executor(self._pool, work)
+        try:
+            return await asyncio.wait_for(waiting, self.settings.limits.seconds)
+        except TimeoutError:
+            raise RefusedError(
+                503,
+                f"no answer within {self.settings.limits.seconds:g} s: the server is busy; "
+                "try again later, with fewer images",
+                retry=5,
+            ) from None
+
+    def close(self) -> None:
+        """Finish what is begun."""
+        self._pool.shutdown(cancel_futures=True)
+        self._opened.close()
+
+
+def key_of(remembered: Remembered) -> str:
+    """Tells encoders apart whose features cannot be compared."""
+    return json.dumps([(remembered or {}).get(name) for name in TELLING], sort_keys=True)
+
+
+def small_jpeg(image: Image.Image) -> bytes:
+    """A picture made small; it has no notes of the camera."""
+    image.thumbnail((SIDE, SIDE), reducing_gap=1.0)
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=QUALITY)
+    return buffer.getvalue()

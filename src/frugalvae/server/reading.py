@@ -1,0 +1,201 @@
+"""Reading requests: within limits of bytes, images and time, and never to disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+
+from frugalvae.files import json_object
+from frugalvae.formatting import printable, size
+from frugalvae.server.refusals import RefusedError
+
+if TYPE_CHECKING:
+    from frugalvae.server.settings import Limits
+
+FIELDS = 100  # of a form that are not images
+TEXT = 100_000  # bytes of such a field
+IMAGES = ("images", "image", "file")  # what forms may call them
+JSON, FORM = "application/json", "multipart/form-data"
+RAW = ("image/", "application/octet-stream")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A picture as it was sent."""
+
+    name: str
+    content: bytes
+
+
+@dataclass
+class Sent:
+    """What a request brought: pictures, and fields beside them."""
+
+    uploads: list[Upload] = field(default_factory=list)
+    fields: dict[str, Any] = field(default_factory=dict)
+    is_form: bool = False
+
+    def text(self, *names: str) -> str:
+        """A field that has to be there, as text, under the first of its names that is."""
+        found = next((self.fields[name] for name in names if name in self.fields), None)
+        if isinstance(found, int) and not isinstance(found, bool):
+            found = str(found)
+        if not isinstance(found, str) or not found.strip():
+            raise RefusedError(422, f"{names[0]!r} is {found!r}; expected a name")
+        return found
+
+    def ids(self) -> list[str]:
+        """The ids of pictures that were sent before."""
+        found = self.fields.get("ids", [])
+        found = [found] if isinstance(found, str) else found
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            raise RefusedError(
+                422, "'ids' is no list of texts; give the ids that /predict answered"
+            )
+        return found
+
+    def flag(self, name: str) -> bool:
+        """A field that is true or false, and false if it is not there."""
+        found = self.fields.get(name, False)
+        return as_flag(name, found) if isinstance(found, str) else found is True
+
+
+class Reader:
+    """Reads requests; all that are being worked on together take a bounded number of bytes."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.held = limits, 0
+
+    async def read(self, request: Request) -> Sent:
+        """What a request brought, whatever form it has."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != JSON and kind != FORM and not kind.startswith(RAW):
+            raise RefusedError(
+                415,
+                f"the content type is {printable(kind)!r}; expected {FORM} with the field 'images',"
+                f" an image such as image/jpeg, or {JSON}",
+            )
+        body = await self.body(request)
+        if kind == FORM:
+            return await self.form(request, body)
+        if kind == JSON:
+            return Sent(fields=self.fields(body))
+        query = dict(request.query_params)
+        return Sent([Upload(printable(query.get("input", "image")), body)], query)
+
+    async def body(self, request: Request) -> bytes:
+        """The bytes of a request."""
+        told = request.headers.get("content-length", "0")
+        self._check(int(told) if told.isdecimal() else 0)
+        content, held = bytearray(), 0
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                async for part in request.stream():
+                    content += part
+                    held += len(part)
+                    self.held += len(part)
+                    self._check(len(content))
+                    if self.held > self.limits.held:
+                        raise RefusedError(503, "the server is busy with other requests", retry=2)
+        except TimeoutError:
+            raise RefusedError(
+                408, f"the request did not arrive within {self.limits.seconds:g} s"
+            ) from None
+        except ClientDisconnect:
+            raise RefusedError(400, "the request was cut off") from None
+        finally:
+            self.held -= held
+        request.state.held = held
+        self.held += held  # until it is answered, see ``release``
+        return bytes(content)
+
+    def release(self, request: Request) -> None:
+        """A request is answered, and its bytes are not held any more."""
+        self.held -= getattr(request.state, "held", 0)
+
+    def _check(self, taken: int) -> None:
+        if taken > self.limits.body:
+            raise RefusedError(
+                413,
+                f"the request has more than {size(self.limits.body)}; send fewer images at a time, "
+                "or smaller ones",
+            )
+
+    def fields(self, body: bytes) -> dict[str, Any]:
+        """A JSON object."""
+        found = json_object(body) if body.strip() else {}
+        if found is None:
+            raise RefusedError(400, 'the body is no JSON object, such as {"name": "wren"}')
+        return found
+
+    async def form(self, request: Request, body: bytes) -> Sent:
+        """A form: pictures, and fields beside them; more than one of a name are a list."""
+
+        async def stream() -> AsyncGenerator[bytes, None]:
+            yield body
+
+        most = self.limits.images
+        parser = MultiPartParser(
+            request.headers, stream(), max_files=most, max_fields=FIELDS, max_part_size=TEXT
+        )
+        parser.spool_max_size = len(body) + 1  # in memory, whatever its size
+        try:
+            form = await parser.parse()
+        except MultiPartException as error:
+            if "Too many files" in error.message:
+                raise RefusedError(413, f"more than {most} images; send {most} at a time") from None
+            raise RefusedError(400, f"the form cannot be read: {error.message}") from None
+        sent = Sent(is_form=True)
+        for name, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                if name not in IMAGES:
+                    raise RefusedError(422, f"images are in the field {name!r}; expected 'images'")
+                sent.uploads.append(
+                    Upload(printable(value.filename or "image"), await value.read())
+                )
+            elif name in sent.fields:
+                before = sent.fields[name]
+                sent.fields[name] = [*(before if isinstance(before, list) else [before]), value]
+            else:
+                sent.fields[name] = value
+        return sent
+
+
+# --------------------------------------------------------------------------- what is asked for
+
+
+def as_flag(name: str, text: str) -> bool:
+    """A text that is true or false.
+
+    >>> as_flag("unknown", "true"), as_flag("unknown", "0")
+    (True, False)
+    """
+    words = {"1": True, "true": True, "yes": True, "on": True, "": True}
+    words |= {"0": False, "false": False, "no": False, "off": False}
+    if text.lower() not in words:
+        raise RefusedError(422, f"{name} is {printable(text)!r}; expected true or false")
+    return words[text.lower()]
+
+
+def number(query: Any, name: str, usual: float, least: float, most: float) -> float:
+    """A number that is asked for in the address.
+
+    >>> number({"top": "3"}, "top", 1, 1, 100)
+    3.0
+    """
+    text = query.get(name)
+    try:
+        value = usual if text is None else float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value <= most:
+        raise RefusedError(
+            422, f"{name} is {printable(str(text))!r}; expected a number from {least} to {most}"
+        )
+    return value

@@ -1,0 +1,80 @@
+"""The room: what all requests share."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.files import write_bytes
+from frugalvae.images.decode import HEAD, format_of
+from frugalvae.server.looking import Looker, key_of
+from frugalvae.server.metrics import Metrics
+from frugalvae.server.reading import Reader
+from frugalvae.server.refusals import RefusedError
+from frugalvae.server.served import Served
+from frugalvae.server.tray import Question, Tray
+
+if TYPE_CHECKING:
+    from frugalvae.answers import Answer
+    from frugalvae.model import Model
+    from frugalvae.server.looking import Seen
+    from frugalvae.server.settings import Settings
+
+
+class Room:
+    """The file, the encoder, the tray and the counters of a server."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.served, self.looker = Served(settings), Looker(settings)
+        self.reader, self.tray = Reader(settings.limits), Tray(settings.limits)
+        self.metrics = Metrics()
+
+    def warm_up(self) -> None:
+        """Read the file and load the encoder, before the first request needs them."""
+        snapshot = self.served.read()
+        if snapshot is not None or self.settings.teach:
+            self.looker.eye(snapshot.model.encoder if snapshot else {})
+
+    def remember(self, seen: Seen, answer: Answer) -> str:
+        """Put a question into the tray; its id."""
+        return self.tray.add(seen, answer.to_json())
+
+    def find(self, ids: list[str], model: Model | None) -> list[Question]:
+        """Questions by their ids, if the encoder of the file made their features."""
+        found = self.tray.get(ids)
+        if model is not None and model.encoder:
+            key = key_of(model.encoder)
+            if any(question.seen.encoder != key for question in found):
+                raise RefusedError(410, "the file has another encoder now; send the pictures again",
+                              gone=ids)  # fmt: skip
+        return found
+
+    def keep(self, content: bytes, digest: int) -> None:
+        """Write a picture into the folder that was given for it, under its digest."""
+        assert self.settings.keep is not None
+        known = (format_of(content[:HEAD]) or "image").lower()
+        ending = {"jpeg": "jpg", "jpeg2000": "jp2"}.get(known, known)
+        path = self.settings.keep / f"{digest:012x}.{ending}"
+        if not path.exists():
+            write_bytes(path, content)
+
+    def refuse_unreadable(self, results: list[dict[str, Any]]) -> None:
+        """Refuse a request of which no picture can be read."""
+        reasons = [found["reason"] for found in results]
+        too_large = bool(reasons) and all("pixels" in why for why in reasons)
+        raise RefusedError(
+            413 if too_large else 422,
+            f"no image can be read: {reasons[0] if reasons else 'none was sent'}",
+            unreadable=results,
+        )
+
+    def close(self) -> None:
+        """Finish what is begun."""
+        self.looker.close()
+        self.served.close()
+
+
+def new_token() -> str:
+    """A token that nobody guesses."""
+    return secrets.token_urlsafe(24)

@@ -1,0 +1,177 @@
+"""The file that is served: the last complete model, taken up anew when the file changes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from frugalvae.errors import FrugalError, MemoryFileError
+from frugalvae.server.refusals import RefusedError, without_paths
+from frugalvae.storage.store import Store
+from frugalvae.storage.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from frugalvae.model import Model
+    from frugalvae.neighbours import Neighbour, Neighbours
+    from frugalvae.server.settings import Settings
+
+T = TypeVar("T")
+
+#: What changes when a file is replaced.
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A complete state of the file. It never changes."""
+
+    model: Model
+    summary: Summary
+    stamp: Stamp
+
+    @property
+    def revision(self) -> str:
+        """Tells this state from others, and nothing else."""
+        return hashlib.blake2b(repr(self.stamp).encode(), digest_size=6).hexdigest()
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """How its classes lie to each other; computed when it is first asked for."""
+        from frugalvae.neighbours import neighbours
+
+        return neighbours(self.model)
+
+    def neighbours_of(self, place: int) -> list[Neighbour]:
+        """The nearest classes of one."""
+        from frugalvae.neighbours import neighbours_of
+
+        return neighbours_of(self.model, place)
+
+
+class Served:
+    """A classifier's file, asked by many and changed by one at a time.
+
+    Whoever asks has the last complete state, also while another one is being learned, and while
+    the file is broken or gone.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.name = settings, settings.file.name
+        self.store = Store(settings.file, trust=settings.trust)
+        self.last: Snapshot | None = None
+        self.problem: str | None = None
+        self._bad: Stamp | None = None  # what could not be read
+        self._reading = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, "frugalvae-writer")
+        self._reader = ThreadPoolExecutor(1, "frugalvae-reader")
+        if not settings.teach:
+            self.store.check_there()
+
+    # ------------------------------------------------------------ asking
+
+    async def refresh(self) -> Snapshot | None:
+        """The last complete state, after the file was read anew if it has changed."""
+        if self.is_current():
+            return self.last
+        return await asyncio.get_running_loop().run_in_executor(self._reader, self.read)
+
+    async def current(self) -> Snapshot:
+        """The same, where there must be one."""
+        found = await self.refresh()
+        if found is None:
+            raise RefusedError(
+                409, self.problem or f"{self.name} knows nothing yet; teach it first"
+            )
+        return found
+
+    def is_current(self) -> bool:
+        """Whether the file is as it was when it was last looked at."""
+        stamp = self._stamp()
+        known = None if self.last is None else self.last.stamp
+        if stamp is None and known is not None:
+            self.problem = f"{self.name} is gone; what was read of it last goes on"
+            return True
+        if stamp == known:
+            self.problem = None
+        return stamp in (known, self._bad)
+
+    def read(self) -> Snapshot | None:
+        """Read the file if it has changed; what cannot be read is noted, and the old goes on."""
+        with self._reading:
+            if self.is_current():
+                return self.last
+            stamp = self._stamp()
+            try:
+                self._take(self.store.load(), stamp)
+            except (FrugalError, OSError) as error:
+                self._bad = stamp
+                self.problem = without_paths(str(error))
+            return self.last
+
+    def _take(self, model: Model, stamp: Stamp | None) -> Snapshot:
+        assert stamp is not None
+        self.last = Snapshot(model, summarise(self.store), stamp)
+        self.problem = self._bad = None
+        return self.last
+
+    def _stamp(self) -> Stamp | None:
+        try:
+            found = self.store.path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    # ------------------------------------------------------------ changing
+
+    async def change(self, work: Callable[[], T]) -> T:
+        """What ``work`` gives: it runs alone, while no other process changes the file."""
+
+        def alone() -> T:
+            what = f"frugalvae serve {self.store.given}"
+            with self.store.changing(what, self.settings.limits.wait):
+                return work()
+
+        running = asyncio.get_running_loop().run_in_executor(self._writer, alone)
+        return await asyncio.shield(running)  # a client that leaves does not stop it half-way
+
+    def to_change(self) -> Model:
+        """The model on disk, inside :meth:`change`; one that knows nothing if there is no file."""
+        from frugalvae.model import Model, Recipe
+
+        if not self.store.exists:
+            if self.last is not None:
+                raise MemoryFileError(
+                    f"{self.name} is gone; put it back, or start the server anew to begin a new one"
+                )
+            return Model(Recipe(calibrate=True))  # people look at the probabilities
+        if self.last is not None and self.last.stamp == self._stamp():
+            return self.last.model
+        return self.store.load()
+
+    def save(self, model: Model) -> Snapshot:
+        """Write a model, inside :meth:`change`; from now on it answers."""
+        self.store.save(model)
+        with self._reading:
+            return self._take(model, self._stamp())
+
+    def went_back(self) -> Snapshot:
+        """Take up the file after it was put back, inside :meth:`change`."""
+        with self._reading:
+            return self._take(self.store.load(), self._stamp())
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file; 0 if there is none."""
+        stamp = self._stamp()
+        return stamp[2] if stamp else 0
+
+    def close(self) -> None:
+        """Finish what is being written."""
+        self._writer.shutdown()
+        self._reader.shutdown(cancel_futures=True)

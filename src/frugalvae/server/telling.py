@@ -1,0 +1,164 @@
+"""Telling: what the file knows, what was done to it, and how the server is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from frugalvae import __version__
+from frugalvae.changes import FEW
+from frugalvae.server.reading import as_flag
+from frugalvae.storage.summary import in_words
+
+if TYPE_CHECKING:
+    from frugalvae.server.room import Room
+    from frugalvae.server.served import Snapshot
+
+CONFUSED, PAIRS = 0.02, 50  # the least share, and the most pairs, of classes that are confused
+
+
+async def status(request: Request) -> Response:
+    """``GET /status``: what ``frugalvae status --json`` has, and how the server is set."""
+    room: Room = request.app.state.room
+    snapshot = await room.served.refresh()
+    about = {**_empty(), **_told(snapshot)} if snapshot else _empty()
+    settings, limits = room.settings, room.settings.limits
+    about |= {
+        "file": room.served.name,
+        "revision": snapshot.revision if snapshot else None,
+        "teach": settings.teach,
+        "undo": _undo(room, snapshot),
+        "broken": room.served.problem,
+        "version": __version__,
+        "keep": {
+            "seconds": limits.seconds_remembered,
+            "most": limits.recent,
+            "bytes": limits.remembered,
+            "folder": settings.keep is not None,
+        },
+        "limits": {
+            "bytes": limits.body,
+            "images": limits.images,
+            "pixels": limits.pixels,
+            "requests": limits.requests,
+            "seconds": limits.seconds,
+        },
+    }
+    return JSONResponse(about)
+
+
+def _empty() -> dict[str, Any]:
+    return {
+        "bytes": 0,
+        "classes": 0,
+        "samples": 0,
+        "tasks": [],
+        "components": {},
+        "warnings": [],
+        "aliases": {},
+        "encoder": None,
+    }
+
+
+def _told(snapshot: Snapshot) -> dict[str, Any]:
+    """What a file says of itself, but for where anything is on this machine."""
+    from frugalvae.encoders.remembered import described
+
+    told = snapshot.summary.to_json()
+    encoder = told["encoder"]
+    told["encoder"] = described(encoder) if encoder else None
+    told["samples"] = int(snapshot.model.n_samples_of_class.sum())
+    return told
+
+
+def _undo(room: Room, snapshot: Snapshot | None) -> dict[str, Any] | None:
+    """What ``POST /undo`` would take back."""
+    if snapshot is None or not room.served.store.undo.exists():
+        return None
+    event = snapshot.model.history[-1] if snapshot.model.history else {}
+    words = f"{event.get('action', '')} {in_words(event)}".strip()
+    return {"text": words or "the last change", "when": event.get("when")}
+
+
+async def classes(request: Request) -> Response:
+    """``GET /classes``: counts, what each is taken for, and a map of them."""
+    room: Room = request.app.state.room
+    snapshot = await room.served.refresh()
+    nothing: dict[str, Any] = {"revision": None, "accuracy": None, "classes": [], "confused": []}
+    if snapshot is None:
+        return JSONResponse(nothing)
+    model = snapshot.model
+    known = [
+        {"label": label, "samples": int(count), "task": int(task)}
+        for label, count, task in zip(
+            model.classes.tolist(), model.n_samples_of_class, model.task_of_class, strict=True
+        )
+    ]
+    if as_flag("brief", request.query_params.get("brief", "no")):
+        return JSONResponse(nothing | {"revision": snapshot.revision, "classes": known})
+    found = await asyncio.to_thread(_described, snapshot, known)
+    return JSONResponse({"revision": snapshot.revision, **found})
+
+
+def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any]:
+    found, many = snapshot.neighbours, len(known) > 1
+    most = max(one["samples"] for one in known)
+    pairs = []
+    for row, one in enumerate(known):
+        few = 0 < one["samples"] < FEW <= most
+        near = found.nearest[row]
+        place = [None, None] if found.places is None else found.places[row].tolist()
+        one |= {
+            "accuracy": found.expected[row] if many else None,
+            "warnings": [f"fewer than {FEW} samples, and so often missed"] if few else [],
+            "x": place[0],
+            "y": place[1],
+            "nearest": [
+                {"label": other.label, "share": other.share, "distance": other.distance}
+                for other in near
+            ],
+        }
+        pairs += [
+            {"label": one["label"], "taken_for": other.label, "share": other.share}
+            for other in near
+            if other.share >= CONFUSED
+        ]
+    pairs.sort(key=lambda pair: -pair["share"])
+    accuracy = sum(found.expected) / len(known) if many else None
+    return {"accuracy": accuracy, "classes": known, "confused": pairs[:PAIRS]}
+
+
+async def history(request: Request) -> Response:
+    """``GET /history``: every change, oldest first."""
+    room: Room = request.app.state.room
+    snapshot = await room.served.refresh()
+    events = [
+        {**event, "text": f"{event.get('action', '')} {in_words(event)}".strip()}
+        for event in (snapshot.model.history if snapshot else ())
+    ]
+    return JSONResponse({"events": events, "undo": _undo(room, snapshot) is not None})
+
+
+async def health(request: Request) -> Response:
+    """``GET /health``: whether it answers, and whether from the file as it is now."""
+    room: Room = request.app.state.room
+    snapshot = await room.served.refresh()
+    problem = room.served.problem
+    return JSONResponse(
+        {
+            "status": "degraded" if problem else "ok",
+            "problem": problem,
+            "revision": snapshot.revision if snapshot else None,
+        }
+    )
+
+
+async def metrics(request: Request) -> Response:
+    """``GET /metrics``: counters for Prometheus."""
+    room: Room = request.app.state.room
+    await room.served.refresh()
+    kind = "text/plain; version=0.0.4"
+    return PlainTextResponse(room.metrics.text(room), media_type=kind)

@@ -1,0 +1,266 @@
+"""Summaries: what a file says of itself, and what two of its states differ in.
+
+The classifier is not made: that might need PyTorch, or a module to trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.changes import few_samples
+from frugalvae.errors import MemoryFileError
+from frugalvae.formatting import local_time, shortened
+
+if TYPE_CHECKING:
+    from frugalvae.storage.model_file import Contents
+    from frugalvae.storage.store import Store
+
+MOST = 12  # classes of a task that are named, if not all are asked for
+
+#: What parts call what they keep, as their components are named, by class and by place in the
+#: file: the first that fits, or else the attribute's own name.
+NAMES = {
+    "FactorMemory": {
+        "scatter_": "shared covariance",
+        "factors_*": "class directions",
+        "spread_": "class variances",
+    },
+    "GaussianMemory": {"pooled_": "shared covariance"},
+    "MomentMemory": {
+        "arrays.means": "means",
+        "arrays.roots": "class scatters",
+        "arrays.root_scales": "class scatters",
+        "arrays.variances": "shared covariance",
+        "arrays.correlations": "shared covariance",
+        "arrays.*": "class statistics",
+    },
+    "MixtureMemory": {"*.means": "means", "*.variances": "variances", "*.weights": "weights"},
+    "FeTrILMemory": {"means_": "class means", "features_*": "features of the last task"},
+    "VAEMemory": {
+        "*.inputs.*": "covariances",
+        "*.tables.*": "class embeddings",
+        "decoders_.*": "decoder",
+        "means_": "latent means",
+        "noise_": "sample noise",
+        "normaliser_.pooled_": "shared covariance",
+        "normaliser_.count_": "shared covariance",
+        "normaliser_*": "normalisation",
+        "factors_": "class factors",
+    },
+    "ClassVAEMemory": {"noise_": "sample noise", "normaliser_*": "normalisation"},
+    "PromptHead": {"network_*": "shared network"},
+}
+NAMES["FactorVAEMemory"] = NAMES["LiteralVAEMemory"] = NAMES["VAEMemory"]
+
+SHORT = {"MomentMemory": "moments"}  # names of parts that write their state themselves
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The null space of one layer of a decoder after the last task."""
+
+    decoder: int
+    layer: int
+    proportion: float
+    free: int
+    size: int
+    used_up: bool
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What ``frugalvae status`` shows.
+
+    Attributes
+    ----------
+    tasks
+        The classes of each task and how many samples each was taught: 0 if it is known by name
+        only, None if an old file does not say.
+    components
+        Parameters and bytes, by the names of ``memory_report()``.
+    layers
+        Null spaces, of memories that have them.
+    aliases
+        Names that classes had, with their labels; None for forgotten classes.
+    """
+
+    file: str
+    bytes: int
+    changed: str
+    classes: int
+    tasks: list[dict[str, int | None]]
+    features: int
+    encoder: dict[str, Any] | None
+    memory: str
+    head: str
+    components: dict[str, tuple[int, int]]
+    layers: list[Layer]
+    warnings: list[str]
+    undo: bool
+    aliases: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        parts = {
+            name: {"numbers": numbers, "bytes": taken}
+            for name, (numbers, taken) in self.components.items()
+        }
+        return {**asdict(self), "components": parts}
+
+
+def summarise(store: Store) -> Summary:
+    """The summary of a file."""
+    contents = store.read()
+    document = contents.document
+    try:
+        layers, parts = list(layers_of(document["memory"])), components(contents)
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise MemoryFileError(f"{store.given}: what it says of its layers is wrong") from error
+    return Summary(
+        str(store.given),
+        contents.size,
+        last_changed(document),
+        len(document["classes"]["values"]),
+        tasks_of(document),
+        document["n_features"],
+        document["encoder"],
+        name_of(document["memory"]),
+        name_of(document["head"]),
+        parts,
+        layers,
+        warnings_of(document, layers),
+        store.undo.exists(),
+        document.get("aliases", {}),
+    )
+
+
+def last_changed(document: Mapping[str, Any]) -> str:
+    """When it was last taught or changed, as its history says; copying a file changes nothing.
+
+    >>> last_changed({"history": []})
+    'at a time that it does not tell'
+    """
+    when = document["history"][-1].get("when") if document["history"] else None
+    return local_time(when) if isinstance(when, str) else "at a time that it does not tell"
+
+
+def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
+    """Classes and how many samples each was taught, by task."""
+    labels = document["classes"]["values"]
+    counts = document["n_samples_of_class"]
+    counted = document["memory"]["class"] in SHORT  # so that 0 means: by name only
+    tasks: list[dict[str, int | None]] = [{} for _ in range(document["n_tasks"])]
+    for label, task, count in zip(labels, document["task_of_class"], counts, strict=True):
+        tasks[task][str(label)] = count if count or counted else None
+    return tasks
+
+
+def name_of(part: Mapping[str, Any]) -> str:
+    """What a memory or a head is called."""
+    return str(part.get("name") or SHORT.get(part["class"], part["class"]))
+
+
+def components(contents: Contents) -> dict[str, tuple[int, int]]:
+    """Parameters and bytes of all tensors, added up by the names of :data:`NAMES`."""
+    found: dict[str, tuple[int, int]] = {}
+    tensors = {path: kept for path, kept in sorted(contents.arrays.items()) if kept.size}
+    for path, kept in tensors.items():
+        name = component_name(path, contents)
+        numbers, taken = found.get(name, (0, 0))
+        count = len(kept) if path == "digests" else kept.size  # of six bytes each
+        found[name] = numbers + count, taken + kept.nbytes
+    return found
+
+
+def component_name(path: str, contents: Contents) -> str:
+    """What a tensor is for, in the words of ``memory_report()``."""
+    part, _, inside = path.partition(".")
+    if path == "digests":
+        return "digests of photographs"
+    if part not in ("memory", "head"):
+        return path
+    about = contents.document[part]
+    names = NAMES.get(about["class"], {})
+    own = inside.partition(".")[0].strip("_").replace("_", " ")
+    name = next((name for place, name in names.items() if fnmatchcase(inside, place)), own)
+    if name == "covariances" and about["settings"].get("covariance") == "diagonal":
+        name = "variances"
+    first = f"{part}.{'.'.join(inside.split('.')[:2])}.network.layers.0.0"
+    if name == "decoder" and first not in contents.arrays:
+        name = "task layers"  # of a decoder that shares all others
+    return name if part == "memory" else f"{part}: {name}"
+
+
+def layers_of(memory: Mapping[str, Any]) -> Iterator[Layer]:
+    """The null space of each layer after the last task."""
+    from frugalvae.memories.vae.records import Thresholds
+
+    states = [state["fields"] for state in memory.get("learned", {}).get("layers_", [])]
+    thresholds = Thresholds.of(memory.get("settings", {}))
+    last = max((state["task"] for state in states), default=0)
+    for state in states:
+        if state["task"] == last:
+            proportion, rank, size = state["proportion"], state["rank"], state["size"]
+            used_up = thresholds.exceeded(proportion, rank, size)
+            yield Layer(state["decoder"], state["layer"], proportion, rank, size, used_up)
+
+
+def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
+    """What the owner should know."""
+    found = [
+        f"layer {layer.layer} of the decoder has {layer.free} of {layer.size} directions free and "
+        f"R = {layer.proportion:.3f}: learning more may disturb old classes"
+        for layer in layers
+        if layer.used_up
+    ]
+    few = few_samples(document["classes"]["values"], document.get("n_samples_of_class", []))
+    if few:
+        found.append(few)
+    if document["head_due"]:
+        found.append("its head was not fitted after the last task: it cannot predict yet")
+    if document["encoder"] is None:
+        found.append("it does not say which encoder made its features: it cannot read images")
+    return found
+
+
+def difference(
+    now: Mapping[str, Any], before: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, list[str], list[str]]:
+    """What going back undoes: the event, names no longer known, and names known again."""
+    last = now["history"][-1] if len(now["history"]) > len(before["history"]) else None
+    labels = [[str(label) for label in file["classes"]["values"]] for file in (now, before)]
+    gone = [label for label in labels[0] if label not in labels[1]]
+    return last, gone, [label for label in labels[1] if label not in labels[0]]
+
+
+def in_words(event: Mapping[str, Any]) -> str:
+    """What an event of the history was about.
+
+    >>> in_words({"action": "rename", "from": "wren", "to": "house wren"})
+    'wren to house wren'
+    """
+    classes = event.get("classes")
+    if isinstance(classes, dict) and event.get("action") != "learn":  # 0: an old file does not say
+        classes = {name: count or None for name, count in classes.items()}
+    shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
+    if "from" in event and "to" in event:
+        shown = f"{event['from']} to {event['to']}"
+    elif isinstance(event.get("from"), list):
+        shown += f", of {' and '.join(map(str, event['from']))}"
+    return shown + (f", from {event['source']}" if "source" in event else "")
+
+
+def named(classes: dict[str, int | None], most: int) -> str:
+    """Classes and how many samples each was taught.
+
+    >>> named({"emu": 30, "dax": None, "heron": 0, "cat": 2}, most=3)
+    'emu (30), dax, heron (by name only) and 1 more'
+    """
+    shown = [
+        name + (f" ({count})" if count else " (by name only)" if count == 0 else "")
+        for name, count in classes.items()
+    ]
+    return shortened(shown, most)
