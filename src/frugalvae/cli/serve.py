@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the pictures that are asked and taught into this folder; without it none is",
     )
     parser.add_argument(
-        "--label-studio",
+        "--label-studio-url",
         metavar="ADDRESS",
         help="where Label Studio is: images of its tasks are fetched from there, and from nowhere "
         "else",
@@ -133,7 +133,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         encoder=options.encoder,
         model=options.model,
         trust=tuple(options.trust),
-        label_studio=options.label_studio,
+        label_studio=options.label_studio_url,
         label_studio_key=key and read_secret(key),
         limits=Limits(
             body=options.max_body * MEGABYTE,

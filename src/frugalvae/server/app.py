@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from frugalvae.errors import FrugalError
-from frugalvae.server import asking, teaching, telling
+from frugalvae.server import asking, documentation, label_studio, teaching, telling
 from frugalvae.server.guard import Guard, refused
 from frugalvae.server.refusals import RefusedError, refusal_of
 from frugalvae.server.room import Room
@@ -49,6 +49,14 @@ ENDPOINTS: tuple[tuple[str, str, Endpoint], ...] = (
     ("GET", "/history", telling.history),
     ("GET", "/health", telling.health),
     ("GET", "/metrics", telling.metrics),
+    ("GET", "/openapi.json", documentation.openapi),
+    ("GET", "/docs", documentation.docs),
+    ("GET", "/docs.css", documentation.style),
+    ("GET", "/label-studio/", label_studio.health),
+    ("GET", "/label-studio/health", label_studio.health),
+    ("POST", "/label-studio/setup", label_studio.setup),
+    ("POST", "/label-studio/predict", label_studio.predict),
+    ("POST", "/label-studio/webhook", label_studio.webhook),
 )
 
 

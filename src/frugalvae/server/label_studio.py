@@ -1,0 +1,232 @@
+"""Label Studio: a machine-learning backend that names pictures, and learns what people say.
+
+Label Studio is told ``http://HOST:PORT/label-studio`` as the address of the backend. It sends tasks
+to ``/predict``, and each annotation to ``/webhook``, which is learned at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.error import URLError
+from urllib.parse import unquote_to_bytes, urljoin, urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from xml.etree import ElementTree
+
+from starlette.requests import Request as Asked
+from starlette.responses import JSONResponse, Response
+
+from frugalvae.server.asking import Wanted, look_at
+from frugalvae.server.reading import Sent, Upload
+from frugalvae.server.refusals import RefusedError
+from frugalvae.server.teaching import check_may_teach, taught
+
+if TYPE_CHECKING:
+    from frugalvae.server.room import Room
+
+LEARNED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED")
+OTHERS = ("ANNOTATION_DELETED", "START_TRAINING")
+NOTHING = "no picture of this project is learned from that"
+LONGEST = 200_000  # letters of a labelling configuration
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Where a project asks for the class of a picture.
+
+    Attributes
+    ----------
+    name, to
+        Of the choices, and of the picture that they are about.
+    key
+        Where a task has the picture.
+    values
+        What may be chosen; nothing if that is not said.
+    """
+
+    name: str
+    to: str
+    key: str
+    values: tuple[str, ...]
+
+
+def choices_of(config: object) -> Choices:
+    """The choices of a labelling configuration that are about a picture.
+
+    >>> choices_of('<View><Image name="i" value="$image"/><Choices name="c" toName="i">'
+    ...            '<Choice value="emu"/></Choices></View>')
+    Choices(name='c', to='i', key='image', values=('emu',))
+    """
+    if not isinstance(config, str) or len(config) > LONGEST or "<!" in config.replace("<!--", ""):
+        raise RefusedError(422, "the labelling configuration cannot be read")
+    try:
+        root = ElementTree.fromstring(config)
+    except ElementTree.ParseError as error:
+        raise RefusedError(422, f"the labelling configuration is no XML: {error}") from None
+    images = {
+        image.get("name", ""): image.get("value", "").removeprefix("$")
+        for image in root.iter("Image")
+    }
+    for found in root.iter("Choices"):
+        to = found.get("toName", "")
+        if to in images:
+            values = tuple(choice.get("value", "") for choice in found.iter("Choice"))
+            return Choices(found.get("name", ""), to, images[to], values)
+    raise RefusedError(422, "the labelling configuration has no Choices about an Image")
+
+
+# --------------------------------------------------------------------------- pictures
+
+
+class Stay(HTTPRedirectHandler):
+    """Follows nothing to anywhere else."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Nowhere."""
+
+
+def content_of(value: object, room: Room) -> bytes:
+    """The bytes of a task's picture: in the task itself, or with Label Studio, never elsewhere."""
+    if not isinstance(value, str):
+        raise RefusedError(422, "a task has no picture where the labelling configuration says")
+    if value.startswith("data:"):
+        return from_data(value)
+    base, key = room.settings.label_studio, room.settings.label_studio_key
+    wanted = urljoin(base.rstrip("/") + "/", value) if base else ""
+    if base is None or urlsplit(wanted)[:2] != urlsplit(base)[:2]:
+        raise RefusedError(
+            422,
+            "pictures are not fetched from there: start the server with --label-studio-url and "
+            "the address of Label Studio, or put them into tasks as data: addresses",
+        )
+    request = Request(wanted, headers={"Authorization": f"Token {key}"} if key else {})
+    most = room.settings.limits.body
+    try:
+        opener = build_opener(Stay, ProxyHandler({}))
+        with opener.open(request, timeout=room.settings.limits.seconds) as answer:
+            content: bytes = answer.read(most + 1)
+    except (URLError, OSError, ValueError) as error:
+        raise RefusedError(422, f"Label Studio does not give a picture: {error}") from None
+    if len(content) > most:
+        raise RefusedError(413, f"a picture has more than {most:,} bytes")
+    return content
+
+
+def from_data(value: str) -> bytes:
+    """The bytes in a ``data:`` address.
+
+    >>> from_data("data:image/png;base64,aGk="), from_data("data:,a%20b")
+    (b'hi', b'a b')
+    """
+    head, comma, body = value.partition(",")
+    try:
+        if not comma:
+            raise ValueError
+        content = unquote_to_bytes(body)
+        return base64.b64decode(content, validate=True) if head.endswith(";base64") else content
+    except (ValueError, binascii.Error):
+        raise RefusedError(422, "a data: address cannot be read") from None
+
+
+# --------------------------------------------------------------------------- what is asked
+
+
+async def health(_: Asked) -> Response:
+    """``GET /label-studio/health``."""
+    return JSONResponse({"status": "UP", "model_class": "FrugalVAE"})
+
+
+async def setup(request: Asked) -> Response:
+    """``POST /label-studio/setup``: whether a project suits, and the state of the file."""
+    room: Room = request.app.state.room
+    sent = await room.reader.read(request)
+    choices_of(sent.fields.get("schema"))
+    snapshot = await room.served.refresh()
+    return JSONResponse({"model_version": snapshot.revision if snapshot else None})
+
+
+async def predict(request: Asked) -> Response:
+    """``POST /label-studio/predict``: a prediction for each task."""
+    room: Room = request.app.state.room
+    sent = await room.reader.read(request)
+    choices, tasks = choices_of(sent.fields.get("label_config")), sent.fields.get("tasks")
+    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        raise RefusedError(422, "'tasks' is no list of tasks")
+    if len(tasks) > room.settings.limits.images:
+        raise RefusedError(413, f"more than {room.settings.limits.images} tasks at a time")
+    snapshot = await room.served.current()
+    contents = await asyncio.gather(
+        *(asyncio.to_thread(content_of, picture_of(task, choices), room) for task in tasks)
+    )
+    uploads = [Upload(str(task.get("id", "")), content)
+               for task, content in zip(tasks, contents, strict=True)]  # fmt: skip
+    wanted = Wanted({"kept": "no", "unknown": "yes", "top": "100"})
+    answers = await look_at(room, snapshot.model, uploads, wanted)
+    return JSONResponse(
+        {"results": [prediction(answer, choices, snapshot.revision) for answer in answers]}
+    )
+
+
+def picture_of(task: dict[str, Any], choices: Choices) -> object:
+    """Where the picture of a task is."""
+    data = task.get("data")
+    return data.get(choices.key) if isinstance(data, dict) else None
+
+
+def prediction(answer: dict[str, Any], choices: Choices, version: str) -> dict[str, Any]:
+    """An answer as Label Studio has it: without a result if it is none of the choices."""
+    likely = [
+        (str(one["label"]), one["probability"])
+        for one in answer.get("top", [])
+        if not choices.values or str(one["label"]) in choices.values
+    ]
+    label, score = likely[0] if likely else ("", 0.0)
+    chosen = {
+        "from_name": choices.name,
+        "to_name": choices.to,
+        "type": "choices",
+        "value": {"choices": [label]},
+    }
+    known = label and answer.get("known") is not False
+    return {"result": [chosen] if known else [], "score": score, "model_version": version}
+
+
+# --------------------------------------------------------------------------- what is learned
+
+
+async def webhook(request: Asked) -> Response:
+    """``POST /label-studio/webhook``: learn what somebody chose."""
+    room: Room = request.app.state.room
+    sent = await room.reader.read(request)
+    event = sent.fields.get("action")
+    if event in OTHERS:
+        return JSONResponse({"result": NOTHING, "status": "ok"}, 201)
+    if event not in LEARNED:
+        return JSONResponse({"status": "Unknown event"})
+    check_may_teach(room)
+    project, task = sent.fields.get("project"), sent.fields.get("task")
+    if not isinstance(project, dict) or not isinstance(task, dict):
+        raise RefusedError(422, "'project' or 'task' is missing")
+    choices = choices_of(project.get("label_config"))
+    name = chosen_in(sent.fields.get("annotation"), choices)
+    if name is None:
+        return JSONResponse({"result": NOTHING, "status": "ok"}, 201)
+    content = await asyncio.to_thread(content_of, picture_of(task, choices), room)
+    lesson = Sent([Upload(str(task.get("id", "")), content)], {"name": name})
+    answer = await taught(room, lesson, must_be_known=False)
+    return JSONResponse({"result": answer, "status": "ok"}, 201)
+
+
+def chosen_in(annotation: object, choices: Choices) -> str | None:
+    """The class that an annotation says."""
+    results = annotation.get("result") if isinstance(annotation, dict) else None
+    for result in results if isinstance(results, list) else []:
+        if isinstance(result, dict) and result.get("from_name") == choices.name:
+            value = result.get("value")
+            found = value.get("choices") if isinstance(value, dict) else None
+            if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str):
+                return found[0]
+    return None

@@ -1,0 +1,198 @@
+"""Lessons: pictures of a class, encoded, and what a model becomes that is taught them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.changes import DIGEST, digest_of, label_named, like, with_digest, with_source
+from frugalvae.checks import check_case, check_kind
+from frugalvae.errors import InputError
+from frugalvae.images.encode import describe
+from frugalvae.intake import Intake, choose, digests_of
+from frugalvae.server.asking import check_some
+from frugalvae.server.looking import Seen
+from frugalvae.taught import near
+
+if TYPE_CHECKING:
+    from frugalvae.model import Model
+    from frugalvae.server.reading import Sent
+    from frugalvae.server.room import Room
+    from frugalvae.server.served import Snapshot
+    from frugalvae.server.tray import Question
+
+SOURCE = "the server"  # in the history
+CONFUSED = 0.02  # share of a class's samples from which on they are said to be taken for another's
+
+
+@dataclass
+class Lesson:
+    """Pictures of one class, encoded.
+
+    Attributes
+    ----------
+    x, digests
+        Features (n, d), and what tells each picture from others.
+    questions
+        Those of them that were asked before.
+    unreadable
+        Why others cannot be read.
+    moved, warnings
+        Pictures by class that were taken out there; and what did not go as it should.
+    """
+
+    name: str
+    x: NDArray[np.float32]
+    digests: NDArray[np.uint64]
+    questions: list[Question] = field(default_factory=list)
+    unreadable: list[dict[str, Any]] = field(default_factory=list)
+    moved: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+async def gather(room: Room, sent: Sent, name: str) -> Lesson:
+    """The pictures of a request: those that came with it, and those that are remembered."""
+    snapshot = await room.served.refresh()
+    model = snapshot.model if snapshot else None
+    questions = room.find(sent.ids(), model)
+    if not questions:
+        check_some(sent.uploads)
+    remembered = model.encoder if model else {}
+    jobs = [
+        room.looker.run(lambda c=upload.content: room.looker.look(c, remembered, small=False))  # type: ignore[misc]
+        for upload in sent.uploads
+    ]
+    seen, unreadable = [question.seen for question in questions], []
+    for upload, found in zip(sent.uploads, await asyncio.gather(*jobs), strict=True):
+        if isinstance(found, Seen):
+            seen.append(found)
+            if room.settings.keep:
+                await room.looker.run(lambda c=upload.content, d=found.digest: room.keep(c, d))  # type: ignore[misc]
+        else:
+            unreadable.append({"input": upload.name, "reason": found})
+    if not seen:
+        room.refuse_unreadable(unreadable)
+    features = np.stack([one.features for one in seen])  # (n, d)
+    digests = np.array([one.digest for one in seen], np.uint64)
+    return Lesson(name, features, digests, questions, unreadable)
+
+
+def learned(
+    room: Room, model: Model, lesson: Lesson, case_matters: bool
+) -> tuple[Any, Model, Intake]:
+    """The model with what is new of a lesson; itself if nothing is."""
+    label = meant(model, lesson.name, case_matters)
+    names = np.array([label] * len(lesson.x))
+    intake = choose(model, names, lambda rows: lesson.digests[rows], again=[str(label)])
+    if not len(intake.rows):
+        return label, model, intake
+    eye = room.looker.eye(model.encoder if model.n_tasks else {})
+    text = describe(eye.encoder, [str(label)]) if intake.new else None
+    x, digests = lesson.x[intake.rows], intake.digests
+    before, emptied = taken_out(model, label, x, digests, lesson)
+    after = before.learn(x, intake.labels, text=text, digests={label: digests})
+    for other in emptied:
+        after, _ = after.forget(other)
+    if not after.encoder:
+        after = replace(after, encoder=eye.remembered)
+    return label, with_source(after, SOURCE), intake
+
+
+def meant(model: Model, name: str, case_matters: bool) -> Any:
+    """The label that a name stands for: of a class that is known, was renamed, or is new."""
+    known = model.classes.tolist()
+    label: Any = like(known[0], name) if known else name
+    if label not in known:
+        label = model.aliases.get(name) or label
+    if known:
+        check_kind(np.array([label]), model.classes)
+    if label not in known and not case_matters:
+        check_case([str(label)], map(str, known))
+    return label
+
+
+def taken_out(
+    model: Model,
+    label: Any,
+    x: NDArray[np.float32],
+    digests: NDArray[np.uint64],
+    lesson: Lesson,
+) -> tuple[Model, list[Any]]:
+    """Without pictures that other classes were taught; and classes that had no others.
+
+    Who teaches a picture as another class says that it was wrong before. Memories that cannot take
+    samples out keep it.
+    """
+    emptied = []
+    for other in model.classes.tolist():
+        wrong = np.isin(digests, digests_of(model, other))
+        count = int(wrong.sum())
+        if other == label or not count:
+            continue
+        if count == model.n_samples_of_class[model.classes == other][0]:
+            emptied.append(other)
+        else:
+            try:
+                model = model.unlearn(other, x[wrong], digests=digests[wrong])
+            except InputError as error:
+                lesson.warnings.append(f"{count} of them stay in {other}, too: {error}")
+                continue
+        lesson.moved[str(other)] = count
+    return model, emptied
+
+
+def updated(room: Room, model: Model, lesson: Lesson) -> tuple[Any, Model, Intake]:
+    """The model with more of a known class; itself if the last change was this very one."""
+    label = label_named(room.served.name, model.classes.tolist(), lesson.name)
+    digest = digest_of(label, lesson.x)
+    if model.history and model.history[-1].get(DIGEST) == digest:
+        return label, model, Intake(already={label: len(lesson.x)})
+    after = model.update(label, lesson.x, digests=lesson.digests)
+    after = with_digest(with_source(after, SOURCE), digest)
+    return label, after, Intake(rows=np.arange(len(lesson.x)), more={label: len(lesson.x)})
+
+
+def told(
+    room: Room,
+    label: Any,
+    before: Model,
+    size: int,
+    snapshot: Snapshot | None,
+    intake: Intake,
+    lesson: Lesson,
+) -> dict[str, Any]:
+    """What came of a lesson."""
+    assert snapshot is not None
+    for question in lesson.questions:
+        question.taught = str(label), snapshot.revision
+    model, known = snapshot.model, before.classes.tolist()
+    place = model.classes.tolist().index(label)
+    samples = int(model.n_samples_of_class[place])
+    others = [str(other) for other in known if other != label]
+    return {
+        "label": label,
+        "new": label not in known,
+        "learned": len(intake.rows),
+        "already": sum(intake.already.values()),
+        "copies": sum(intake.copies.values()),
+        "moved": lesson.moved,
+        "unreadable": lesson.unreadable,
+        "near": near(str(label), others) if label not in known else None,
+        "before": {"bytes": size, "classes": len(known)},
+        "after": {"bytes": room.served.size, "classes": len(model.classes), "samples": samples},
+        "confused": confused_with(snapshot, place),
+        "warnings": [*lesson.warnings, *snapshot.summary.warnings],
+        "revision": snapshot.revision,
+    }
+
+
+def confused_with(snapshot: Snapshot, place: int) -> list[dict[str, Any]]:
+    """Classes that one is taken for, most often first."""
+    nearest = snapshot.neighbours_of(place)
+    return [
+        {"label": near.label, "share": near.share} for near in nearest if near.share >= CONFUSED
+    ]
