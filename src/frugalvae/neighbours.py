@@ -64,7 +64,7 @@ def neighbours(model: Model) -> Neighbours:
     >>> x = [[0, 0], [0, 1], [9, 0], [9, 1], [0, 90], [1, 90]]
     >>> found = neighbours(Model().learn(x, ["a", "a", "b", "b", "c", "c"]))
     >>> [near[0].label for near in found.nearest]
-    ['b', 'a', 'b']
+    ['b', 'a', 'a']
     """
     labels = model.classes.tolist()
     count = min(max(ROWS // len(labels), FEWEST), MOST)

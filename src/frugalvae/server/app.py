@@ -83,7 +83,6 @@ def create_app(settings: Settings) -> Starlette:
             RefusedError: on_refusal,
             FrugalError: on_error,
             HTTPException: on_http,
-            Exception: on_failure,
         },
         lifespan=lifespan,
     )
@@ -139,10 +138,10 @@ async def on_refusal(_: Request, error: Exception) -> Response:
     return refused(error)
 
 
-async def on_error(_: Request, error: Exception) -> Response:
+async def on_error(request: Request, error: Exception) -> Response:
     """What the library refuses."""
     assert isinstance(error, FrugalError)
-    return refused(refusal_of(error))
+    return refused(refusal_of(error, request.app.state.room.settings.folders))
 
 
 async def on_http(request: Request, error: Exception) -> Response:
@@ -152,8 +151,3 @@ async def on_http(request: Request, error: Exception) -> Response:
              405: f"{request.method} is not understood here; /docs tells what is"}  # fmt: skip
     body = {"error": words.get(error.status_code, error.detail)}
     return JSONResponse(body, error.status_code, headers=dict(error.headers or {}))
-
-
-async def on_failure(*_: object) -> Response:
-    """What should not happen: it is logged with its traceback, and nothing of it is told."""
-    return JSONResponse({"error": "the server failed at this; its log says why"}, 500)

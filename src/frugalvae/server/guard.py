@@ -6,6 +6,7 @@ import base64
 import binascii
 import hmac
 import ipaddress
+import logging
 import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from frugalvae.server.room import Room
     from frugalvae.server.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -67,6 +70,10 @@ class Guard:
             await self.app(scope, receive, guarded)
         except RefusedError as refusal:
             await refused(refusal)(scope, receive, guarded)
+        except Exception:  # which should not happen: the log says what, and the answer does not
+            logger.exception("%s %s failed", scope["method"], scope["path"])
+            failure = RefusedError(500, "the server failed at this; its log says why")
+            await refused(failure)(scope, receive, guarded)
         finally:
             metrics.in_flight -= 1
             seconds = time.perf_counter() - started
@@ -126,9 +133,21 @@ def host_name(host: str) -> str:
 def check_origin(headers: Headers) -> None:
     """Refuse what another site's page sends."""
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    same = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    same = origin is None or place_of(origin) == headers.get("host", "").lower()
     if not same or site not in ("none", "same-origin"):
         raise RefusedError(403, "pages of other sites may not ask this server")
+
+
+def place_of(origin: str) -> str:
+    """Host and port of an origin.
+
+    >>> place_of("http://LocalHost:8000"), place_of("null"), place_of("http://[")
+    ('localhost:8000', '', '')
+    """
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def check_token(authorization: str, token: str) -> None:

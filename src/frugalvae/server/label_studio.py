@@ -95,8 +95,8 @@ def content_of(value: object, room: Room) -> bytes:
     if value.startswith("data:"):
         return from_data(value)
     base, key = room.settings.label_studio, room.settings.label_studio_key
-    wanted = urljoin(base.rstrip("/") + "/", value) if base else ""
-    if base is None or urlsplit(wanted)[:2] != urlsplit(base)[:2]:
+    wanted = joined(base, value) if base else None
+    if wanted is None:
         raise RefusedError(
             422,
             "pictures are not fetched from there: start the server with --label-studio-url and "
@@ -113,6 +113,19 @@ def content_of(value: object, room: Room) -> bytes:
     if len(content) > most:
         raise RefusedError(413, f"a picture has more than {most:,} bytes")
     return content
+
+
+def joined(base: str, value: str) -> str | None:
+    """An address below the one of Label Studio; None if it is elsewhere.
+
+    >>> joined("http://ls:8080", "/data/1.jpg"), joined("http://ls:8080", "//other/1.jpg")
+    ('http://ls:8080/data/1.jpg', None)
+    """
+    try:
+        wanted = urljoin(base.rstrip("/") + "/", value)
+        return wanted if urlsplit(wanted)[:2] == urlsplit(base)[:2] else None
+    except ValueError:
+        return None
 
 
 def from_data(value: str) -> bytes:

@@ -93,14 +93,14 @@ class Reader:
         """The bytes of a request."""
         told = request.headers.get("content-length", "0")
         self._check(int(told) if told.isdecimal() else 0)
-        content, held = bytearray(), 0
+        content = bytearray()
         try:
             async with asyncio.timeout(self.limits.seconds):
                 async for part in request.stream():
                     content += part
-                    held += len(part)
-                    self.held += len(part)
                     self._check(len(content))
+                    self.held += len(part)
+                    request.state.held = len(content)  # until it is answered
                     if self.held > self.limits.held:
                         raise RefusedError(503, "the server is busy with other requests", retry=2)
         except TimeoutError:
@@ -109,10 +109,6 @@ class Reader:
             ) from None
         except ClientDisconnect:
             raise RefusedError(400, "the request was cut off") from None
-        finally:
-            self.held -= held
-        request.state.held = held
-        self.held += held  # until it is answered, see ``release``
         return bytes(content)
 
     def release(self, request: Request) -> None:

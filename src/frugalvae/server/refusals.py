@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from frugalvae.errors import (
@@ -38,16 +39,20 @@ class RefusedError(Exception):
         self.headers = {} if retry is None else {"Retry-After": str(retry)}
 
 
-def refusal_of(error: FrugalError) -> RefusedError:
+def refusal_of(error: FrugalError, folders: Iterable[str] = ()) -> RefusedError:
     """The refusal that an error of the library comes to."""
     status = next(status for kind, status in STATUS if isinstance(error, kind))
-    return RefusedError(status, without_paths(str(error)), retry=1 if status == 503 else None)
+    return RefusedError(
+        status, without_paths(str(error), folders), retry=1 if status == 503 else None
+    )
 
 
-def without_paths(text: str) -> str:
-    """A message without the folders of this machine.
+def without_paths(text: str, folders: Iterable[str] = ()) -> str:
+    """A message without the folders of this machine: those that are known, and what looks so.
 
     >>> without_paths("/home/ann/birds.frugal: there is nothing to undo; see /history")
     'birds.frugal: there is nothing to undo; see /history'
     """
+    for folder in folders:
+        text = text.replace(f"{folder}/", "").replace(folder, "its folder")
     return _PATH.sub("", text)

@@ -111,7 +111,7 @@ class Served:
                 self._take(self.store.load(), stamp)
             except (FrugalError, OSError) as error:
                 self._bad = stamp
-                self.problem = without_paths(str(error))
+                self.problem = without_paths(str(error), self.settings.folders)
             return self.last
 
     def _take(self, model: Model, stamp: Stamp | None) -> Snapshot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -74,6 +75,15 @@ class Settings:
     label_studio: str | None = None
     label_studio_key: str | None = None
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def folders(self) -> list[str]:
+        """Where things are on this machine, which nobody is told."""
+        named = [self.file, *([self.keep] if self.keep else []), Path(self.model or ".")]
+        found = {str(path.parent) for path in named} | {
+            os.path.dirname(os.path.realpath(path)) for path in named
+        }
+        return sorted(found - {".", "/", ""}, key=len, reverse=True)
 
     @property
     def on_loopback(self) -> bool:
