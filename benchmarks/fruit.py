@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
 SIDE = 320
-FINE = 3  # times larger while it is drawn
+FINE = 2  # times larger while it is drawn
 
 Pen = ImageDraw.ImageDraw
 Colour = tuple[int, int, int]

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.fruit import FRUIT, draw
+from benchmarks.fruit import draw
 
 from tests.browser.serving import Served
 from tests.browser.visitor import Visitor
 
-TAUGHT, EACH = ("apple", "lemon", "plum"), 6
+TAUGHT, OTHERS, EACH = ("apple", "lemon", "plum"), ("cherry", "kiwi", "pear"), 6
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -31,7 +31,7 @@ def find_browser() -> str:
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of drawn fruit, ``KIND/NUMBER.jpg``."""
     root, rng = tmp_path_factory.mktemp("fruit"), np.random.default_rng(0)
-    for name in FRUIT:
+    for name in (*TAUGHT, *OTHERS):
         (root / name).mkdir()
         for number in range(EACH):
             draw(name, rng).save(root / name / f"{name}-{number}.jpg")
@@ -104,7 +104,27 @@ def visit(browser: Any) -> Iterator[Callable[..., Visitor]]:
     assert [problem for visitor in visitors for problem in visitor.problems] == []
 
 
+@pytest.fixture(scope="session")
+def lasting(taught_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that may be taught, for one test after the other."""
+    file = Path(shutil.copy(taught_file, tmp_path_factory.mktemp("lasting")))
+    served = Served(file, "--teach")
+    served.start()
+    yield served
+    served.kill()
+
+
 @pytest.fixture
-def visitor(serve: Callable[..., Served], visit: Callable[..., Visitor]) -> Visitor:
+def fresh(browser: Any, lasting: Served, taught_file: Path, tmp_path: Path) -> Served:
+    """The same, as if it had just been started."""
+    for left in lasting.file.parent.glob(".*"):
+        left.unlink()
+    Path(shutil.copy(taught_file, tmp_path)).replace(lasting.file)
+    lasting.post("recent/clear")
+    return lasting
+
+
+@pytest.fixture
+def visitor(fresh: Served, visit: Callable[..., Visitor]) -> Visitor:
     """Somebody at the page of a server that may be taught."""
-    return visit(serve("--teach"))
+    return visit(fresh)

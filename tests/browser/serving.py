@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from urllib.error import HTTPError, URLError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from tests.waiting import wait_until
 
@@ -48,6 +48,12 @@ class Served:
             return error.code == 401
         except (URLError, ConnectionError, TimeoutError):
             return False
+
+    def post(self, path: str) -> None:
+        """Ask it for something that needs no more than asking."""
+        headers = {"Content-Type": "application/json"}
+        with urlopen(Request(self.address + path, b"{}", headers), timeout=600):
+            pass
 
     def kill(self) -> None:
         if self.process is not None:

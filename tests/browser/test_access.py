@@ -30,10 +30,10 @@ def check(visitor: Visitor, where: str) -> None:
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_finds_nothing(
-    serve: Callable[..., Served], visit: Callable[..., Visitor], look: str, pictures: Path
+    fresh: Served, visit: Callable[..., Visitor], look: str, pictures: Path
 ) -> None:
     pytest.importorskip("axe_playwright_python", reason="axe-core is not installed")
-    visitor = visit(serve("--teach"), reduced_motion="reduce", **LOOKS[look])
+    visitor = visit(fresh, reduced_motion="reduce", **LOOKS[look])
     check(visitor, "ask, empty")
     visitor.choose("ask", pictures / "lemon/lemon-1.jpg", pictures / "kiwi/kiwi-1.jpg")
     cards = visitor.answered(2)

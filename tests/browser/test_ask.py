@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.browser.serving import Served
 from tests.browser.visitor import Visitor
 
 
@@ -81,25 +84,25 @@ def test_many_photographs_can_be_stopped(visitor: Visitor, pictures: Path) -> No
     visitor.see(".answer", times=8)
 
 
-def slowly(visitor: Visitor, route: object) -> None:
+def slowly(visitor: Visitor, route: Any) -> None:
     """The first request is answered; the next one never is."""
     seen = visitor.page.locator(".answer:not([data-state=waiting])").count()
     if seen == 0:
-        route.continue_()  # type: ignore[attr-defined]
+        route.continue_()
 
 
 @pytest.mark.parametrize("phone", [False, True], ids=["desk", "phone"])
 def test_the_camera_is_asked_again_and_again(
-    visit: object, serve: object, phone: bool, pictures: Path
+    fresh: Served, visit: Callable[..., Visitor], phone: bool
 ) -> None:
     options = {"viewport": {"width": 390, "height": 844}, "has_touch": True} if phone else {}
-    visitor: Visitor = visit(serve("--teach"), **options)  # type: ignore[operator]
+    visitor = visit(fresh, **options)
     visitor.click("Use the camera", "#ask")
-    visitor.see(".live .what", "lemon")
+    visitor.see(".live", "lemon")
     visitor.see(".live .agree", "10 of the last 10 frames agree")
     visitor.click("Keep this image")
     visitor.answered()
-    visitor.see(".answer .what", "lemon")
+    visitor.see(".answer", "lemon")
     visitor.go("tray")
     visitor.see(".tile", times=1)  # frames are not kept, but for the one that was
     visitor.go("ask")

@@ -59,9 +59,9 @@ def test_names_are_text_wherever_they_are_shown(visitor: Visitor, pictures: Path
     visitor.go("tray")
     visitor.see(".tile", times=2)
     visitor.go("classes")
-    visitor.see(".class-row", HOSTILE, times=1)
-    visitor.see(".class-row", ARABIC, times=1)
-    visitor.find(".class-row", LONG).get_by_role("button").nth(2).click()
+    visitor.see(".class-name", HOSTILE, times=1)
+    visitor.see(".class-name", ARABIC, times=1)
+    visitor.click(f"Forget {LONG}")
     visitor.see(".row-form", LONG)
     assert visitor.page.locator("img[src=x]").count() == 0
     assert "taken" not in visitor.page.title()

@@ -14,9 +14,7 @@ def test_several_are_assigned_at_once(visitor: Visitor, pictures: Path) -> None:
     visitor.go("tray")
     visitor.see("#tray", "Nothing is written to disk.")
     visitor.see(".tile", times=4)
-    visitor.page.wait_for_function(
-        "[...document.querySelectorAll('.tile img')].every((image) => image.naturalWidth > 0)"
-    )
+    visitor.see(".tile img[src^='blob:']", times=4)
     visitor.find(".segments button", "Unknown").click()
     visitor.see(".tile", times=3)
     visitor.click("Select all")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.browser.serving import Served
 from tests.browser.visitor import Visitor
@@ -42,8 +43,7 @@ def test_a_question_waits_for_the_server(serve: Serve, visit: Visit, pictures: P
 
 
 def test_a_slow_server(visitor: Visitor, pictures: Path) -> None:
-    held: list[object] = []
-    visitor.page.route("**/predict*", held.append)
+    visitor.page.route("**/predict*", lambda _: None)  # which is never answered
     visitor.choose("ask", pictures / "lemon/lemon-1.jpg")
     visitor.see(".answer[data-state=waiting]", "Looking")
     visitor.click("Stop", "#ask")
@@ -56,16 +56,15 @@ def test_a_slow_server(visitor: Visitor, pictures: Path) -> None:
     visitor.answered()
 
 
-def test_changes_of_others_are_noticed(serve: Serve, visit: Visit, pictures: Path) -> None:
-    served = serve("--teach")
-    one, other = visit(served, "classes"), visit(served, "classes")
+def test_changes_of_others_are_noticed(fresh: Served, visit: Visit) -> None:
+    one, other = visit(fresh, "classes"), visit(fresh, "classes")
     one.see(".class-row", times=3)
     other.see(".class-row", times=3)
     other.click("Forget plum")
     other.click("Forget plum", ".row-form")
     one.see(".notice", "fruit.frugal was changed elsewhere: 2 classes")
     one.see(".class-row", times=2)
-    served.tool("rename", "apple", "pippin")
+    fresh.tool("rename", "apple", "pippin")
     for visitor in (one, other):
         visitor.see(".class-row", "pippin")
     other.go("teach")
@@ -73,35 +72,33 @@ def test_changes_of_others_are_noticed(serve: Serve, visit: Visit, pictures: Pat
     other.see("[role=option]", "pippin")
 
 
-def test_a_change_that_comes_too_late_is_refused(serve: Serve, visit: Visit) -> None:
-    served = serve("--teach")
-    visitor = visit(served, "classes")
+def test_a_change_that_comes_too_late_is_refused(fresh: Served, visit: Visit) -> None:
+    visitor = visit(fresh, "classes")
     visitor.click("Rename plum")
     visitor.type("New name", "damson")
     visitor.page.route("**/status", lambda _: None)  # it does not hear of the change
-    served.tool("rename", "plum", "prune")
+    fresh.tool("rename", "plum", "prune")
     visitor.click("Save")
     visitor.see(".notice.bad")
-    assert "prune" in served.tool("status")
+    assert "prune" in fresh.tool("status")
 
 
-def test_a_broken_file_is_reported(serve: Serve, visit: Visit, pictures: Path) -> None:
-    served = serve("--teach")
-    visitor = visit(served)
-    whole = served.file.read_bytes()
-    served.file.write_bytes(whole[:1000])
+def test_a_broken_file_is_reported(fresh: Served, visit: Visit, pictures: Path) -> None:
+    visitor = visit(fresh)
+    whole = fresh.file.read_bytes()
+    fresh.file.write_bytes(whole[:1000])
     visitor.see(".banner", "The file cannot be read any more")
     visitor.choose("ask", pictures / "lemon/lemon-1.jpg")
     visitor.see(".answer .what", "lemon")  # from its last state
-    served.file.write_bytes(whole)
+    fresh.file.write_bytes(whole)
     visitor.miss(".banner")
 
 
-def test_a_token_is_asked_for(serve: Serve, browser: object, tmp_path: Path) -> None:
+def test_a_token_is_asked_for(serve: Serve, browser: Any, tmp_path: Path) -> None:
     token = tmp_path / "token.txt"
     token.write_text("correct-horse-battery-staple\n")
     served = serve("--teach", "--token-file", str(token))
-    context = browser.new_context()  # type: ignore[attr-defined]
+    context = browser.new_context()
     visitor = Visitor(context.new_page(), served.address)
     visitor.page.goto(visitor.address)
     visitor.type("Token", "wrong")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 120_000  # milliseconds, for a machine that does other things as well
+PATIENCE = (
+    int(os.environ.get("FRUGALVAE_PATIENCE", 120)) * 1000
+)  # milliseconds, for a machine that does other things as well
 
 #: What a browser says of a server that does not answer, or refuses.
 EXPECTED = ("Failed to load resource", "net::ERR")
@@ -21,6 +24,7 @@ class Visitor:
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", self._listen)
+        page.on("filechooser", lambda _: None)  # so that none is opened outside of the page
 
     def _listen(self, message: Any) -> None:
         expected = any(text in message.text for text in EXPECTED)
@@ -29,7 +33,7 @@ class Visitor:
 
     def open(self, section: str = "ask") -> Visitor:
         """The page, after it has heard from the server."""
-        self.page.goto(f"{self.address}#{section}")
+        self.page.goto(self.address if section == "ask" else f"{self.address}#{section}")
         self.see(".file bdi")
         return self
 

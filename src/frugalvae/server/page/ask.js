@@ -7,7 +7,7 @@ import { bars, headline, inWords } from "./chances.js";
 import { announce, button, fill, h } from "./dom.js";
 import { complain, notice } from "./notices.js";
 import { dropZone } from "./pictures.js";
-import { batches, insistently, predict } from "./sending.js";
+import { batches, insistently, pause, predict } from "./sending.js";
 import { onServer, server } from "./server.js";
 import { t } from "./strings.js";
 
@@ -145,7 +145,7 @@ export class AskSection {
       const started = performance.now();
       const frame = await this.camera.frame();
       if (frame) last = await this.askFrame(frame, last);
-      await new Promise((done) => setTimeout(done, Math.max(30, PAUSE - (performance.now() - started))));
+      await pause(Math.max(30, PAUSE - (performance.now() - started)));
     }
   }
 

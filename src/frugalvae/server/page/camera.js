@@ -15,6 +15,7 @@ export class Camera {
     this.video.muted = true;
     this.message = h("p", { class: "muted camera-message", role: "status" });
     this.closed = closed;
+    this.controls = controls;
     const turn = button(t.camera.turn, { shape: "turn", kind: "over", quiet: true }, () => this.turn());
     const close = button(t.camera.close, { shape: "close", kind: "over", quiet: true }, () => this.stop());
     this.element = h(
@@ -32,6 +33,7 @@ export class Camera {
   /** Show what the camera sees, or say why not. */
   async start() {
     this.element.hidden = false;
+    this.#usable(false);
     fill(this.message, t.camera.starting);
     try {
       await this.#open();
@@ -39,6 +41,7 @@ export class Camera {
     } catch (error) {
       fill(this.message, reason(error));
     }
+    this.#usable(this.running);
     return this.running;
   }
 
@@ -73,6 +76,10 @@ export class Camera {
     this.#stream.getVideoTracks()[0].addEventListener("ended", () => this.stop());
     this.video.srcObject = this.#stream;
     await this.video.play();
+  }
+
+  #usable(usable) {
+    for (const control of this.controls) control.disabled = !usable;
   }
 
   #release() {

@@ -1,6 +1,6 @@
 // How do photographs get to the server? In small batches, which can be stopped between.
 
-import { Lost, request } from "./api.js";
+import { Lost, Refused, request } from "./api.js";
 import { server } from "./server.js";
 
 const MOST = 8; // images per request: small enough for progress
@@ -29,7 +29,7 @@ export async function predict(files, { kept = "tray", signal } = {}) {
   const form = new FormData();
   const names = files.map((file, place) => unique(file.name, place, files));
   files.forEach((file, place) => form.append("images", file, names[place]));
-  const said = await request("POST", `predict?kept=${kept}`, { form, signal });
+  const said = await request("POST", `predict?top=5&unknown=1&kept=${kept}`, { form, signal });
   const results = new Map();
   for (const found of [...said.predictions, ...said.unreadable]) results.set(found.input, found);
   const each = said.seconds / files.length;
@@ -41,14 +41,19 @@ function unique(name, place, files) {
   return twice ? `${place + 1}-${name}` : name;
 }
 
-/** Work that is tried again when a lost server is back. */
+/** Work that is tried again when a lost server is back, or a busy one may have time. */
 export async function insistently(work) {
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof Lost)) throw error;
-      await server.back();
+      if (error instanceof Lost) await server.back();
+      else if (error instanceof Refused && [429, 503].includes(error.status)) await pause(1000);
+      else throw error;
     }
   }
+}
+
+export function pause(milliseconds) {
+  return new Promise((done) => setTimeout(done, milliseconds));
 }

@@ -144,6 +144,7 @@ export const t = {
     doneMore: "It knows more of",
     learned: (number) => `${count(number, "photograph")} learned`,
     already: (number) => `${number} taught before`,
+    moved: (number, other) => `${number} taken out of ${other}`,
     nothing: "Nothing new: all of these were taught before.",
     unreadable: (number) => `${number} cannot be read`,
     file: "The file",

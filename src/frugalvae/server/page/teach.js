@@ -7,7 +7,7 @@ import { bytes, percent, seconds } from "./format.js";
 import { NameField } from "./name_field.js";
 import { complain, notice, undoChange } from "./notices.js";
 import { dropZone, thumbnail } from "./pictures.js";
-import { batches, insistently, predict } from "./sending.js";
+import { batches, insistently, pause, predict } from "./sending.js";
 import { onServer, server } from "./server.js";
 import { t } from "./strings.js";
 
@@ -124,6 +124,7 @@ export class TeachSection {
     const isKey = (event) => [" ", "Enter"].includes(event.key);
     const start = (event) => {
       event.preventDefault();
+      if (event.pointerId !== undefined) event.target.setPointerCapture(event.pointerId);
       if (!this.#held) this.take();
     };
     const end = () => (this.#held = false);
@@ -133,7 +134,7 @@ export class TeachSection {
       on: {
         pointerdown: start,
         pointerup: end,
-        pointerleave: end,
+        lostpointercapture: end,
         pointercancel: end,
         keydown: (event) => isKey(event) && start(event),
         keyup: (event) => isKey(event) && end(),
@@ -149,7 +150,7 @@ export class TeachSection {
     do {
       const frame = await this.camera.frame();
       if (frame) this.add([frame]);
-      await new Promise((done) => setTimeout(done, EACH));
+      await pause(EACH);
     } while (this.#held && this.camera.running);
     this.hold.classList.remove("held");
     announce(t.teach.chosen(this.#files.length));
@@ -187,13 +188,12 @@ export class TeachSection {
   }
 
   async lesson(name, signal) {
-    const before = server.status;
     for (let attempt = 0; ; attempt += 1) {
       const { ids, unreadable } = await this.upload(signal);
       this.showProgress(t.teach.learning, null);
       try {
-        const learned = await server.change("learn", { json: { name, ids }, signal });
-        return { name, before, after: server.status, unreadable, ...learned };
+        const learned = await insistently(() => server.change("learn", { json: { name, ids } }));
+        return { ...learned, unreadable };
       } catch (error) {
         const gone = error instanceof Refused && error.status === 410;
         if (!gone || attempt) throw error; // the server was started anew meanwhile: once more
@@ -242,12 +242,11 @@ export class TeachSection {
     const facts = [
       [t.teach.file, `${bytes(before.bytes)} → ${bytes(after.bytes)}`],
       [t.teach.classes, `${before.classes} → ${after.classes}`],
-      [t.teach.samples, String(server.names.get(String(said.label)) ?? "")],
+      [t.teach.samples, String(after.samples)],
       [t.teach.time, seconds(said.seconds)],
     ];
-    const revision = after.revision;
     const undo = button(t.undo, { shape: "undo" }, async () => {
-      if (await undoChange(revision)) this.result.hidden = true;
+      if (await undoChange(said.revision)) this.result.hidden = true;
     });
     const ask = h("a", { class: "button", href: "#ask" }, t.teach.tryIt);
     return h(
@@ -262,10 +261,11 @@ export class TeachSection {
   }
 }
 
-function summary({ learned, already, unreadable }) {
+function summary({ learned, already, unreadable, moved }) {
   if (!learned) return t.teach.nothing;
   const parts = [t.teach.learned(learned)];
   if (already) parts.push(t.teach.already(already));
+  for (const [other, number] of Object.entries(moved)) parts.push(t.teach.moved(number, other));
   if (unreadable.length) parts.push(t.teach.unreadable(unreadable.length));
   return parts.join(", ");
 }
