@@ -76,8 +76,11 @@ FRUIT: dict[str, tuple[Callable[[Pen, Colour], None], Colour]] = {
     "cherry": (cherry, (160, 26, 52)),
     "kiwi": (kiwi, (140, 178, 66)),
     "lemon": (lemon, (242, 204, 62)),
+    "lime": (lemon, (150, 190, 62)),
+    "peach": (plum, (236, 152, 104)),
     "pear": (pear, (176, 190, 84)),
     "plum": (plum, (112, 62, 126)),
+    "quince": (pear, (228, 196, 74)),
     "carrot": (carrot, (232, 126, 44)),
 }
 

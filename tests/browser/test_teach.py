@@ -98,3 +98,26 @@ def test_without_teach_nothing_can_be_changed(
     visitor.go("classes")
     visitor.see(".class-row", times=3)
     visitor.miss(".class-row button")
+
+
+def test_it_begins_with_nothing(
+    serve: Callable[..., Served], visit: Callable[..., Visitor], pictures: Path, tmp_path: Path
+) -> None:
+    visitor = visit(serve("--teach", file=tmp_path / "new.frugal"))
+    visitor.see(".summary", "Nothing was taught yet")
+    visitor.click("Teach the first class")
+    for name in ("kiwi", "pear"):
+        visitor.type("What do they show?", name)
+        visitor.press("Escape")
+        visitor.choose("teach", *sorted((pictures / name).iterdir())[:5])
+        visitor.click("Teach 5 photographs")
+        visitor.see(".result-card .what", f"It knows {name}")
+    visitor.click("Ask it")
+    visitor.choose("ask", pictures / "kiwi/kiwi-5.jpg")
+    visitor.see(".answer", "kiwi")
+    visitor.find(".answer .chip", "pear").click()  # which is wrong
+    visitor.see(".answer .learned", "Learned as pear")
+    visitor.find(".side .button", "Undo").click()
+    visitor.see(".notice", "undone")
+    visitor.go("classes")
+    visitor.see(".class-row", "5 samples", times=2)

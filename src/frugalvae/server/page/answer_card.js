@@ -82,7 +82,7 @@ export class AnswerCard {
     const names = this.answer.top.map((one) => one.label);
     const said = this.answer.known === false ? null : names[0];
     const others = names.filter((name) => name !== said).slice(0, this.large ? 3 : 2); // one click away
-    const other = button(t.correct.other, { kind: "chip", title: t.correct.otherTitle }, () => this.ask());
+    const other = button(t.correct.other, { kind: "chip" }, () => this.ask());
     const yes = said !== null && names.length && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check");
     const question = said === null || !names.length ? t.correct.itIs : t.correct.no;
     return fill(this.correction, yes, h("span", { class: "muted" }, question), others.map((name) => this.chip(name)), other);
@@ -121,9 +121,10 @@ export class AnswerCard {
   async learn(name) {
     fill(this.correction, h("span", { class: "spinner" }), t.correct.learning);
     try {
-      await this.send(name);
-      this.taughtAs(name, server.status.revision);
-      announce(t.correct.told(name));
+      const { learned, revision } = await this.send(name);
+      if (learned) this.taughtAs(name, revision);
+      else fill(this.correction, h("span", { class: "learned" }, t.correct.already, " ", label(name)));
+      announce(this.correction.innerText);
     } catch (error) {
       complain(error);
       this.offer();
@@ -144,7 +145,9 @@ export class AnswerCard {
   taughtAs(name, revision) {
     this.element.dataset.taught = name;
     const undo = button(t.undo, { kind: "small", shape: "undo" }, async () => {
-      if (await undoChange(revision)) this.offer();
+      if (!(await undoChange(revision))) return;
+      this.offer();
+      this.correction.querySelector("button")?.focus();
     });
     fill(this.correction, h("span", { class: "learned" }, icon("check"), t.correct.learned, " ", label(name)), undo);
     undo.focus();

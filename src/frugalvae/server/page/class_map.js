@@ -4,6 +4,7 @@ import { s } from "./dom.js";
 import { t } from "./strings.js";
 
 const EDGE = 30; // pixels that remain free around
+const MOVED = 200; // dots at most
 const LONGEST = 20; // letters of a name
 const LETTER = 7.2; // pixels
 
@@ -31,12 +32,34 @@ function placed(classes, width, height) {
   const [wide, high] = [Math.max(...xs) - left || 1, Math.max(...ys) - top || 1];
   const scale = Math.min((width - 4 * EDGE) / wide, (height - 2 * EDGE) / high);
   const most = Math.max(...there.map(({ samples }) => samples ?? 1));
-  return there.map((one) => ({
-    ...one,
-    x: width / 2 + scale * (one.x - left - wide / 2),
-    y: height / 2 + scale * (one.y - top - high / 2),
-    r: 4 + 5 * Math.sqrt((one.samples ?? 1) / most),
-  }));
+  return apart(
+    there.map((one) => ({
+      ...one,
+      x: width / 2 + scale * (one.x - left - wide / 2),
+      y: height / 2 + scale * (one.y - top - high / 2),
+      r: 4 + 5 * Math.sqrt((one.samples ?? 1) / most),
+    })),
+  );
+}
+
+/** Dots that would hide each other, pushed apart a little. */
+function apart(points) {
+  const near = points.slice(0, MOVED);
+  for (let round = 0; round < 10; round += 1) {
+    for (const [place, a] of near.entries()) for (const b of near.slice(place + 1)) push(a, b);
+  }
+  return points;
+}
+
+function push(a, b) {
+  const [x, y] = [b.x - a.x || 0.01, b.y - a.y];
+  const distance = Math.hypot(x, y);
+  const step = (a.r + b.r + 1 - distance) / (2 * distance);
+  if (step <= 0) return;
+  a.x -= step * x;
+  a.y -= step * y;
+  b.x += step * x;
+  b.y += step * y;
 }
 
 function dot(point, chosen) {

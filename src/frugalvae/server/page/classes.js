@@ -3,15 +3,23 @@
 import { request } from "./api.js";
 import { bar } from "./chances.js";
 import { classMap } from "./class_map.js";
-import { button, fill, h, icon, label, uid } from "./dom.js";
+import { ClassRow } from "./class_row.js";
+import { button, fill, h, icon, label } from "./dom.js";
 import { ago, bytes, percent } from "./format.js";
-import { complain, notice, undoChange } from "./notices.js";
+import { complain, undoChange } from "./notices.js";
 import { onServer, server } from "./server.js";
 import { t } from "./strings.js";
 
 const PAIRS = 8; // of confused classes that are shown
 const MANY = 12; // classes, from which on they can be searched
+const ROWS = 100; // classes that are listed at first
 const EVENTS = 8; // of the history that are shown at first
+const POINTING = [
+  ["pointerenter", true],
+  ["pointerleave", false],
+  ["focusin", true],
+  ["focusout", false],
+];
 
 export class ClassesSection {
   #shown = false;
@@ -27,14 +35,21 @@ export class ClassesSection {
     this.search = h("input", { type: "search", class: "field search", placeholder: t.classes.find, "aria-label": t.classes.find, on: { input: () => this.showList() } });
     this.list = h("ul", { class: "class-list" });
     this.history = h("ol", { class: "history" });
-    this.element = h(
+    this.nothing = h("p", { class: "hint", hidden: true }, t.classes.nothing);
+    this.known = h(
       "div",
-      {},
+      { hidden: true },
       this.facts,
       this.warnings,
       h("div", { class: "two" }, this.map, this.pairs),
       h("div", { class: "row between list-head" }, h("h2", {}, t.classes.list), this.search),
       this.list,
+    );
+    this.element = h(
+      "div",
+      {},
+      this.nothing,
+      this.known,
       h("h2", {}, t.classes.history),
       this.history,
     );
@@ -65,6 +80,8 @@ export class ClassesSection {
 
   show(known) {
     this.#classes = known.classes;
+    this.known.hidden = !known.classes.length;
+    this.nothing.hidden = known.classes.length > 0;
     const { status } = server;
     const facts = [
       [t.classes.number, String(status.classes)],
@@ -98,103 +115,39 @@ export class ClassesSection {
     fill(this.pairs, h("h2", {}, t.classes.confused), rows.length ? h("ul", { class: "bars pairs" }, rows) : none);
   }
 
-  // ------------------------------------------------------------ one class
+  // ------------------------------------------------------------ the list
 
-  showList() {
+  showList(most = ROWS) {
     if (this.#busy) return;
     const typed = this.search.value.trim().toLowerCase();
     const found = this.#classes.filter((one) => String(one.label).toLowerCase().includes(typed));
-    fill(this.list, found.map((one) => this.row(one)));
-    if (!found.length) fill(this.list, h("li", { class: "nothing muted" }, typed ? t.tray.emptyFilter : t.classes.nothing));
+    const more = found.length > most && button(t.classes.showAll(found.length), { kind: "link" }, () => this.showList(Infinity));
+    fill(this.list, found.slice(0, most).map((one) => this.row(one)), more && h("li", { class: "class-row" }, more));
+    if (!found.length) fill(this.list, h("li", { class: "nothing muted" }, t.tray.emptyFilter));
   }
 
   row(one) {
-    const row = h("li", { class: "class-row", id: uid("class"), data: { label: String(one.label) }, on: this.pointing(one) });
-    return this.plainRow(row, one);
-  }
-
-  plainRow(row, one) {
-    const name = String(one.label);
-    const tools = h(
-      "span",
-      { class: "row tools" },
-      button(t.classes.more, { shape: "plus", kind: "ghost small", quiet: true, title: t.classes.moreOf(name) }, () => this.teachMore(name)),
-      button(t.classes.rename, { shape: "pencil", kind: "ghost small", quiet: true, title: t.classes.renameOf(name) }, () => this.rename(row, one)),
-      button(t.classes.forget, { shape: "bin", kind: "ghost small", quiet: true, title: t.classes.forgetOf(name) }, () => this.forget(row, one)),
-    );
-    const near = (one.nearest ?? []).slice(0, 3).map(({ label: other }) => label(other));
-    const details = [
-      h("span", {}, t.classes.samplesOf(one.samples ?? 0)),
-      Number.isFinite(one.accuracy) && h("span", {}, t.classes.correct(one.accuracy)),
-      near.length > 0 && h("span", { class: "nearest" }, `${t.classes.nearest} `, near.flatMap((item, place) => (place ? [", ", item] : [item]))),
-      (one.warnings ?? []).map((text) => h("span", { class: "warn-text" }, icon("warning"), text)),
-    ];
-    return fill(row, h("div", { class: "class-text" }, label(name, { class: "label class-name" }), h("p", { class: "muted details" }, details)), server.mayTeach && tools);
-  }
-
-  rename(row, one) {
-    this.#busy = true;
-    const [name, field] = [String(one.label), uid("rename")];
-    const input = h("input", { id: field, class: "field", value: name, dir: "auto", maxlength: 200, autocomplete: "off" });
-    const done = () => this.leaveRow(row, one, 1);
-    const submit = (event) => {
-      event.preventDefault();
-      const to = input.value.trim();
-      if (!to || to === name) return done();
-      return this.change(row, one, "rename", { from: name, to }, t.classes.renamed(name, to));
-    };
-    fill(row, h(
-      "form",
-      { class: "row-form", on: { submit, keydown: (event) => event.key === "Escape" && done() } },
-      h("label", { for: field, class: "hidden-text" }, t.classes.newName),
-      input,
-      h("button", { type: "submit", class: "button primary" }, t.classes.save),
-      button(t.classes.cancel, { kind: "ghost" }, done),
-    ));
-    input.focus();
-    input.select();
-  }
-
-  forget(row, one) {
-    this.#busy = true;
-    const name = String(one.label);
-    const yes = button(t.classes.forget, { kind: "danger", title: t.classes.forgetOf(name) }, () => this.change(row, one, "forget", { label: name }, t.classes.forgotten(name)));
-    const no = button(t.classes.keep, { kind: "ghost" }, () => this.leaveRow(row, one, 2));
-    fill(row, h("div", { class: "row-form", on: { keydown: (event) => event.key === "Escape" && this.leaveRow(row, one, 2) } }, h("span", { class: "class-text" }, t.classes.sure, " ", label(name)), yes, no));
-    yes.focus();
-  }
-
-  leaveRow(row, one, tool) {
-    this.#busy = false;
-    this.plainRow(row, one);
-    row.querySelectorAll(".tools button")[tool]?.focus();
-  }
-
-  async change(row, one, what, json, text) {
-    try {
-      this.#busy = false;
-      await server.change(what, { json: { ...json, revision: server.status.revision } });
-      notice(text, { undo: true });
-    } catch (error) {
-      complain(error);
-      this.plainRow(row, one);
-    }
+    const row = new ClassRow(one, {
+      teachMore: this.teachMore,
+      editing: (busy) => (this.#busy = busy),
+    });
+    for (const [event, on] of POINTING) row.element.addEventListener(event, () => this.mark(one, on));
+    return row.element;
   }
 
   // ------------------------------------------------------------ pointing
 
-  pointing(one) {
-    const mark = (on) => () => {
-      for (const element of this.map.querySelectorAll("[data-label]")) {
-        if (element.dataset.label === String(one.label)) element.classList.toggle("marked", on);
-      }
-    };
-    return { pointerenter: mark(true), pointerleave: mark(false), focusin: mark(true), focusout: mark(false) };
+  /** Show on the map which class is pointed at in the list. */
+  mark(one, on) {
+    for (const element of this.map.querySelectorAll("[data-label]")) {
+      if (element.dataset.label === String(one.label)) element.classList.toggle("marked", on);
+    }
   }
 
+  /** Show in the list which class was clicked on the map. */
   point(name) {
     this.search.value = "";
-    this.showList();
+    this.showList(Infinity);
     const row = [...this.list.children].find((one) => one.dataset.label === String(name));
     row?.scrollIntoView({ block: "center", behavior: "smooth" });
     row?.classList.add("marked");

@@ -2,10 +2,10 @@
 
 import { Refused } from "./api.js";
 import { Camera } from "./camera.js";
-import { announce, button, fill, h, icon, label } from "./dom.js";
-import { bytes, percent, seconds } from "./format.js";
+import { announce, button, fill, h } from "./dom.js";
+import { lessonResult } from "./lesson_result.js";
 import { NameField } from "./name_field.js";
-import { complain, notice, undoChange } from "./notices.js";
+import { complain, notice } from "./notices.js";
 import { dropZone, thumbnail } from "./pictures.js";
 import { batches, insistently, pause, predict } from "./sending.js";
 import { onServer, server } from "./server.js";
@@ -232,47 +232,8 @@ export class TeachSection {
     this.name.value = "";
     this.showChosen();
     this.result.hidden = false;
-    fill(this.result, this.resultCard(said));
+    fill(this.result, lessonResult(said, () => (this.result.hidden = true)));
     this.result.firstChild.focus();
     announce(`${said.new ? t.teach.done : t.teach.doneMore} ${said.label}`);
   }
-
-  resultCard(said) {
-    const { before, after } = said;
-    const facts = [
-      [t.teach.file, `${bytes(before.bytes)} → ${bytes(after.bytes)}`],
-      [t.teach.classes, `${before.classes} → ${after.classes}`],
-      [t.teach.samples, String(after.samples)],
-      [t.teach.time, seconds(said.seconds)],
-    ];
-    const undo = button(t.undo, { shape: "undo" }, async () => {
-      if (await undoChange(said.revision)) this.result.hidden = true;
-    });
-    const ask = h("a", { class: "button", href: "#ask" }, t.teach.tryIt);
-    return h(
-      "article",
-      { class: "card result-card", tabindex: -1 },
-      h("p", { class: "what" }, h("span", { class: "tick" }, icon("check")), `${said.new ? t.teach.done : t.teach.doneMore} `, label(said.label)),
-      h("p", { class: "muted" }, summary(said)),
-      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-      confusion(said.confused, after.classes),
-      h("div", { class: "row" }, said.learned > 0 && undo, ask),
-    );
-  }
-}
-
-function summary({ learned, already, unreadable, moved }) {
-  if (!learned) return t.teach.nothing;
-  const parts = [t.teach.learned(learned)];
-  if (already) parts.push(t.teach.already(already));
-  for (const [other, number] of Object.entries(moved)) parts.push(t.teach.moved(number, other));
-  if (unreadable.length) parts.push(t.teach.unreadable(unreadable.length));
-  return parts.join(", ");
-}
-
-function confusion(confused, classes) {
-  if (classes < 2) return h("p", { class: "muted" }, t.teach.confusesUnknown);
-  if (!confused.length) return h("p", { class: "muted" }, t.teach.confusesNothing);
-  const items = confused.map(({ label: other, share }) => h("li", {}, label(other), h("span", { class: "number" }, percent(share))));
-  return h("div", { class: "confuses" }, h("p", { class: "field-label" }, t.teach.confuses), h("ul", { class: "pairs" }, items));
 }

@@ -190,7 +190,7 @@ export class TraySection {
       const { learned } = await server.change("learn", { json: { name, ids } });
       this.#selected.clear();
       this.name.value = "";
-      notice(t.tray.assigned(learned, name), { undo: learned > 0 });
+      notice(learned ? t.tray.assigned(learned, name) : t.teach.nothing, { undo: learned > 0 });
     } catch (error) {
       complain(error.status === 410 ? new Error(t.tray.gone) : error);
     }

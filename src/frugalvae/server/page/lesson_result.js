@@ -1,0 +1,44 @@
+// What came of a lesson: what was learned, how the file grew, and what is confused now.
+
+import { button, h, icon, label } from "./dom.js";
+import { bytes, percent, seconds } from "./format.js";
+import { undoChange } from "./notices.js";
+import { t } from "./strings.js";
+
+/** A card about what the server said; `undone` is called when it was taken back. */
+export function lessonResult(said, undone) {
+  const { before, after } = said;
+  const facts = [
+    [t.teach.file, `${bytes(before.bytes)} → ${bytes(after.bytes)}`],
+    [t.teach.classes, `${before.classes} → ${after.classes}`],
+    [t.teach.samples, String(after.samples)],
+    [t.teach.time, seconds(said.seconds)],
+  ];
+  const undo = button(t.undo, { shape: "undo" }, async () => (await undoChange(said.revision)) && undone());
+  const known = `${said.new ? t.teach.done : t.teach.doneMore} `;
+  return h(
+    "article",
+    { class: "card result-card", tabindex: -1 },
+    h("p", { class: "what" }, h("span", { class: "tick" }, icon("check")), known, label(said.label)),
+    h("p", { class: "muted" }, summary(said)),
+    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    confusion(said.confused, after.classes),
+    h("div", { class: "row" }, said.learned > 0 && undo, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),
+  );
+}
+
+function summary({ learned, already, unreadable, moved }) {
+  if (!learned) return t.teach.nothing;
+  const parts = [t.teach.learned(learned)];
+  if (already) parts.push(t.teach.already(already));
+  for (const [other, number] of Object.entries(moved)) parts.push(t.teach.moved(number, other));
+  if (unreadable.length) parts.push(t.teach.unreadable(unreadable.length));
+  return parts.join(", ");
+}
+
+function confusion(confused, classes) {
+  if (classes < 2) return h("p", { class: "muted" }, t.teach.confusesUnknown);
+  if (!confused.length) return h("p", { class: "muted" }, t.teach.confusesNothing);
+  const items = confused.map(({ label: other, share }) => h("li", {}, label(other), h("span", { class: "number" }, percent(share))));
+  return h("div", { class: "confuses" }, h("p", { class: "field-label" }, t.teach.confuses), h("ul", { class: "pairs" }, items));
+}
