@@ -6,9 +6,10 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 
 LIGHT ?= .venv-light
+SERVE ?= .venv-serve
 
 .PHONY: help demo light birds test test-light test-portable fuzz lint types docs bench bench-start \
-	bench-frontier bench-many bench-prompts bench-rivals tables clean
+	bench-frontier bench-many bench-serve docker-steps serve-demo bench-prompts bench-rivals tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -18,6 +19,9 @@ demo: $(READY) ## teach ten digits in five tasks and write demo.html
 
 light: $(LIGHT)/.ready ## the base installation alone: teach and name photographs without PyTorch
 	$(LIGHT)/bin/python -m benchmarks.light
+
+serve-demo: $(SERVE)/.ready ## the base and the extra serve alone: teach three classes over HTTP, and print the address
+	$(SERVE)/bin/python -m benchmarks.serve_demo
 
 birds: $(READY) ## teach eight birds in two tasks, merge a file, and name photographs; they are looked for in FRUGALVAE_DATA
 	$(BIN)/python -m benchmarks.birds
@@ -63,6 +67,12 @@ bench-many: $(READY) ## rows per second and peak memory as samples come, up to 1
 bench-rivals: $(READY) ## seconds of every rival beside the products it cannot do without, on UCF-101
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rivals
 
+bench-serve: $(READY) ## the server under load, its memory over 100,000 requests, and kills
+	$(BIN)/python -m benchmarks.serve
+
+docker-steps: $(READY) ## what the Dockerfile does, in a plain environment without Docker
+	$(BIN)/python -m benchmarks.docker_steps
+
 bench-prompts: $(READY) ## prompt learning and encoding against the straightforward way
 	$(BIN)/python -m benchmarks.prompts
 	$(BIN)/python -m benchmarks.encoding
@@ -86,5 +96,10 @@ $(LIGHT)/.ready: pyproject.toml constraints.txt
 	$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $(LIGHT)/.ready
 
+$(SERVE)/.ready: pyproject.toml constraints.txt
+	test -x $(SERVE)/bin/python || $(PYTHON) -m venv $(SERVE)
+	$(SERVE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[serve]'
+	touch $(SERVE)/.ready
+
 clean: ## remove the environment and what was made
-	rm -rf $(VENV) $(LIGHT) .bench tables tables.html demo.html build docs/generated dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LIGHT) $(SERVE) .bench tables tables.html demo.html build docs/generated dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

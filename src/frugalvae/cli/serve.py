@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,7 @@ def port(text: str) -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Serve until a signal comes."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # pictures are looked at one on each core
     settings = settings_of(options)
     from frugalvae.server.running import listen, serve
 
