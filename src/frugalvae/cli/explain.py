@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Hide parts, write the picture, and say what it shows."""
     from frugalvae.care.explain import explain
-    from frugalvae.cli.common import label_named
+    from frugalvae.changes import label_named
     from frugalvae.encoders.remembered import load_encoder
     from frugalvae.images.decode import reading_images
     from frugalvae.images.photographs import reason
