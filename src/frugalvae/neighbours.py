@@ -39,7 +39,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """How classes lie to each other, in the order of the model's classes.
+    """How classes lie to each other, by label; classes that are known by name alone do not.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class Neighbours:
     nearest
         The nearest classes of each, nearest first.
     places
-        Each class in two dimensions, (k, 2), from -1 to 1; None if there are too many.
+        Each class in two dimensions, from -1 to 1; none if there are too many.
     """
 
-    expected: list[float]
-    nearest: list[list[Neighbour]]
-    places: Array | None
+    expected: dict[Any, float]
+    nearest: dict[Any, list[Neighbour]]
+    places: dict[Any, list[float]]
 
 
 def neighbours(model: Model) -> Neighbours:
@@ -63,28 +63,38 @@ def neighbours(model: Model) -> Neighbours:
     >>> from frugalvae.model import Model
     >>> x = [[0, 0], [0, 1], [9, 0], [9, 1], [0, 90], [1, 90]]
     >>> found = neighbours(Model().learn(x, ["a", "a", "b", "b", "c", "c"]))
-    >>> [near[0].label for near in found.nearest]
-    ['b', 'a', 'a']
+    >>> {label: near[0].label for label, near in found.nearest.items()}
+    {'a': 'b', 'b': 'a', 'c': 'a'}
     """
-    labels = model.classes.tolist()
-    count = min(max(ROWS // len(labels), FEWEST), MOST)
-    means, taken = [], []
+    labels = [label for label in model.classes.tolist() if label not in model.by_name]
+    columns = np.flatnonzero(np.isin(model.classes, labels))
+    count = min(max(ROWS // max(len(labels), 1), FEWEST), MOST)
+    means: list[Array] = []
+    taken: list[Array] = []
     for label in labels:
-        logits = model.logits(model.sample(label, count, seed=0))  # (count, k)
+        logits = model.logits(model.sample(label, count, seed=0))[:, columns]  # (count, k)
         means.append(logits.mean(axis=0))
         taken.append(np.bincount(logits.argmax(axis=1), minlength=len(labels)) / count)
+    if not labels:
+        return Neighbours({}, {}, {})
     scores, shares = np.stack(means), np.stack(taken)  # (k, k)
     apart = squared_distances(scores)
+    drawn = places(apart).tolist() if len(labels) <= MAPPED else []
     return Neighbours(
-        np.diag(shares).tolist(),
-        [nearest_of(row, labels, shares[row], apart[row]) for row in range(len(labels))],
-        places(apart) if len(labels) <= MAPPED else None,
+        dict(zip(labels, np.diag(shares).tolist(), strict=True)),
+        {
+            label: nearest_of(row, labels, shares[row], apart[row])
+            for row, label in enumerate(labels)
+        },
+        dict(zip(labels, drawn, strict=False)),
     )
 
 
 def neighbours_of(model: Model, place: int) -> list[Neighbour]:
     """The classes that one is taken for, most often first; only that one is drawn."""
     labels = model.classes.tolist()
+    if labels[place] in model.by_name:
+        return []
     logits = model.logits(model.sample(labels[place], MOST, seed=0))  # (MOST, k)
     shares = np.bincount(logits.argmax(axis=1), minlength=len(labels)) / len(logits)
     behind = logits[:, [place]] - logits

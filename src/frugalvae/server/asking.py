@@ -85,7 +85,9 @@ class Wanted:
         if model is None or not len(model.classes):
             return Answer(name, [])
         x = seen.features[None]  # (1, d)
-        return rank(model, [name], x, max(self.top, SHOWN), threshold=self.threshold)[0]
+        compared = self.unknown or len(model.by_name) < len(model.classes)
+        threshold = self.threshold if compared else None
+        return rank(model, [name], x, max(self.top, SHOWN), threshold=threshold)[0]
 
 
 async def look_at(

@@ -107,12 +107,12 @@ def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any
     found, many = snapshot.neighbours, len(known) > 1
     most = max(one["samples"] for one in known)
     pairs = []
-    for row, one in enumerate(known):
+    for one in known:
         few = 0 < one["samples"] < FEW <= most
-        near = found.nearest[row]
-        place = [None, None] if found.places is None else found.places[row].tolist()
+        near = found.nearest.get(one["label"], [])
+        place = found.places.get(one["label"], [None, None])
         one |= {
-            "accuracy": found.expected[row] if many else None,
+            "accuracy": found.expected.get(one["label"]) if many else None,
             "warnings": [f"fewer than {FEW} samples, and so often missed"] if few else [],
             "x": place[0],
             "y": place[1],
@@ -127,7 +127,8 @@ def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any
             if other.share >= CONFUSED
         ]
     pairs.sort(key=lambda pair: -pair["share"])
-    accuracy = sum(found.expected) / len(known) if many else None
+    shares = list(found.expected.values())
+    accuracy = sum(shares) / len(shares) if many and shares else None
     return {"accuracy": accuracy, "classes": known, "confused": pairs[:PAIRS]}
 
 
