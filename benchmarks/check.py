@@ -9,9 +9,10 @@ probabilities of a logistic regression in five folds, on the same features and l
 is by self-confidence. It runs in the environment whose Python is given. Seconds are those of a
 process on one thread, folds included: for wrong labels alone, and for all that ``check`` finds.
 
-Then copies are put in, changed a little, and samples of another data set of the same encoder.
-Samples of CIFAR-100 are the first 50 of each class. ``--choose`` shows F1 at several thresholds on
-seeds that no table uses, for each data set as the mean of all others.
+With ``--rates`` and nothing after it, copies are put in instead, changed a little, and samples of
+another data set of the same encoder. Samples of CIFAR-100 are the first 50 of each class.
+``--choose`` shows F1 at several thresholds on seeds that no table uses, for each data set as the
+mean of all others.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def main() -> None:
     )
     parser.add_argument("data", nargs="*", default=DATA, metavar="DATA")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--rates", nargs="*", type=float, default=RATES)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--cleanlab", type=Path, metavar="PYTHON")
     parser.add_argument("--choose", action="store_true")
     options = parser.parse_args()
@@ -76,10 +79,10 @@ def main() -> None:
     if options.cleanlab is None:
         print("cleanlab: skipped, --cleanlab names no Python that has it")
     for name in there:
-        for kind in KINDS:
-            for rate in RATES:
+        for kind in options.kinds:
+            for rate in options.rates:
                 compare(name, kind, rate, options)
-    for name in there:
+    for name in there if not options.rates else ():
         planted(name, options.seeds)
 
 
