@@ -225,7 +225,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         ``taught`` are the classes of rows that were taught: each counts as if it had not been.
         """
         rule, judge = self._posterior(SHRINKAGE), self._judge
-        white = self._white(rule, self.mapped(features).astype(np.float64))
+        white = self._white(rule, self.mapped(features).astype(np.float32)).astype(np.float64)
         if taught is None:
             return judge(white, rule.scores(white))
         owners = self._columns(taught)
@@ -263,7 +263,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
             return
         chosen = np.concatenate(kept)
         rule = self._posterior(SHRINKAGE)
-        white = self._white(rule, rows[chosen])
+        white = self._white(rule, rows[chosen].astype(np.float32)).astype(np.float64)
         position = {label: row for row, label in enumerate(self.counts_)}
         owners = np.array([position[label] for label in labels[chosen].tolist()])
         without = {position[label]: (own.axes, own.sizes) for label, own in apart.items()}
