@@ -66,7 +66,7 @@ def test_the_keyboard_is_enough(visitor: Visitor, pictures: Path) -> None:
         visitor.press("Enter")
     chooser.value.set_files(pictures / "kiwi/kiwi-0.jpg")
     visitor.answered()
-    reach(visitor, "another class …")
+    reach(visitor, "another …")
     visitor.press("Enter")
     assert visitor.focused() == "What is it?"
     visitor.page.keyboard.type("kiwi")

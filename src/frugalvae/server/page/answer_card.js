@@ -24,7 +24,8 @@ export class AnswerCard {
       "article",
       { class: `card answer ${large ? "large" : ""}`, "aria-label": t.pictures.of(file.name) },
       thumbnail(file, file.name),
-      h("div", { class: "card-side" }, this.body, this.foot, this.correction),
+      h("div", { class: "card-side" }, this.body, this.foot),
+      this.correction,
     );
     this.wait(t.answer.working);
   }
@@ -60,7 +61,7 @@ export class AnswerCard {
     if (!this.answer) return;
     const stale = server.status && this.answer.revision !== server.status.revision;
     const again = button(t.answer.again, { kind: "link" }, () => this.askAgain());
-    const time = h("span", {}, t.answer.took(this.answer.seconds));
+    const time = h("span", { class: "time" }, t.answer.took(this.answer.seconds));
     fill(this.foot, h("bdi", {}, this.file.name), " · ", stale ? [t.answer.stale, " ", again] : time);
   }
 

@@ -58,9 +58,11 @@ export function button(text, { shape = null, kind = "", quiet = false, title = n
   );
 }
 
-/** A class name: text of unknown direction and length. */
+/** A class name: text of unknown direction and length, which may be broken after `_` and the like. */
 export function label(name, props = {}) {
-  return h("bdi", { class: "label", title: String(name), ...props }, String(name));
+  const parts = String(name).split(/(?<=[_/.-])/);
+  const text = parts.flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
+  return h("bdi", { class: "label", title: String(name), ...props }, text);
 }
 
 let next = 0;

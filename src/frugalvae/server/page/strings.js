@@ -99,7 +99,7 @@ export const t = {
     yesTitle: (label) => `Yes, it is ${label}: learn this photograph too`,
     no: "No, it is",
     itIs: "It is",
-    other: "another class …",
+    other: "another …",
     as: (label) => `It is ${label}: learn this photograph`,
     label: "What is it?",
     learn: "Learn",
