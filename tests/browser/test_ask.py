@@ -84,6 +84,19 @@ def test_many_photographs_can_be_stopped(visitor: Visitor, pictures: Path) -> No
     visitor.see(".answer", times=8)
 
 
+def test_a_camera_that_is_not_allowed_is_explained(visitor: Visitor) -> None:
+    visitor.page.evaluate(
+        """() => {
+            const refused = new DOMException("no", "NotAllowedError");
+            navigator.mediaDevices.getUserMedia = () => Promise.reject(refused);
+        }"""
+    )
+    visitor.click("Use the camera", "#ask")
+    visitor.see(".camera-message", "The browser does not allow the camera.")
+    visitor.click("Close the camera", "#ask")
+    visitor.see(".drop")
+
+
 def slowly(visitor: Visitor, route: Any) -> None:
     """The first request is answered; the next one never is."""
     seen = visitor.page.locator(".answer:not([data-state=waiting])").count()

@@ -48,6 +48,27 @@ def test_known_names_are_offered(visitor: Visitor, pictures: Path) -> None:
     visitor.see(".result-card", "Nothing new: all of these were taught before.")
 
 
+def test_a_dropped_folder_brings_its_name(visitor: Visitor) -> None:
+    visitor.go("teach")
+    visitor.page.evaluate(
+        """() => {
+            const file = (name, type) => ({
+                isFile: true, file: (done) => done(new File(["x"], name, { type })),
+            });
+            const lists = [[file("1.jpg", "image/jpeg"), file("notes.txt", "text/plain")], []];
+            const folder = {
+                isDirectory: true, name: "kiwi",
+                createReader: () => ({ readEntries: (done) => done(lists.shift()) }),
+            };
+            const drop = new Event("drop", { bubbles: true, cancelable: true });
+            drop.dataTransfer = { files: [], items: [{ webkitGetAsEntry: () => folder }] };
+            document.body.dispatchEvent(drop);
+        }"""
+    )
+    visitor.see(".strip li", times=1)
+    assert visitor.page.get_by_label("What do they show?").input_value() == "kiwi"
+
+
 def test_the_camera_teaches_while_a_button_is_held(visitor: Visitor) -> None:
     visitor.go("teach")
     visitor.type("What do they show?", "citrus")

@@ -23,6 +23,8 @@ export function lessonResult(said, undone) {
     h("p", { class: "muted" }, summary(said)),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     confusion(said.confused, after.classes),
+    said.near && h("p", { class: "muted" }, t.names.near(said.near)),
+    said.warnings.map((text) => h("p", { class: "warn-text" }, icon("warning"), text)),
     h("div", { class: "row" }, said.learned > 0 && undo, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),
   );
 }
