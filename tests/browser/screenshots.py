@@ -7,11 +7,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from benchmarks.fruit import FRUIT, draw
 from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.conftest import find_browser
 from tests.browser.serving import Served
@@ -23,6 +23,8 @@ WINDOW = {"width": 1200, "height": 820}
 
 
 def main() -> None:
+    from playwright.sync_api import sync_playwright
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paint(folder)
@@ -53,9 +55,9 @@ def paint(folder: Path) -> None:
                 draw(name, rng).save(path, quality=92)
 
 
-def take(browser: Browser, served: Served, pictures: Path) -> None:
+def take(browser: Any, served: Served, pictures: Path) -> None:
     """Ask, and look at the classes."""
-    context = browser.new_context(viewport=WINDOW, reduced_motion="reduce")  # type: ignore[arg-type]
+    context = browser.new_context(viewport=WINDOW, reduced_motion="reduce")
     visitor = Visitor(context.new_page(), served.address).open()
     visitor.choose("ask", pictures / "pear/pear-0.jpg", pictures / f"{NEW}/{NEW}-0.jpg")
     visitor.answered(2)
