@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.maths.arrays import Array
+from frugalvae.novelty import DistanceReference
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
 
-ROWS = 4_000  # drawn of all classes together, at most
-FEWEST, MOST = 4, 64  # drawn of each class
 MAPPED = 1_000  # classes that a map can show
 NEAREST = 3
 
@@ -27,9 +26,10 @@ class Neighbour:
     label
         The other class.
     share
-        Of the samples that are drawn of a class, how many are taken for the other.
+        About how many samples of a class are taken for the other: its errors, divided among the
+        nearest classes by how near they are.
     distance
-        Between the two, in standard deviations within classes.
+        Between the directions in which the two lie, from 0 to 2.
     """
 
     label: Any
@@ -44,8 +44,7 @@ class Neighbours:
     Attributes
     ----------
     expected
-        The share of each class's drawn samples that are recognised. Draws are more typical than
-        photographs, so that this is a bound from above.
+        See :func:`held_out`.
     nearest
         The nearest classes of each, nearest first.
     places
@@ -57,69 +56,73 @@ class Neighbours:
     places: dict[Any, list[float]]
 
 
-def neighbours(model: Model) -> Neighbours:
-    """How the classes of a model lie to each other, as samples of its memory show it.
+def held_out(model: Model) -> dict[Any, float]:
+    """The share of each class's samples that were recognised when it was taught without them.
+
+    They were compared with the classes that were known then: what comes later makes it harder.
+    Nothing of memories that hold no samples out.
 
     >>> from frugalvae.model import Model
-    >>> x = [[0, 0], [0, 1], [9, 0], [9, 1], [0, 90], [1, 90]]
+    >>> held_out(Model().learn([[0, 0], [0, 1], [9, 0], [9, 1]], ["a", "a", "b", "b"]))
+    {'a': 1.0, 'b': 1.0}
+    """
+    evidence = getattr(model.memory, "evidence_", {})
+    found = {label: evidence.get(number) for label, number in model.number_of.items()}
+    return {label: one.right / one.held_out for label, one in found.items() if one and one.held_out}
+
+
+def neighbours(model: Model) -> Neighbours:
+    """How the classes of a model lie to each other, as its memory has them.
+
+    >>> from frugalvae.model import Model
+    >>> x = [[9, 0], [9, 1], [8, 3], [8, 4], [-9, 0], [-9, 1]]
     >>> found = neighbours(Model().learn(x, ["a", "a", "b", "b", "c", "c"]))
-    >>> {label: near[0].label for label, near in found.nearest.items()}
-    {'a': 'b', 'b': 'a', 'c': 'a'}
+    >>> found.nearest["a"][0].label, found.nearest["b"][0].label
+    ('b', 'a')
     """
-    labels = [label for label in model.classes.tolist() if label not in model.by_name]
-    columns = np.flatnonzero(np.isin(model.classes, labels))
-    count = min(max(ROWS // max(len(labels), 1), FEWEST), MOST)
-    means: list[Array] = []
-    taken: list[Array] = []
-    for label in labels:
-        logits = model.logits(model.sample(label, count, seed=0))[:, columns]  # (count, k)
-        means.append(logits.mean(axis=0))
-        taken.append(np.bincount(logits.argmax(axis=1), minlength=len(labels)) / count)
-    if not labels:
-        return Neighbours({}, {}, {})
-    scores, shares = np.stack(means), np.stack(taken)  # (k, k)
-    apart = squared_distances(scores)
-    drawn = places(apart).tolist() if len(labels) <= MAPPED else []
-    return Neighbours(
-        dict(zip(labels, np.diag(shares).tolist(), strict=True)),
-        {
-            label: nearest_of(row, labels, shares[row], apart[row])
-            for row, label in enumerate(labels)
-        },
-        dict(zip(labels, drawn, strict=False)),
-    )
+    labels, directions = directions_of(model)
+    expected = held_out(model)
+    apart = 2 - 2 * directions @ directions.T  # (k, k)
+    nearest = {
+        label: nearest_of(row, labels, apart[row], expected) for row, label in enumerate(labels)
+    }
+    drawn = places(apart).tolist() if 0 < len(labels) <= MAPPED else []
+    return Neighbours(expected, nearest, dict(zip(labels, drawn, strict=False)))
 
 
-def neighbours_of(model: Model, place: int) -> list[Neighbour]:
-    """The classes that one is taken for, most often first; only that one is drawn."""
-    labels = model.classes.tolist()
-    if labels[place] in model.by_name:
+def neighbours_of(model: Model, label: Any) -> list[Neighbour]:
+    """The nearest classes of one."""
+    labels, directions = directions_of(model)
+    if label not in labels:
         return []
-    logits = model.logits(model.sample(labels[place], MOST, seed=0))  # (MOST, k)
-    shares = np.bincount(logits.argmax(axis=1), minlength=len(labels)) / len(logits)
-    behind = logits[:, [place]] - logits
-    return nearest_of(place, labels, shares, np.maximum(behind.mean(axis=0), 0))
+    row = labels.index(label)
+    return nearest_of(row, labels, 2 - 2 * directions @ directions[row], held_out(model))
 
 
-def squared_distances(scores: Array) -> Array:
-    """Squared distances (k, k) between classes, from mean scores of one under the other.
+def directions_of(model: Model) -> tuple[list[Any], Array]:
+    """Classes that have samples, and the direction (k, d) in which the mean of each lies.
 
-    Where all classes have one covariance, the score of class j at x is minus half the squared
-    Mahalanobis distance of x from the mean of j, up to what is the same for all: the differences
-    add up to the squared distance between the means.
+    Seen from the mean of all classes, in standard deviations within classes.
     """
-    own = np.diag(scores)
-    apart: Array = np.maximum(own[:, None] - scores + own[None, :] - scores.T, 0)
-    return apart
+    memory = model.memory
+    if memory is None or not memory.arrays():
+        return [], np.empty((0, 0))
+    label_of = {number: label for label, number in model.number_of.items()}
+    reference = DistanceReference(memory, np.random.default_rng(0))
+    return [label_of[number] for number in reference.classes], reference.directions
 
 
-def nearest_of(own: int, labels: list[Any], shares: Array, apart: Array) -> list[Neighbour]:
-    """The classes that a class is taken for, most often first, and then the nearest."""
-    order = np.lexsort([apart, -shares])  # both (k,)
-    others = [place for place in order.tolist() if place != own][:NEAREST]
+def nearest_of(
+    own: int, labels: list[Any], apart: Array, expected: dict[Any, float]
+) -> list[Neighbour]:
+    """The nearest classes of one, by squared distances (k,); its errors are divided among them."""
+    others = [place for place in np.argsort(apart, kind="stable").tolist() if place != own]
+    apart = np.maximum(apart, 1e-9)
+    near = apart[others[:NEAREST]]
+    shares = (1 - expected.get(labels[own], 1.0)) * (1 / near) / (1 / near).sum()
     return [
-        Neighbour(labels[place], float(shares[place]), float(np.sqrt(apart[place])))
-        for place in others
+        Neighbour(labels[place], share, float(np.sqrt(apart[place])))
+        for place, share in zip(others[:NEAREST], shares.tolist(), strict=True)
     ]
 
 

@@ -184,15 +184,15 @@ def told(
         "near": near(str(label), others) if label not in known else None,
         "before": {"bytes": size, "classes": len(known)},
         "after": {"bytes": room.served.size, "classes": len(model.classes), "samples": samples},
-        "confused": confused_with(snapshot, place),
+        "confused": confused_with(snapshot, label),
         "warnings": [*lesson.warnings, *snapshot.summary.warnings],
         "revision": snapshot.revision,
     }
 
 
-def confused_with(snapshot: Snapshot, place: int) -> list[dict[str, Any]]:
+def confused_with(snapshot: Snapshot, label: Any) -> list[dict[str, Any]]:
     """Classes that one is taken for, most often first."""
-    nearest = snapshot.neighbours_of(place)
+    nearest = snapshot.neighbours_of(label)
     return [
         {"label": near.label, "share": near.share} for near in nearest if near.share >= CONFUSED
     ]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from frugalvae.errors import FrugalError, MemoryFileError
 from frugalvae.server.refusals import RefusedError, without_paths
@@ -47,11 +47,11 @@ class Snapshot:
 
         return neighbours(self.model)
 
-    def neighbours_of(self, place: int) -> list[Neighbour]:
+    def neighbours_of(self, label: Any) -> list[Neighbour]:
         """The nearest classes of one."""
         from frugalvae.neighbours import neighbours_of
 
-        return neighbours_of(self.model, place)
+        return neighbours_of(self.model, label)
 
 
 class Served:
