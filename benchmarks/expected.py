@@ -11,7 +11,6 @@ import numpy as np
 from frugalvae.bench.data_sources import in_data_folder
 from frugalvae.images.feature_file import load_features
 from frugalvae.model import Model, Recipe
-from frugalvae.neighbours import held_out
 
 FILES = ("cifar100-efficientnet_lite0", "cub200-efficientnet_lite0", "ucf101-clip_vit_b32")
 CLASSES, SAMPLES, TASKS = 50, 12, 10
@@ -29,7 +28,7 @@ def main() -> None:
                 model = model.learn(x[rows], y[rows])
             test = np.isin(features.y_test, classes)
             right = model.predict(features.x_test[test]) == features.y_test[test]
-            found = held_out(model)
+            found = model.expected_accuracy()
             expected = np.array([found[label] for label in model.classes.tolist()])
             measured = np.array([right[features.y_test[test] == y].mean() for y in model.classes])
             agreement = np.corrcoef(expected, measured)[0, 1]

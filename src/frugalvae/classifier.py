@@ -287,6 +287,24 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self._fitted().familiarity(self._check_features(X))
 
+    def expected_accuracy(self) -> dict[Any, float]:
+        """For each class, the share of new samples to expect correct; no samples are needed.
+
+        Taught samples were held out while they were there, each in closed form. Classes that
+        came later are allowed for: as many samples are expected to be taken for them as theirs
+        were taken for the class. Classes of which none was held out are missing; with memories
+        other than ``moments`` all of them are.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(60, 4)), np.arange(60) % 2
+        >>> x[:, 0] += 9 * y
+        >>> FrugalClassifier().fit(x, y).expected_accuracy()
+        {0: 1.0, 1: 1.0}
+        """
+        return self._fitted().expected_accuracy()
+
     def knows(self, X: ArrayLike, threshold: float = 0.05) -> NDArray[np.bool_]:
         """Whether each row is of a class that was taught, by its :meth:`familiarity`.
 

@@ -541,6 +541,12 @@ class Model:
         """Probability of each class, (n, k), columns in the order of ``classes``."""
         return self.calibration.probabilities(self.logits(X))
 
+    def expected_accuracy(self) -> dict[Any, float]:
+        """See :meth:`frugalvae.FrugalClassifier.expected_accuracy`."""
+        shares: dict[int, float] = getattr(self.memory, "expected_accuracy", dict)()
+        labels = dict(zip(self.numbers.tolist(), self.classes.tolist(), strict=True))
+        return {labels[number]: share for number, share in shares.items()}
+
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """See :meth:`frugalvae.FrugalClassifier.familiarity`."""
         features, taught = check_features(X, self.n_features), self.taught_novelty

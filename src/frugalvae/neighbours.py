@@ -44,7 +44,7 @@ class Neighbours:
     Attributes
     ----------
     expected
-        See :func:`held_out`.
+        See :meth:`frugalvae.FrugalClassifier.expected_accuracy`.
     nearest
         The nearest classes of each, nearest first.
     places
@@ -54,21 +54,6 @@ class Neighbours:
     expected: dict[Any, float]
     nearest: dict[Any, list[Neighbour]]
     places: dict[Any, list[float]]
-
-
-def held_out(model: Model) -> dict[Any, float]:
-    """The share of each class's samples that were recognised when it was taught without them.
-
-    They were compared with the classes that were known then: what comes later makes it harder.
-    Nothing of memories that hold no samples out.
-
-    >>> from frugalvae.model import Model
-    >>> held_out(Model().learn([[0, 0], [0, 1], [9, 0], [9, 1]], ["a", "a", "b", "b"]))
-    {'a': 1.0, 'b': 1.0}
-    """
-    evidence = getattr(model.memory, "evidence_", {})
-    found = {label: evidence.get(number) for label, number in model.number_of.items()}
-    return {label: one.right / one.held_out for label, one in found.items() if one and one.held_out}
 
 
 def neighbours(model: Model) -> Neighbours:
@@ -81,7 +66,7 @@ def neighbours(model: Model) -> Neighbours:
     ('b', 'a')
     """
     labels, directions = directions_of(model)
-    expected = held_out(model)
+    expected = model.expected_accuracy()
     apart = 2 - 2 * directions @ directions.T  # (k, k)
     nearest = {
         label: nearest_of(row, labels, apart[row], expected) for row, label in enumerate(labels)
@@ -96,7 +81,7 @@ def neighbours_of(model: Model, label: Any) -> list[Neighbour]:
     if label not in labels:
         return []
     row = labels.index(label)
-    return nearest_of(row, labels, 2 - 2 * directions @ directions[row], held_out(model))
+    return nearest_of(row, labels, 2 - 2 * directions @ directions[row], model.expected_accuracy())
 
 
 def directions_of(model: Model) -> tuple[list[Any], Array]:

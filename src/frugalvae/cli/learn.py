@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.options import add, add_encoder, add_ray, settings_of
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
-from frugalvae.formatting import plural, size
+from frugalvae.formatting import plural, printable, size
 
 if TYPE_CHECKING:
     from frugalvae.cli.lesson import Told
@@ -196,5 +197,25 @@ def say_learned(display: Display, options: argparse.Namespace, told: Told, secon
     display.say(
         f"learned {classes} {taught} in {seconds:.1f} s",
         f"{options.file}: {known}, {taken}",
+        *expectation(model.expected_accuracy(), len(model.classes)),
         *([f"warning: {few}"] if few else []),
     )
+
+
+def expectation(shares: Mapping[Any, float], classes: int) -> list[str]:
+    """A line about how many new images to expect correct, if most classes can tell.
+
+    >>> expectation({"cat": 1.0, "emu": 0.8, "fox": 0.5}, 3)
+    ['held out, 77% of the taught images were classified correctly; fewest of fox (50%), emu (80%)']
+    >>> expectation({"cat": 1.0}, 3)
+    []
+    """
+    if 2 * len(shares) <= classes:
+        return []
+    mean = sum(shares.values()) / len(shares)
+    worst = sorted(shares.items(), key=lambda item: item[1])[:2]
+    hard = [f"{label} ({share:.0%})" for label, share in worst if share < 0.9]
+    fewest = f"; fewest of {', '.join(hard)}" if hard else ""
+    return [
+        f"held out, {mean:.0%} of the taught images were classified correctly{printable(fewest)}"
+    ]

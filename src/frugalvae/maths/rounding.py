@@ -24,7 +24,9 @@ def round_rows(rows: Array, size: int) -> tuple[Array, Array]:
     """
     limit = LIMITS[size]
     largest = np.abs(rows).max(axis=1, initial=0).astype(np.float64)
-    scales = _short(np.maximum(largest / limit, np.finfo(np.float32).tiny))
+    for _ in range(2):  # rounded down, the largest may allow a smaller scale
+        scales = _short(np.maximum(largest / limit, np.finfo(np.float32).tiny))
+        largest = np.rint(largest / scales) * scales
     whole = np.rint(rows / scales[:, None].astype(np.float64))
     return np.clip(whole, -limit, limit).astype(TYPES[size]), scales
 

@@ -20,7 +20,7 @@ LARGEST = 48.0  # power: a few samples that were all correct ask for any
 
 
 def _nothing() -> Array:
-    return np.zeros(2 + len(POWERS), np.float32)
+    return np.zeros(3 + len(POWERS), np.float32)
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Evidence:
     Attributes
     ----------
     sums
-        (12,): the number of samples; of correct answers; and, for each of ten powers, the sum
-        of the largest probability.
+        (13,): the number of samples; of correct answers; for each of ten powers, the sum of the
+        largest probability; and how many samples of classes that came later were taken for this
+        one.
 
     Examples
     --------
@@ -39,6 +40,8 @@ class Evidence:
     >>> wrong = Evidence.of(np.array([[0.0, 1.0]]), 0)
     >>> (right + wrong).right, right.tempering > (right + wrong).tempering
     (2.0, True)
+    >>> (right + wrong + Evidence.of_taken(1)).expected
+    0.5
     """
 
     sums: Array = field(default_factory=_nothing)
@@ -49,13 +52,20 @@ class Evidence:
         below = scores - scores.max(axis=1, keepdims=True)
         sure = [float((1 / np.exp(power * below).sum(axis=1)).sum()) for power in POWERS]
         right = float((scores.argmax(axis=1) == label).sum())
-        return cls(np.array([len(scores), right, *sure], np.float32))
+        return cls(np.array([len(scores), right, *sure, 0], np.float32))
+
+    @classmethod
+    def of_taken(cls, count: int) -> Evidence:
+        """Of samples of classes that came later, which were taken for this one."""
+        sums = _nothing()
+        sums[-1] = count
+        return cls(sums)
 
     @classmethod
     def of_older_file(cls, sums: Array) -> Evidence:
-        """Of sums (12,) in which the power was not divided by the root of the lead, usually 8."""
-        sure = np.interp(np.log(POWERS), np.log(EARLIER), sums[2:])
-        return cls(np.concatenate([sums[:2], sure]).astype(np.float32))
+        """Of sums (13,) in which the power was not divided by the root of the lead, usually 8."""
+        sure = np.interp(np.log(POWERS), np.log(EARLIER), sums[2:-1])
+        return cls(np.concatenate([sums[:2], sure, sums[-1:]]).astype(np.float32))
 
     def __add__(self, other: Evidence) -> Evidence:
         return Evidence(self.sums + other.sums)
@@ -71,13 +81,23 @@ class Evidence:
         return float(self.sums[1])
 
     @property
+    def expected(self) -> float:
+        """The share of new samples to expect correct, with the classes that have come since.
+
+        Two classes are about as often taken for each other: as many samples of this class may now
+        be taken for later ones as the other way round. About half of these had been right.
+        """
+        right = self.right - float(self.sums[-1]) / 2
+        return max(0.0, right) / self.held_out if self.held_out else float("nan")
+
+    @property
     def tempering(self) -> float:
         """The power at which answers are as sure as they are right."""
         held, right = self.held_out, self.right
         if not held:
             return USUAL
         expected = right * held / (held + 1)  # nothing is certain
-        power = np.interp(expected, self.sums[2:], np.log(POWERS))
+        power = np.interp(expected, self.sums[2:-1], np.log(POWERS))
         mean = (held * power + WORTH * np.log(USUAL)) / (held + WORTH)
         return min(LARGEST, float(np.exp(mean)))
 

@@ -6,6 +6,7 @@ two memories that were taught apart can be joined, and samples can be taken out 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -198,6 +199,10 @@ class MomentMemory(ClassSums, MemoryDefaults):
             return tempering / _lengths(white) * scores
         return self.tempering * _tempered(scores, white)
 
+    def expected_accuracy(self) -> dict[int, float]:
+        """The share of new samples of each class to expect correct, where some were held out."""
+        return {y: found.expected for y, found in self.evidence_.items() if found.held_out}
+
     @property
     def tempering(self) -> float:
         """The power of densities, relative to :func:`_tempered`."""
@@ -264,10 +269,15 @@ class MomentMemory(ClassSums, MemoryDefaults):
         chosen = np.concatenate(kept)
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, rows[chosen].astype(np.float32)).astype(np.float64)
-        position = {label: row for row, label in enumerate(self.counts_)}
-        owners = np.array([position[label] for label in labels[chosen].tolist()])
+        classes = list(self.counts_)
+        position = {label: row for row, label in enumerate(classes)}
+        owners = self._columns(labels[chosen])
         without = {position[label]: (own.axes, own.sizes) for label, own in apart.items()}
         scores = _tempered(rule.left_out(white, owners, without), white)
+        taught, new = set(labels.tolist()), ~np.isin(labels[chosen], list(self.evidence_))
+        for column, count in Counter(scores[new].argmax(axis=1).tolist()).items():
+            if classes[column] in self.evidence_.keys() - taught:
+                self.evidence_[classes[column]] += Evidence.of_taken(count)
         for label in np.unique(labels[chosen]).tolist():
             found = Evidence.of(scores[labels[chosen] == label], position[label])
             self.evidence_[label] = self.evidence_.get(label, Evidence()) + found
@@ -383,8 +393,9 @@ class MomentMemory(ClassSums, MemoryDefaults):
         self.means_ = dict(zip(labels, means, strict=True))
         self.squares_ = dict(zip(labels, arrays["squares"].tolist(), strict=True))
         self.roots_ = dict(zip(labels, roots, strict=True))
-        older = OLDER in arrays
-        held = map(Evidence.of_older_file if older else Evidence, arrays[_evidence_name(arrays)])
+        taken = arrays.get("taken", np.zeros(len(labels), np.float32))
+        sums = np.column_stack([arrays[_evidence_name(arrays)], taken])
+        held = map(Evidence.of_older_file if OLDER in arrays else Evidence, sums)
         self.evidence_ = {y: own for y, own in zip(labels, held, strict=True) if own.sums.any()}
         if "correlations" in arrays:
             self.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
@@ -400,17 +411,19 @@ class MomentMemory(ClassSums, MemoryDefaults):
     def _rounded(self) -> dict[str, Array]:
         means, mean_scales = round_rows(stack(self.means_), 2)
         roots, root_scales = round_rows(np.concatenate(list(self.roots_.values())), 1)
-        none = Evidence()
+        evidence = np.stack([self.evidence_.get(y, Evidence()).sums for y in self.counts_])
         found = {
             "counts": np.array(list(self.counts_.values()), np.uint32),
             "means": means,
             "mean_scales": mean_scales,
             "squares": np.array(list(self.squares_.values()), np.float32),
-            "held_out": np.stack([self.evidence_.get(y, none).sums for y in self.counts_]),
+            "held_out": evidence[:, :-1],
             "roots": roots,
             "root_scales": root_scales,
             "root_rows": np.array([len(root) for root in self.roots_.values()], np.uint32),
         }
+        if evidence[:, -1].any():
+            found["taken"] = evidence[:, -1]
         if not self.is_whole:
             found["variances"], found["correlations"] = round_symmetric(self.scatter_)
         return found
@@ -431,7 +444,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
             return []
         rows = sum(map(len, self.roots_.values()))
         rank = 0 if self.is_whole else self.rank_
-        return Room.components(self._dim, len(self.counts_), self.rank_, rank, rows)
+        taken = any(found.sums[-1] for found in self.evidence_.values())
+        return Room.components(self._dim, len(self.counts_), self.rank_, rank, rows, taken)
 
     def cost(
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
@@ -493,13 +507,15 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         "means": ((classes, dim), np.int16),
         "mean_scales": ((classes,), np.float32),
         "squares": ((classes,), np.float32),
-        _evidence_name(arrays): ((classes, len(Evidence().sums)), np.float32),
+        _evidence_name(arrays): ((classes, len(Evidence().sums) - 1), np.float32),
         "roots": ((rows, rank), np.int8),
         "root_scales": ((rows,), np.float32),
         "root_rows": ((classes,), np.uint32),
     }
     if "variances" not in arrays and rank != dim:
         raise MemoryFileError(f"a MomentMemory with {rank} of {dim} coordinates, and no covariance")
+    if "taken" in arrays:
+        expected["taken"] = (classes,), np.float32
     if "variances" in arrays:
         expected["variances"] = (rank,), np.float32
         expected["correlations"] = (rank * (rank - 1) // 2,), np.int16

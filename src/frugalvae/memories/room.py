@@ -13,6 +13,7 @@ from frugalvae.errors import InputError, check_number
 
 UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 PER_CLASS, PER_CLASS_BYTES = 16, 64  # count, squares, scale, rows, and evidence
+TAKEN_BYTES = 4  # and, once it is more than nothing, what was taken for the class
 MEAN, COVARIANCE, ROW = 2, 2, 1  # bytes of one parameter
 SCALE = 4  # bytes of the scale of a row, and of a variance beyond its correlations
 
@@ -89,8 +90,11 @@ class Room:
         return sum(part.bytes if self.in_bytes else part.stored for part in parts)
 
     @staticmethod
-    def components(dim: int, classes: int, width: int, rank: int, rows: int) -> list[Component]:
+    def components(
+        dim: int, classes: int, width: int, rank: int, rows: int, taken: bool = True
+    ) -> list[Component]:
         """Means, a covariance of ``rank`` coordinates, and rows of ``width``, of all classes."""
+        parameters, room = PER_CLASS + taken, PER_CLASS_BYTES + TAKEN_BYTES * taken
         parts = [
             Component("means", classes * dim, classes * dim, MEAN * classes * dim),
             Component(
@@ -102,7 +106,7 @@ class Room:
             Component(
                 "class scatters", rows * width, rows * (width + 1), rows * (ROW * width + SCALE)
             ),
-            Component("class statistics", 0, PER_CLASS * classes, PER_CLASS_BYTES * classes),
+            Component("class statistics", 0, parameters * classes, room * classes),
         ]
         return [part for part in parts if part.stored]
 

@@ -104,7 +104,7 @@ async def classes(request: Request) -> Response:
 
 
 def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any]:
-    found, many = snapshot.neighbours, len(known) > 1
+    found, expected = snapshot.neighbours, snapshot.model.expected_accuracy()
     most = max(one["samples"] for one in known)
     pairs = []
     for one in known:
@@ -112,7 +112,7 @@ def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any
         near = found.nearest.get(one["label"], [])
         place = found.places.get(one["label"], [None, None])
         one |= {
-            "accuracy": found.expected.get(one["label"]) if many else None,
+            "accuracy": expected.get(one["label"]),
             "warnings": [f"fewer than {FEW} samples, and so often missed"] if few else [],
             "x": place[0],
             "y": place[1],
@@ -127,8 +127,7 @@ def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any
             if other.share >= CONFUSED
         ]
     pairs.sort(key=lambda pair: -pair["share"])
-    shares = list(found.expected.values())
-    accuracy = sum(shares) / len(shares) if many and shares else None
+    accuracy = sum(expected.values()) / len(expected) if expected else None
     return {"accuracy": accuracy, "classes": known, "confused": pairs[:PAIRS]}
 
 

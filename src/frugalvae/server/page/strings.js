@@ -184,8 +184,8 @@ export const t = {
   },
 
   classes: {
-    expected: "Expected accuracy",
-    expectedHint: "Estimated from what it remembers of each class, not from new photographs.",
+    expected: "Right when held out",
+    expectedHint: "Taught photographs were held out one by one; classes that came later are allowed for.",
     number: "Classes",
     samples: "Samples",
     file: "File",
@@ -199,7 +199,7 @@ export const t = {
     find: "Find a class",
     found: (number) => count(number, "class"),
     nearest: "near",
-    correct: (share) => `${percent(share)} expected right`,
+    correct: (share) => `${percent(share)} right when held out`,
     samplesOf: (number) => count(number, "sample"),
     rename: "Rename",
     renameOf: (label) => `Rename ${label}`,
