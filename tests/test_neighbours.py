@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frugalvae.model import Model, Recipe
-from frugalvae.neighbours import held_out, neighbours, neighbours_of
+from frugalvae.neighbours import neighbours, neighbours_of
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_map_shows_pairs_together(two_pairs: Model) -> None:
 def test_other_memories_expect_nothing(memory: str) -> None:
     recipe = Recipe(memory, "nearest-mean")
     model = Model(recipe).learn([[0.0, 1], [0, 2], [5, 1], [5, 2]], ["a", "a", "b", "b"])
-    assert held_out(model) == {}
+    assert model.expected_accuracy() == {}
     found = neighbours(model)
     assert found.expected == {}
     assert set(found.nearest) == (set() if memory == "none" else {"a", "b"})
