@@ -29,6 +29,7 @@ export class ClassesSection {
   constructor(teachMore) {
     this.teachMore = teachMore;
     this.facts = h("dl", { class: "facts wide" });
+    this.caution = h("p", { class: "muted caution", hidden: true }, t.classes.expectedHint);
     this.warnings = h("div", { class: "warnings" });
     this.map = h("div", { class: "card map-card" });
     this.pairs = h("div", { class: "card pairs-card" });
@@ -40,6 +41,7 @@ export class ClassesSection {
       "div",
       { hidden: true },
       this.facts,
+      this.caution,
       this.warnings,
       h("div", { class: "two" }, this.map, this.pairs),
       h("div", { class: "row between list-head" }, h("h2", {}, t.classes.list), this.search),
@@ -87,9 +89,10 @@ export class ClassesSection {
       [t.classes.number, String(status.classes)],
       [t.classes.samples, status.samples.toLocaleString("en")],
       [t.classes.file, bytes(status.bytes)],
-      known.accuracy !== null && [t.classes.expected, percent(known.accuracy), t.classes.expectedHint],
+      known.accuracy !== null && [t.classes.expected, percent(known.accuracy)],
     ].filter(Boolean);
-    fill(this.facts, facts.map(([name, value, title]) => h("div", { title }, h("dt", {}, name), h("dd", {}, value))));
+    fill(this.facts, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+    this.caution.hidden = known.accuracy === null;
     fill(this.warnings, status.warnings.map((text) => h("p", { class: "warning" }, icon("warning"), text)));
     this.showMap(known);
     this.showPairs(known.confused);

@@ -184,8 +184,8 @@ export const t = {
   },
 
   classes: {
-    expected: "Right when held out",
-    expectedHint: "Taught photographs were held out one by one; classes that came later are allowed for.",
+    expected: "Expected accuracy",
+    expectedHint: "Expected accuracy is that of samples held out while their class was taught. New photographs are recognised less often.",
     number: "Classes",
     samples: "Samples",
     file: "File",
@@ -199,7 +199,7 @@ export const t = {
     find: "Find a class",
     found: (number) => count(number, "class"),
     nearest: "near",
-    correct: (share) => `${percent(share)} right when held out`,
+    correct: (share) => `${percent(share)} expected right`,
     samplesOf: (number) => count(number, "sample"),
     rename: "Rename",
     renameOf: (label) => `Rename ${label}`,
