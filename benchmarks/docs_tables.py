@@ -21,7 +21,7 @@ from frugalvae.report.results_table import Entry, Table
 ROOT = Path(__file__).parents[1]
 PAGES = (
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("frontier", "paper", "results")),
+    *(ROOT / "docs" / f"{page}.md" for page in ("race", "frontier", "paper", "results")),
 )
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

@@ -60,6 +60,7 @@ PAGES = {
     "CONTRIBUTING.md": "/generated/contributing.md",
     "CHANGELOG.md": "/generated/changelog.md",
     "results/report.md": "/generated/report.md",
+    "results/race.md": "/generated/leaderboard.md",
 }
 #: What the reference names first; other modules follow.
 FIRST = ("classifier", "memories", "heads", "encoders", "interfaces", "plugins", "testing", "model")

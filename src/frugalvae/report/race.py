@@ -41,9 +41,9 @@ class Standing:
     name
         What it is called.
     rank
-        Mean rank over the columns that all methods have; ``None`` if there are none.
+        Mean rank over the columns that all ranked methods have; ``None`` if it has too few.
     means
-        For each protocol, the mean over the data sets that every method has, in percent.
+        For each protocol, the mean over the data sets that all ranked methods have, in percent.
     bytes
         Fewest and most bytes kept, over data sets with all samples.
     calibration
@@ -116,35 +116,48 @@ class Race:
         return found
 
     @cached_property
+    def ranked(self) -> list[str]:
+        """The methods with at least half as many columns as the one with most."""
+        counts = {name: sum(name in found for found in self.scores) for name in self.names}
+        most = max(counts.values())
+        return [name for name in self.names if most and 2 * counts[name] >= most]
+
+    @cached_property
     def complete(self) -> list[int]:
-        """The columns that every method has."""
-        everyone = len(self.names)
-        return [number for number, found in enumerate(self.scores) if len(found) == everyone]
+        """The columns that every ranked method has."""
+        if not self.ranked:
+            return []
+        return [n for n, found in enumerate(self.scores) if found.keys() >= set(self.ranked)]
 
     @cached_property
     def ranks(self) -> dict[str, float]:
         """Mean rank of each method over complete columns, best first."""
         if not self.complete:
             return {}
-        table = [[self.scores[number][name] for name in self.names] for number in self.complete]
+        table = [[self.scores[number][name] for name in self.ranked] for number in self.complete]
         found = ranks.mean_ranks(np.array(table)).tolist()
-        return dict(sorted(zip(self.names, found, strict=True), key=lambda pair: pair[1]))
+        return dict(sorted(zip(self.ranked, found, strict=True), key=lambda pair: pair[1]))
+
+    @property
+    def order(self) -> list[str]:
+        """All methods, the best rank first; those without come last."""
+        return [*self.ranks, *(name for name in self.names if name not in self.ranks)]
 
     @property
     def critical_difference(self) -> float:
         """How far apart mean ranks must be to differ by more than chance."""
-        return ranks.critical_difference(len(self.names), len(self.complete))
+        return ranks.critical_difference(len(self.ranks), len(self.complete))
 
     @property
     def chance(self) -> float:
         """Friedman's test: how often chance alone would make ranks differ as much."""
-        columns = [[self.scores[n][name] for n in self.complete] for name in self.names]
+        columns = [[self.scores[n][name] for n in self.complete] for name in self.ranks]
         return float(stats.friedmanchisquare(*columns).pvalue)
 
     @cached_property
     def standings(self) -> list[Standing]:
-        """All methods, best first; without ranks, in the order of the rows."""
-        return [self._standing(name) for name in self.ranks or self.names]
+        """All methods in their order."""
+        return [self._standing(name) for name in self.order]
 
     def _standing(self, name: str) -> Standing:
         entries = self.entries[name]
@@ -168,14 +181,14 @@ class Race:
         found = [
             self.scores[number][name]
             for number in self.complete
-            if self.table.columns[number].protocol == protocol
+            if name in self.ranks and self.table.columns[number].protocol == protocol
         ]
         return statistics.fmean(found) if found else None
 
     @cached_property
     def duels(self) -> list[Duel]:
         """Ours against each rival, in the order of their ranks."""
-        rivals = sorted(self.rivals, key=lambda name: self.ranks.get(name, 0.0))
+        rivals = [name for name in self.order if name in self.rivals]
         found = [ranks.duel(name, np.array(d)) for name in rivals if (d := self._differences(name))]
         corrected = ranks.holm([one.p for one in found])
         return [replace(one, holm=p) for one, p in zip(found, corrected, strict=True)]
@@ -209,7 +222,7 @@ class Race:
 
     def podium(self, rivals: int = 3) -> list[str]:
         """Ours and the rivals with the best ranks."""
-        best = sorted(self.rivals, key=lambda name: self.ranks.get(name, 0.0))
+        best = [name for name in self.order if name in self.rivals]
         return [self.ours, *best[:rivals]]
 
     def curve(self, data: str, name: str) -> list[float | None]:

@@ -24,7 +24,7 @@ FIELDS = (
 def to_html(table: Table) -> str:
     """One page that loads nothing from elsewhere."""
     race, podium = Race(table), Race(table).podium()
-    ranks = race.ranks and race_plots.critical_differences(
+    ranks = len(race.ranks) > 2 and race_plots.critical_differences(
         race.ranks, race.critical_difference, podium
     )
     pictures = {data: _pictures(race, data, title) for data, title in race.data.items()}
