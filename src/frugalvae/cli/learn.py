@@ -206,7 +206,7 @@ def expectation(shares: Mapping[Any, float], classes: int) -> list[str]:
     """A line about how many new images to expect correct, if most classes can tell.
 
     >>> expectation({"cat": 1.0, "emu": 0.8, "fox": 0.5}, 3)
-    ['held out, 77% of the taught images were classified correctly; fewest of fox (50%), emu (80%)']
+    ['77% of taught images were classified correctly when held out; fewest of fox (50%), emu (80%)']
     >>> expectation({"cat": 1.0}, 3)
     []
     """
@@ -217,5 +217,5 @@ def expectation(shares: Mapping[Any, float], classes: int) -> list[str]:
     hard = [f"{label} ({share:.0%})" for label, share in worst if share < 0.9]
     fewest = f"; fewest of {', '.join(hard)}" if hard else ""
     return [
-        f"held out, {mean:.0%} of the taught images were classified correctly{printable(fewest)}"
+        f"{mean:.0%} of taught images were classified correctly when held out{printable(fewest)}"
     ]
