@@ -77,7 +77,7 @@ def read_confidence(saved: Mapping[str, Any]) -> tuple[Calibration, TaughtNovelt
     """What files keep under one name: the temperature, and the novelty of taught samples.
 
     >>> read_confidence({"temperature": 2.0})
-    (Calibration(temperature=2.0), TaughtNovelty(quantiles=(), count=0))
+    (Calibration(temperature=2.0), TaughtNovelty(quantiles=(), count=0, score='distance'))
     """
     novelty = {**saved}
     temperature = novelty.pop("temperature", Calibration.temperature)
