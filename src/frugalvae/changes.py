@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.checks import as_label
 from frugalvae.errors import UnknownClassError, suggestion
 from frugalvae.formatting import printable, shortened
 
@@ -25,6 +24,8 @@ FEW = 3  # samples of a class below which it is often missed beside larger ones
 
 def label_named(path: Path | str, labels: list[Any], typed: str) -> Any:
     """The label that was typed: a name, or a number where labels are numbers."""
+    from frugalvae.checks import as_label  # imports NumPy, which help does not need
+
     for label in labels:
         if as_label(str(label)) == as_label(typed):
             return label
@@ -36,6 +37,8 @@ def label_named(path: Path | str, labels: list[Any], typed: str) -> Any:
 
 def like(label: Any, name: str) -> Any:
     """A new name as a label: a number if it is to stand beside numbers."""
+    from frugalvae.checks import as_label
+
     new: Any = as_label(name)
     return int(new) if not isinstance(label, str) and new.lstrip("-").isdecimal() else new
 

@@ -85,7 +85,7 @@ def _likely_classes(memory: MomentMemory, features: Array, labels: Array) -> tup
     found, logits = np.empty((len(own), 1 + width), int), np.empty((len(own), 1 + width))
     order = np.argsort(own, kind="stable")  # whole classes come together, which is faster
     for rows in np.array_split(order, 1 + len(own) // BLOCK):
-        scores = memory.left_out(features[rows], labels[rows]) * (POWER / memory.tempering)
+        scores = memory.left_out(features[rows], labels[rows], POWER)
         mine = scores[place[: len(rows)], own[rows]]
         scores[place[: len(rows)], own[rows]] = -np.inf
         others = np.argpartition(-scores, width - 1, axis=1)[:, :width]

@@ -208,11 +208,14 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """The power of densities, relative to :func:`_tempered`."""
         return sum(self.evidence_.values(), Evidence()).tempering
 
-    def left_out(self, features: Array, labels: Array) -> Array:
+    def left_out(self, features: Array, labels: Array, tempering: float | None = None) -> Array:
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, self.mapped(features).astype(np.float64))
-        return self.tempering * _tempered(rule.left_out(white, self._columns(labels)), white)
+        scores = rule.left_out(white, self._columns(labels))
+        if tempering is not None:
+            return tempering / _lengths(white) * scores
+        return self.tempering * _tempered(scores, white)
 
     def whitened(self, features: Array) -> Array:
         """Features (n, d) around the centre of all classes; W is the identity there."""
