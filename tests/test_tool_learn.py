@@ -22,7 +22,7 @@ from frugalvae.storage.model_file import read_file
 from tests.conftest import blobs
 from tests.test_encode import Interrupted
 from tests.test_images import save
-from tests.tool import Encoders, Tool, paint
+from tests.tool import QUICK, Encoders, Tool, paint
 
 # --------------------------------------------------------------------------- what is new
 
@@ -413,3 +413,14 @@ def test_a_class_of_few_images_beside_larger_ones_is_warned_of(tool: Tool) -> No
     warning = "fewer than 3 samples, and so often missed: dax"
     assert f"warning: {warning}" in tool.learn(images)
     assert any(line.startswith(warning) for line in tool.json("status")["warnings"])
+
+
+def test_the_folder_may_stand_behind_options(tool: Tool) -> None:
+    photos = paint(tool.folder / "photos", "cat", "emu")
+    assert "2 new classes" in tool("learn", *QUICK, "--dry-run", photos)
+    tool.learn(photos)
+    page = tool.folder / "page.html"
+    listed = tool.folder / "list.txt"
+    assert "12 images of 2 classes" in tool("check", "--output", page, "--list", listed, photos)
+    with pytest.raises(SystemExit):
+        main(["learn", str(tool.file), str(photos), "--dry-run", "another"])

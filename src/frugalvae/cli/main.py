@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from frugalvae import __version__, plugins
 from frugalvae.console import complain
@@ -63,7 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb in arguments[:1] and verb not in VERBS:
         near = suggestion(verb, VERBS)
         parser("").error(f"there is no command {verb!r}.{near} 'frugalvae --help' lists all")
-    options = parser(verb).parse_args(arguments)
+    options, rest = parser(verb).parse_known_args(arguments)
+    if rest and not take_late_folder(options, rest):
+        parser(verb).error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         with needing(f"frugalvae {options.verb}"):
             code = options.run(options)
@@ -78,6 +81,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(f"interrupted; {options.if_interrupted}")
         return 130
     return int(code or 0)
+
+
+def take_late_folder(options: argparse.Namespace, rest: list[str]) -> bool:
+    """Whether what argparse left over is the folder of 'learn' or 'check', behind options.
+
+    Before Python 3.13, argparse takes an optional path that stands there for one too many.
+
+    >>> options = argparse.Namespace(file=None, source=Path("birds.frugal"))
+    >>> take_late_folder(options, ["photos/"]), str(options.file), str(options.source)
+    (True, 'birds.frugal', 'photos')
+    """
+    if len(rest) != 1 or rest[0].startswith("-") or not hasattr(options, "source"):
+        return False
+    if options.source is None:
+        options.source = Path(rest[0])
+    elif options.file is None:
+        options.file, options.source = options.source, Path(rest[0])
+    else:
+        return False
+    return True
 
 
 class Help(argparse.HelpFormatter):
