@@ -32,8 +32,8 @@ LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
 HEAVY = """
     test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine test_demo
     test_devices test_equations test_evaluation test_fixed_point_proof test_hub test_networks
-    test_normalise test_nullspace test_priors test_prompt test_race test_ray test_report test_resnet18
-    test_results test_run test_samples test_saving_networks test_suggest test_text
+    test_normalise test_nullspace test_priors test_prompt test_race test_ray test_report
+    test_resnet18 test_results test_run test_samples test_saving_networks test_suggest test_text
     test_tool_check test_vae test_vae_factors
 """
 collect_ignore = [f"{name}.py" for name in HEAVY.split()] if LIGHT else []
