@@ -128,3 +128,10 @@ def test_one_photograph_and_nothing_readable(tool: Tool, here: Path) -> None:
     assert "there is one class only" in run("check", folder, tool)
     (folder / "cat" / "0.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     assert "no image can be read" in run("check", folder, tool)
+
+
+def test_the_folder_may_stand_behind_options(tool: Tool) -> None:
+    photos = paint(tool.folder / "photos", "cat", "emu")
+    tool.learn(photos)
+    page, listed = tool.folder / "page.html", tool.folder / "list.txt"
+    assert "12 images of 2 classes" in tool("check", "--output", page, "--list", listed, photos)

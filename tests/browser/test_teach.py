@@ -133,6 +133,9 @@ def test_it_begins_with_nothing(
         visitor.choose("teach", *sorted((pictures / name).iterdir())[:5])
         visitor.click("Teach 5 photographs")
         visitor.see(".result-card .what", f"It knows {name}")
+        if name == "kiwi":  # nothing was before it that one could go back to
+            visitor.miss(".result-card .button", "Undo")
+    visitor.find(".result-card .button", "Undo")
     visitor.click("Ask it")
     visitor.choose("ask", pictures / "kiwi/kiwi-5.jpg")
     visitor.see(".answer", "kiwi")
@@ -142,3 +145,6 @@ def test_it_begins_with_nothing(
     visitor.see(".notice", "undone")
     visitor.go("classes")
     visitor.see(".class-row", "5 samples", times=2)
+    visitor.page.reload()
+    visitor.see(".class-row", "5 samples", times=2)
+    visitor.miss(".notice", "Cannot read")

@@ -23,12 +23,12 @@ FEW = 2  # there are few samples if random features are so many times as many
 class FourierLDA(HeadDefaults):
     """Keeps class means and one scatter of random Fourier features; no replay.
 
-    The features sqrt(2 / m) cos(x W + b) approximate a Gaussian kernel, exp(-gamma |x - y|^2). Its
-    ``gamma`` is given relative to one over the variance of the first task's features, summed over
-    them, so that it does not depend on their scale. Learning task by task, in any batches, gives
-    what learning everything at once gives. As long as no sum was loaded or merged and there are few
-    samples, it is solved for as many unknowns as samples, which is the same and much faster. A
-    subclass says how the covariance is regularised.
+    The features sqrt(2 / m) cos(x W + b) approximate a Gaussian kernel. Its ``gamma`` is given
+    relative to one over the variance of the first task's features, summed over them, so that it
+    does not depend on their scale. Learning task by task, in any batches, gives what learning
+    everything at once gives. As long as no sum was loaded or merged and there are few samples, it
+    is solved for as many unknowns as samples, which is the same and much faster. A subclass says
+    how the covariance is regularised.
     """
 
     seed_: int

@@ -84,7 +84,7 @@ export class AnswerCard {
     const said = this.answer.known === false ? null : names[0];
     const others = names.filter((name) => name !== said).slice(0, this.large ? 3 : 2); // one click away
     const other = button(t.correct.other, { kind: "chip" }, () => this.ask());
-    const yes = said !== null && names.length && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check");
+    const yes = said !== null && names.length > 0 && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check");
     const question = said === null || !names.length ? t.correct.itIs : t.correct.no;
     return fill(this.correction, yes, h("span", { class: "muted" }, question), others.map((name) => this.chip(name)), other);
   }
@@ -150,7 +150,9 @@ export class AnswerCard {
       this.offer();
       this.correction.querySelector("button")?.focus();
     });
-    fill(this.correction, h("span", { class: "learned" }, icon("check"), t.correct.learned, " ", label(name)), undo);
-    undo.focus();
+    const said = h("span", { class: "learned", tabindex: -1 }, icon("check"), t.correct.learned, " ", label(name));
+    const canUndo = Boolean(server.status?.undo); // not the first lesson of a file
+    fill(this.correction, said, canUndo && undo);
+    (canUndo ? undo : said).focus();
   }
 }

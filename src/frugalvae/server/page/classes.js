@@ -71,7 +71,9 @@ export class ClassesSection {
 
   async refresh() {
     try {
+      if (!server.status) await server.refresh(); // the page was opened here
       const [known, history] = await Promise.all([request("GET", "classes"), request("GET", "history")]);
+      if (!server.status) return;
       this.#busy = false;
       this.show(known);
       this.showHistory(history);

@@ -3,6 +3,7 @@
 import { button, h, icon, label } from "./dom.js";
 import { bytes, percent, seconds } from "./format.js";
 import { undoChange } from "./notices.js";
+import { server } from "./server.js";
 import { t } from "./strings.js";
 
 /** A card about what the server said; `undone` is called when it was taken back. */
@@ -25,7 +26,7 @@ export function lessonResult(said, undone) {
     confusion(said.confused, after.classes),
     said.near && h("p", { class: "muted" }, t.names.near(said.near)),
     said.warnings.map((text) => h("p", { class: "warn-text" }, icon("warning"), text)),
-    h("div", { class: "row" }, said.learned > 0 && undo, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),
+    h("div", { class: "row" }, said.learned > 0 && server.status?.undo && undo, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),
   );
 }
 
