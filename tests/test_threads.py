@@ -15,7 +15,8 @@ from frugalvae import FrugalClassifier
 from tests.conftest import blobs, small_head
 
 FIRST, BETWEEN = "class 0", ["class 3", "class 4", "class 5"]
-ROUNDS = 25  # ridge heads keep sums of what was forgotten, and answer worse after some 35
+ROUNDS = 40
+FEWER = {"ranpac": 25}  # its sums keep what was forgotten: in the 36th round it answers worse
 
 
 def named(classes: list[int], **settings: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +76,7 @@ def test_answers_are_of_the_old_state_or_of_the_new_one(memory: str, head: str) 
         assert model.classes[model.predict_proba(x).argmax(axis=1)].tolist() == truth.tolist()
 
     with asking(question) as wrong:
-        for _ in range(ROUNDS):
+        for _ in range(FEWER.get(head, ROUNDS)):
             classifier.partial_fit(*named([3, 4, 5]))
             classifier.update("class 4", named([4], seed=7)[0])
             classifier.rename("class 1", "another").rename("another", "class 1")
