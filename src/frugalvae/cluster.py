@@ -54,8 +54,7 @@ class Cluster:
             ) from error
 
     def _resources(self) -> dict[str, float]:
-        found: dict[str, float] = self.ray.cluster_resources()
-        return found
+        return self.ray.cluster_resources()
 
     @property
     def slots(self) -> int:

@@ -85,8 +85,7 @@ class Task:
 
     def of(self, label: int) -> Array:
         """The rows of one class."""
-        rows: Array = self.features[self.labels == label]
-        return rows
+        return self.features[self.labels == label]
 
 
 @dataclass(frozen=True)

@@ -534,8 +534,7 @@ class Model:
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
-        predicted: NDArray[Any] = self.classes[self.logits(X).argmax(axis=1)]
-        return predicted
+        return self.classes[self.logits(X).argmax(axis=1)]
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class, (n, k), columns in the order of ``classes``."""
@@ -644,8 +643,7 @@ def _knows(memory: Memory, head: Head) -> bool:
 
 
 def _labels(sums: Sums) -> NDArray[Any]:
-    labels: NDArray[Any] = sums.labels[list(sums.counts)]
-    return labels
+    return sums.labels[list(sums.counts)]
 
 
 def _require_verb(part: Memory | Head, verb: str, what: str) -> None:

@@ -58,8 +58,7 @@ def to_tensor(array: Array, device: torch.device) -> Tensor:
 
 def to_array(tensor: Tensor) -> Array:
     """A tensor as an array, whatever its device."""
-    array: Array = tensor.detach().cpu().numpy()
-    return array
+    return tensor.detach().cpu().numpy()
 
 
 def to_generator(rng: np.random.Generator, device: torch.device) -> torch.Generator:

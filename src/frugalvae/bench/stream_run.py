@@ -70,8 +70,7 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; NaN becomes null."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        return _plain(asdict(self))
 
 
 def pack_counts(counts: NDArray[np.int64]) -> str:

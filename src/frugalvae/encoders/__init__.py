@@ -71,8 +71,7 @@ def make_frozen(name: str, **settings: Any) -> Encoder:
     frugalvae.errors.InputError: encoder 'resnet18' is not pretrained: 'bench run' trains it ...
     """
     check_frozen(name)
-    made: Encoder = FROZEN.make(name, settings)
-    return made
+    return FROZEN.make(name, settings)
 
 
 def check_frozen(name: str) -> None:

@@ -107,8 +107,7 @@ class OnnxEncoder(ModelEncoder):
 
 def unit(x: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows of length one."""
-    scaled: NDArray[np.float32] = x / np.linalg.norm(x, axis=1, keepdims=True).clip(min=1e-12)
-    return scaled
+    return x / np.linalg.norm(x, axis=1, keepdims=True).clip(min=1e-12)
 
 
 def _loaded(path: Path, threads: int | None, device: str | None) -> tuple[str, Network]:

@@ -81,8 +81,7 @@ class Network:
     @property
     def told(self) -> dict[str, str]:
         """What the file says of itself."""
-        told: dict[str, str] = self.session.get_modelmeta().custom_metadata_map
-        return told
+        return self.session.get_modelmeta().custom_metadata_map
 
     @property
     def inputs(self) -> dict[str, int]:

@@ -160,8 +160,7 @@ def _block(
         )
     mixed = scaled_dot_product_attention(query, keys, values, attn_mask=seen)
     outputs = outputs + attention.out_proj(mixed.transpose(1, 2).flatten(2))
-    after: Tensor = outputs + layer.mlp(layer.layer_norm2(outputs))
-    return after
+    return outputs + layer.mlp(layer.layer_norm2(outputs))
 
 
 def _keys_and_values(layer: Any, normed: Tensor) -> tuple[Tensor, Tensor]:

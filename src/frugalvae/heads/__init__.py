@@ -50,5 +50,4 @@ def make_head(name: str, **settings: Any) -> Head:
     >>> make_head("cosine", epochs=5).epochs
     5
     """
-    head: Head = HEADS.make(name, settings)
-    return head
+    return HEADS.make(name, settings)

@@ -90,8 +90,7 @@ class StreamingLDAHead(ClassMeans):
         if rule is None:
             rule = self._rule = self._derive_rule()
         weights, bias = rule
-        scores: Array = features.astype(np.float64) @ weights + bias
-        return scores
+        return features.astype(np.float64) @ weights + bias
 
     def _derive_rule(self) -> tuple[Array, Array]:
         assert self.scatter_ is not None

@@ -76,8 +76,7 @@ class Names:
 
         Their mean over meaningful names is 0: no class gains by the weight of its name alone.
         """
-        scores: Array = SCALE * unit(features.astype(np.float64)) @ self.vectors.T
-        return scores
+        return SCALE * unit(features.astype(np.float64)) @ self.vectors.T
 
     def logits(self, features: Array, taught: Array, multiple: float = 1.0) -> Array:
         """Logits (n, k) of features (n, d), given those of what was taught, (n, t)."""

@@ -143,10 +143,7 @@ def split_digits() -> list[NDArray[Any]]:
     from sklearn.model_selection import train_test_split
 
     pixels, labels = bundled(return_X_y=True)
-    split: list[NDArray[Any]] = train_test_split(
-        pixels, labels, test_size=0.3, random_state=0, stratify=labels
-    )
-    return split
+    return train_test_split(pixels, labels, test_size=0.3, random_state=0, stratify=labels)
 
 
 def digit_images() -> Images:

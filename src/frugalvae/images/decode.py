@@ -196,8 +196,7 @@ def heic(content: bytes) -> Image.Image:
         from pillow_heif import HeifImageFile
     except ImportError:
         raise ValueError("a HEIC photograph; pip install 'frugalvae[heif]' to read it") from None
-    image: Image.Image = HeifImageFile(io.BytesIO(content))
-    return image
+    return HeifImageFile(io.BytesIO(content))
 
 
 # --------------------------------------------------------------------------- pixels

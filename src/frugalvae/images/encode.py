@@ -278,8 +278,7 @@ class Parts:
         if not self.folder.exists():
             return {}
         try:
-            before: dict[str, Any] = json.loads((self.folder / OWNER).read_text())
-            return before
+            return json.loads((self.folder / OWNER).read_text())
         except (OSError, ValueError) as error:
             if self.folder.is_dir() and all(p.name.startswith(".") for p in self.folder.iterdir()):
                 return {}  # killed before anything was written

@@ -28,8 +28,7 @@ def unit(vectors: Array) -> Array:
     [[0.6, 0.8], [0.0, 0.0]]
     """
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    scaled: Array = vectors / np.maximum(lengths, 1e-12)
-    return scaled
+    return vectors / np.maximum(lengths, 1e-12)
 
 
 def signed_root(features: Array) -> Array:
@@ -38,8 +37,7 @@ def signed_root(features: Array) -> Array:
     >>> signed_root(np.array([4.0, -9.0])).tolist()
     [2.0, -3.0]
     """
-    rooted: Array = np.sign(features) * np.sqrt(np.abs(features))
-    return rooted
+    return np.sign(features) * np.sqrt(np.abs(features))
 
 
 def squared_distances(points: Array, others: Array) -> Array:
@@ -51,8 +49,7 @@ def squared_distances(points: Array, others: Array) -> Array:
     centre = others.mean(axis=0)  # smaller values lose fewer digits
     points, others = points - centre, others - centre
     squares = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
-    distances: Array = np.maximum(squares - 2 * points @ others.T, 0)
-    return distances
+    return np.maximum(squares - 2 * points @ others.T, 0)
 
 
 def softmax(logits: Array) -> Array:
@@ -62,8 +59,7 @@ def softmax(logits: Array) -> Array:
     [[0.5, 0.5, 0.0]]
     """
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    probabilities: Array = powers / powers.sum(axis=1, keepdims=True)
-    return probabilities
+    return powers / powers.sum(axis=1, keepdims=True)
 
 
 def logsumexp(logits: Array) -> Array:
@@ -73,8 +69,7 @@ def logsumexp(logits: Array) -> Array:
     1000.693
     """
     largest = logits.max(axis=1)
-    total: Array = largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))
-    return total
+    return largest + np.log(np.exp(logits - largest[:, None]).sum(axis=1))
 
 
 def one_hot(positions: Array, count: int) -> Array:
@@ -83,8 +78,7 @@ def one_hot(positions: Array, count: int) -> Array:
     >>> one_hot(np.array([1, 0]), 2).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    rows: Array = (np.asarray(positions)[:, None] == np.arange(count)).astype(np.float64)
-    return rows
+    return (np.asarray(positions)[:, None] == np.arange(count)).astype(np.float64)
 
 
 def in_blocks(features: Array, rows: int = 8192) -> Iterable[Array]:

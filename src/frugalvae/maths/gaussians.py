@@ -64,8 +64,7 @@ class Shrinkage:
         own = own.astype(np.float64)
         shared = own.mean(axis=0)  # (d,)
         level = float(shared.mean()) or 1.0
-        shrunk: Array = self.weight * own + (1 - self.weight) * shared + self.plain_ridge * level
-        return shrunk
+        return self.weight * own + (1 - self.weight) * shared + self.plain_ridge * level
 
 
 SHRINKAGE = Shrinkage()
@@ -170,8 +169,7 @@ class Scores:
         (classes, most), products = self.offsets.shape, rows @ self.vectors.T  # (n, k + k m)
         along = products[:, classes:].reshape(len(rows), classes, most) - self.offsets
         squares = np.einsum("nkm,nkm->nk", along, along)
-        scores: Array = products[:, :classes] - self.constants + squares / 2
-        return scores
+        return products[:, :classes] - self.constants + squares / 2
 
     def mapped(self, adjoint: Callable[[Array], Array]) -> Scores:
         """Scores of rows before a linear map, given its adjoint, which maps the vectors."""
@@ -197,5 +195,4 @@ def diagonal_log_density(rows: Array, means: Array, variances: Array) -> Array:
     distances = rows**2 @ precisions.T - 2 * rows @ (means * precisions).T
     distances = distances + (means**2 * precisions).sum(axis=1)
     log_det = -np.log(precisions).sum(axis=1)
-    density: Array = -(distances + log_det + rows.shape[1] * math.log(2 * math.pi)) / 2
-    return density
+    return -(distances + log_det + rows.shape[1] * math.log(2 * math.pi)) / 2

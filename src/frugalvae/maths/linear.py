@@ -63,5 +63,4 @@ def fit_linear(x: Array, y: Array, start: Array, loss: Loss, strength: float, st
 
     options = {"maxiter": steps, "maxfun": 2 * steps, "gtol": 1e-5, "ftol": 1e-9}
     found = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    weights: Array = found.x.reshape(start.shape)
-    return weights
+    return found.x.reshape(start.shape)

@@ -18,8 +18,7 @@ def mixed(rows: Array) -> Array:
         values, vectors = np.linalg.eigh(rows.T @ rows)
         kept = values > 1e-10 * max(values[-1], 1e-300)
         mixed = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
-    found: Array = mixed[::-1].astype(np.float32)
-    return found
+    return mixed[::-1].astype(np.float32)
 
 
 def outer(rows: Array) -> Array:

@@ -48,8 +48,7 @@ def rotate(rows: Array, rank: int) -> Array:
     signed = rows * signs
     even = np.concatenate([signed, signed[:, ::-1]], axis=1)  # even: a cosine transform
     kept = order[:rank]
-    coordinates: Array = (np.fft.rfft(even)[:, kept] * phases[kept]).real * scales[kept]
-    return coordinates
+    return (np.fft.rfft(even)[:, kept] * phases[kept]).real * scales[kept]
 
 
 def rotate_back(coordinates: Array, dim: int) -> Array:
@@ -63,5 +62,4 @@ def rotate_back(coordinates: Array, dim: int) -> Array:
     kept = order[: coordinates.shape[1]]
     spectrum = np.zeros((len(coordinates), dim + 1), complex)
     spectrum[:, kept] = coordinates / scales[kept] * phases[kept].conj()
-    rows: Array = np.fft.irfft(spectrum, 2 * dim)[:, :dim] * signs
-    return rows
+    return np.fft.irfft(spectrum, 2 * dim)[:, :dim] * signs

@@ -33,8 +33,7 @@ def round_rows(rows: Array, size: int) -> tuple[Array, Array]:
 
 def restore_rows(whole: Array, scales: Array) -> Array:
     """The rows (n, d) that were rounded, float32."""
-    rows: Array = whole.astype(np.float32) * scales[:, None]
-    return rows
+    return whole.astype(np.float32) * scales[:, None]
 
 
 def round_symmetric(matrix: Array) -> tuple[Array, Array]:
@@ -71,5 +70,4 @@ def restore_symmetric(diagonal: Array, correlations: Array) -> Array:
 def _short(scales: Array) -> Array:
     """Scales rounded up to nine bits, float32: what they multiply is exact, and rounds again."""
     fractions, exponents = np.frexp(scales)
-    short: Array = np.ldexp(np.ceil(fractions * 512) / 512, exponents).astype(np.float32)
-    return short
+    return np.ldexp(np.ceil(fractions * 512) / 512, exponents).astype(np.float32)

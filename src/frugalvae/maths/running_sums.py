@@ -55,16 +55,13 @@ class RunningSums:
     @property
     def covariance(self) -> Array:
         """The covariance of the samples, (d, d), divided by n."""
-        covariance: Array = self.scatter / self.count
-        return covariance
+        return self.scatter / self.count
 
     def mean_with(self, x: Array) -> Array:
         """The mean of these samples and a batch (n, d) together, (d,)."""
         if not self.count:
-            batch_mean: Array = x.mean(axis=0)
-            return batch_mean
-        mean: Array = self.mean + (x.mean(axis=0) - self.mean) * (len(x) / (self.count + len(x)))
-        return mean
+            return x.mean(axis=0)
+        return self.mean + (x.mean(axis=0) - self.mean) * (len(x) / (self.count + len(x)))
 
     def deviations(self, x: Array) -> Array:
         """Rows R such that adding a batch (n, d) adds ``R.T @ R`` to the scatter.

@@ -45,8 +45,7 @@ def square_root(covariance: Array) -> Array:
     values, vectors = np.linalg.eigh(covariance)
     rounding = len(values) * np.finfo(values.dtype).eps * values[-1]
     kept = values > rounding
-    factor: Array = (vectors[:, kept] * np.sqrt(values[kept])).astype(np.float32)
-    return factor
+    return (vectors[:, kept] * np.sqrt(values[kept])).astype(np.float32)
 
 
 def add_ridge(matrix: Array, amount: float) -> Array:

@@ -47,8 +47,7 @@ class Whitener:
 
     def unwhiten(self, white: Array) -> Array:
         """The rows whose whitened coordinates are ``white`` (n, d)."""
-        rows: Array = white @ self.root.T
-        return rows
+        return white @ self.root.T
 
     def pull_back(self, white: Array) -> Array:
         """Vectors v such that ``v @ row`` equals ``white @ whitened row``, (n, d)."""

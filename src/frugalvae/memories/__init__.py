@@ -67,5 +67,4 @@ def make_memory(name: str, **settings: Any) -> Memory:
     ...
     frugalvae.errors.UnknownNameError: there is no memory 'vae-f0'. Did you mean 'vae-fo'? ...
     """
-    memory: Memory = MEMORIES.make(name, settings)
-    return memory
+    return MEMORIES.make(name, settings)

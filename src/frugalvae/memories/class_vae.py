@@ -109,8 +109,7 @@ class ClassVAEMemory(MemoryDefaults):
     @torch.no_grad()
     def _decode(self, label: int, count: int, rng: torch.Generator) -> Tensor:
         z = torch.empty(count, self.latent, device=rng.device).normal_(generator=rng)
-        decoded: Tensor = self.decoders_[label](z)
-        return decoded
+        return self.decoders_[label](z)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's decoder; it may remain in a normalisation that all classes share."""

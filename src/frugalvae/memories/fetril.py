@@ -118,5 +118,4 @@ def nearest_by_cosine(points: Array, candidates: Array) -> Array:
     >>> nearest_by_cosine(np.array([[9.0, 1.0]]), np.array([[9.0, 9.0], [1.0, 0.0]])).tolist()
     [1]
     """
-    nearest: Array = (unit(points) @ unit(candidates).T).argmax(axis=1)
-    return nearest
+    return (unit(points) @ unit(candidates).T).argmax(axis=1)

@@ -128,20 +128,17 @@ class Evaluation:
     @cached_property
     def answers(self) -> NDArray[np.intp]:
         """The most probable class of each sample, as its position."""
-        found: NDArray[np.intp] = self.probabilities.argmax(axis=1)
-        return found
+        return self.probabilities.argmax(axis=1)
 
     @cached_property
     def confidence(self) -> NDArray[np.float64]:
         """The probability of each prediction."""
-        found: NDArray[np.float64] = self.probabilities.max(axis=1)
-        return found
+        return self.probabilities.max(axis=1)
 
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
         """Which predictions are right."""
-        found: NDArray[np.bool_] = self.answers == self.truth
-        return found
+        return self.answers == self.truth
 
     @property
     def accuracy(self) -> float:
@@ -159,14 +156,12 @@ class Evaluation:
     def confusion(self) -> NDArray[np.int64]:
         """Number of samples by true class (rows) and predicted class (columns)."""
         labels = range(len(self.classes))
-        found: NDArray[np.int64] = confusion_matrix(self.truth, self.answers, labels=labels)
-        return found
+        return confusion_matrix(self.truth, self.answers, labels=labels)
 
     @cached_property
     def class_counts(self) -> NDArray[np.int64]:
         """Number of samples of each class."""
-        found: NDArray[np.int64] = self.confusion.sum(axis=1)
-        return found
+        return self.confusion.sum(axis=1)
 
     @cached_property
     def class_accuracy(self) -> NDArray[np.float64]:
@@ -227,8 +222,7 @@ class Evaluation:
 
     def _most_confident(self, chosen: NDArray[np.bool_]) -> list[int]:
         rows = np.flatnonzero(chosen)
-        ordered: list[int] = rows[np.argsort(-self.confidence[rows], kind="stable")].tolist()
-        return ordered
+        return rows[np.argsort(-self.confidence[rows], kind="stable")].tolist()
 
     @cached_property
     def bins(self) -> list[Bin]:

@@ -27,8 +27,7 @@ def mean_ranks(scores: Matrix) -> Matrix:
     >>> mean_ranks(np.array([[0.9, 0.5, 0.5], [0.8, 0.7, 0.6]]))
     array([1.  , 2.25, 2.75])
     """
-    ranks: Matrix = stats.rankdata(-scores, axis=1).mean(axis=0)
-    return ranks
+    return stats.rankdata(-scores, axis=1).mean(axis=0)
 
 
 def critical_difference(methods: int, cells: int, level: float = LEVEL) -> float:

@@ -165,8 +165,7 @@ def is_tensor(value: Any) -> bool:
 
 def as_array(value: Any) -> Array:
     """An array, or a tensor as one."""
-    array: Array = value.detach().cpu().numpy() if is_tensor(value) else value
-    return array
+    return value.detach().cpu().numpy() if is_tensor(value) else value
 
 
 class Reader:
@@ -294,8 +293,7 @@ class Reader:
         self.spend(3 * 8 * len(factor) ** 2)
         factor = factor.astype(np.float64)
         product = factor @ factor.T
-        symmetric: Array = (product + product.T) / 2
-        return symmetric
+        return (product + product.T) / 2
 
 
 def _keyed(pairs: list[Any], kinds: tuple[type, ...]) -> list[tuple[Any, Any]]:

@@ -88,15 +88,13 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
         return _class_from_outside(module, attribute, trust)
     for registry in (MEMORIES, HEADS):
         if name in registry.modules:
-            part: type = registry.part_of_class(name)
-            return part
+            return registry.part_of_class(name)
     if name not in HELPERS:
         raise MemoryFileError(
             f"it holds a {name!r}, which this version does not know; "
             "load it with the version that wrote it, or a newer one"
         )
-    kind: type = getattr(import_module(HELPERS[name]), name)
-    return kind
+    return getattr(import_module(HELPERS[name]), name)
 
 
 def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
@@ -131,8 +129,7 @@ def states_itself(kind: type) -> bool:
 def state_of(part: Any) -> dict[str, Any]:
     """The state of a part that states itself, or of a dataclass."""
     if hasattr(part, "state"):
-        state: dict[str, Any] = part.state()
-        return state
+        return part.state()
     return {field.name: getattr(part, field.name) for field in fields(part)}
 
 

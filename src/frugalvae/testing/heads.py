@@ -155,8 +155,7 @@ def _fitted(head: Head, *tasks: Task, memory: Memory | None = None) -> Head:
 
 def _answers(head: Head, features: Array) -> Array:
     """The most probable class of each row."""
-    answers: Array = np.array(head.classes)[head.logits(features).argmax(axis=1)]
-    return answers
+    return np.array(head.classes)[head.logits(features).argmax(axis=1)]
 
 
 HEAD_CHECKS: tuple[Rule, ...] = (

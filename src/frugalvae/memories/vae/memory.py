@@ -169,8 +169,7 @@ class VAEMemory(IncrementalVAE, MemoryDefaults):
     @torch.no_grad()
     def _decoded_mean(self, label: int) -> Tensor:
         """What the class's latent mean is decoded to, (1, d)."""
-        decoded: Tensor = self._network(label)(self.means_[label][None], self._rows([label]))
-        return decoded
+        return self._network(label)(self.means_[label][None], self._rows([label]))
 
     # ----------------------------------------------------------------------- class directions
 

@@ -172,8 +172,7 @@ class IncrementalVAE:
         """Decoded draws from the class's Gaussian, (count, d), on the normalised scale."""
         mean = self.means_[label]
         z = mean + torch.empty(count, len(mean), device=mean.device).normal_(generator=rng)
-        x_hat: Tensor = self._network(label)(z, self._rows([label] * count))
-        return x_hat
+        return self._network(label)(z, self._rows([label] * count))
 
     def _network(self, label: int) -> MLP:
         return self.decoders_[self.route_[label]].network

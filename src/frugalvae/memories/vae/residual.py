@@ -140,5 +140,4 @@ def align(directions: Tensor) -> Tensor:
     shared = torch.linalg.svd(stacked, full_matrices=False).U[:, :count]
     shared = torch.nn.functional.pad(shared, (0, count - shared.shape[1]))  # (d, m)
     left, _, right = torch.linalg.svd(directions.transpose(1, 2) @ shared)  # (k, m, m) each
-    aligned: Tensor = directions @ (left @ right)
-    return aligned
+    return directions @ (left @ right)
