@@ -311,7 +311,7 @@ def test_linear_heads_agree_with_scikit_learn(name: str, strength: float, oracle
     x = all_of_it.features - all_of_it.features.mean(axis=0)
     x = x / np.sqrt((x**2).sum(axis=1).mean())
     scores = oracle.fit(x, all_of_it.labels).decision_function(x)
-    logits = head.logits(all_of_it.features) / head.spread
+    logits = head.logits(all_of_it.features) / head.scale
     if name == "logistic":
         scores, logits = softmax(scores), softmax(logits)
     np.testing.assert_allclose(logits, scores, atol=5e-3)

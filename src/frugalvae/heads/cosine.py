@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.heads.defaults import HeadDefaults
+from frugalvae.heads.defaults import ReplayDefaults
 from frugalvae.heads.replay_epochs import Samples, draw, replay_epochs
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths import arrays
@@ -19,7 +19,7 @@ from frugalvae.maths.equations import cosine_logits, unit
 from frugalvae.tensors import to_array, to_tensor
 
 
-class CosineHead(HeadDefaults):
+class CosineHead(ReplayDefaults):
     """One vector per class and one temperature, fitted on replay by Adam.
 
     Parameters
@@ -55,7 +55,6 @@ class CosineHead(HeadDefaults):
 
     vectors_: Array
     temperature_: Array
-    needs_every_task = False  # it is fitted from scratch on replay
 
     def __init__(
         self,
@@ -87,11 +86,6 @@ class CosineHead(HeadDefaults):
         self.temperature = temperature
         self.classes_: list[int] = []
         self.text_: dict[int, Array] = {}
-
-    @property
-    def classes(self) -> list[int]:
-        """The classes known so far."""
-        return self.classes_
 
     def register(self, task: Task) -> None:
         """Record the text features of new classes, if vectors start from them."""
@@ -143,10 +137,6 @@ class CosineHead(HeadDefaults):
             return unit(to_tensor(text, device))
         assert drawn is not None
         return unit(drawn[0].view(len(self.classes_), self.samples, -1).mean(dim=1))
-
-    def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Fit all class vectors on replay of every class."""
-        self.learn(Task.empty(task.features.shape[1]), replay)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's vector and text feature."""

@@ -55,3 +55,23 @@ class HeadDefaults(Kept):
     def components(self) -> list[Component]:
         """What it keeps. The paper counts what is kept for replay, not the classifier."""
         return [replace(part, name=f"head: {part.name}", paper=0) for part in super().components()]
+
+
+class ReplayDefaults(HeadDefaults):
+    """The same for a head that is fitted anew on replay and has its classes in ``classes_``."""
+
+    classes_: list[int]
+    needs_every_task = False
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return self.classes_
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Fit all classes on replay."""
+        raise NotImplementedError
+
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        """Fit all classes on replay."""
+        self.learn(task, replay)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.heads.defaults import HeadDefaults
+from frugalvae.heads.weights import Weights
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.linear import Loss, cross_entropy, fit_linear, squared_hinge
@@ -16,18 +16,15 @@ from frugalvae.maths.split import held_out_rows
 HELD_OUT = 0.2  # of each class, to choose a strength on
 
 
-class TunedLinear(HeadDefaults):
+class TunedLinear(Weights):
     """A linear classifier, fitted anew on all that a memory stores, or on its replay.
 
     Features are centred and scaled to a mean square of one. The strength is the candidate with the
     best accuracy on a fifth of each class; then all samples are fitted.
     """
 
-    weights_: Array
-    bias_: Array
-    needs_every_task = False  # it is fitted from scratch on replay
     loss: Loss
-    spread = 1.0  # from scores to logits
+    scale = 1.0
 
     def __init__(self, strengths: Sequence[float], samples: int, steps: int) -> None:
         if isinstance(strengths, str) or not strengths:
@@ -40,11 +37,6 @@ class TunedLinear(HeadDefaults):
         self.strengths, self.samples, self.steps = strengths, samples, steps
         self.strength_ = 0.0  # the one that was chosen
         self.classes_: list[int] = []
-
-    @property
-    def classes(self) -> list[int]:
-        """The classes known so far."""
-        return self.classes_
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Choose a strength and fit the weights of all classes."""
@@ -72,28 +64,6 @@ class TunedLinear(HeadDefaults):
             right = float((scores.argmax(axis=1) == y[out]).mean())
             best = max(best, (right, strength, weights), key=lambda found: found[0])
         return float(best[1]), best[2]
-
-    def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Fit the weights of all classes."""
-        self.learn(task, replay)
-
-    def forget(self, label: int) -> list[str]:
-        """Drop the class's weights."""
-        if label not in self.classes_:
-            return []
-        keep = [column for column, known in enumerate(self.classes_) if known != label]
-        self.weights_, self.bias_ = self.weights_[:, keep].copy(), self.bias_[keep]
-        self.classes_ = [known for known in self.classes_ if known != label]
-        return ["the head's other weights were fitted while samples of it were there, too"]
-
-    def logits(self, features: Array) -> Array:
-        """Scores of all classes, (n, k)."""
-        scores: Array = features.astype(np.float64) @ self.weights_ + self.bias_
-        return self.spread * scores
-
-    def arrays(self) -> dict[str, Array]:
-        """Weights (d, k) and biases (k,)."""
-        return {"weights": self.weights_, "bias": self.bias_}
 
 
 class LogisticHead(TunedLinear):
@@ -135,7 +105,7 @@ class SVMHead(TunedLinear):
     """
 
     loss = staticmethod(squared_hinge)
-    spread = 5.0  # margins are small numbers
+    scale = 5.0  # margins are small numbers
 
     def __init__(
         self,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.errors import check_number
-from frugalvae.heads.defaults import HeadDefaults
+from frugalvae.heads.weights import Weights
 from frugalvae.interfaces import Replay, Task
-from frugalvae.maths.arrays import Array, one_hot
+from frugalvae.maths.arrays import one_hot
 from frugalvae.maths.symmetric import add_ridge
 
 
-class RidgeHead(HeadDefaults):
+class RidgeHead(Weights):
     """Least squares on one-hot targets with a quadratic penalty, fitted on replay.
 
     Parameters
@@ -24,10 +24,6 @@ class RidgeHead(HeadDefaults):
         The factor from fitted targets, which lie between 0 and 1, to logits.
     """
 
-    weights_: Array
-    bias_: Array
-    needs_every_task = False  # it is fitted from scratch on replay
-
     def __init__(self, *, samples: int = 512, penalty: float = 1e-2, scale: float = 20.0) -> None:
         check_number("samples", samples, 1, 65_536, whole=True)
         check_number("penalty", penalty, 1e-12)
@@ -36,11 +32,6 @@ class RidgeHead(HeadDefaults):
         self.penalty = penalty
         self.scale = scale
         self.classes_: list[int] = []
-
-    @property
-    def classes(self) -> list[int]:
-        """The classes known so far."""
-        return self.classes_
 
     def learn(self, task: Task, replay: Replay) -> None:
         """Solve for the weights of all classes."""
@@ -53,25 +44,3 @@ class RidgeHead(HeadDefaults):
         weights = np.linalg.solve(gram, centred.T @ (targets - prior))  # (d, k)
         self.weights_ = weights.astype(np.float32)
         self.bias_ = (prior - centre @ weights).astype(np.float32)  # (k,)
-
-    def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Solve for the weights of all classes."""
-        self.learn(task, replay)
-
-    def forget(self, label: int) -> list[str]:
-        """Drop the class's weights."""
-        if label not in self.classes_:
-            return []
-        keep = [column for column, known in enumerate(self.classes_) if known != label]
-        self.weights_, self.bias_ = self.weights_[:, keep].copy(), self.bias_[keep]
-        self.classes_ = [known for known in self.classes_ if known != label]
-        return ["the head's other weights were fitted while replay of it was there, too"]
-
-    def logits(self, features: Array) -> Array:
-        """The fitted targets times ``scale``, (n, k)."""
-        targets: Array = features.astype(np.float64) @ self.weights_ + self.bias_
-        return self.scale * targets
-
-    def arrays(self) -> dict[str, Array]:
-        """Weights (d, k) and biases (k,)."""
-        return {"weights": self.weights_, "bias": self.bias_}
