@@ -83,7 +83,8 @@ def learn(folder: Path, rows: int, jobs: int) -> dict[str, float | str]:
     """Teach all shards, write the file, and say what that took."""
     from frugalvae.images.feature_file import read_arrays, stored_rows
     from frugalvae.model import Model
-    from frugalvae.shares import here, in_processes, row_share_count, row_shares, take
+    from frugalvae.runners import in_processes
+    from frugalvae.shares import here, row_share_count, row_shares, take
     from frugalvae.storage.model_file import read_file, save
 
     started, shares = time.perf_counter(), []

@@ -42,10 +42,10 @@ SMALL_GRID = """
 title = "small"
 tasks = 5
 seeds = [0, 1, 2]
-measure = "last task"
-memory = { hidden = 16, latent = 6, max_steps = 60 }
-head = { epochs = 5 }
-rows = [{ name = "FO", memory = "vae-fo" }, { name = "CEO", memory = "vae-ceo" }]
+rows = [
+    { name = "logistic", memory = "store-all", head = "logistic" },
+    { name = "SVM", memory = "store-all", head = "svm" },
+]
 """
 QUICK_GRID = """
 title = "quick"

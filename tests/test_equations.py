@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torch import Tensor
-from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
+from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
 from frugalvae.maths import equations, nullspace, priors, training
 from frugalvae.maths.equations import (
@@ -37,23 +37,7 @@ from frugalvae.maths.equations import (
 from frugalvae.memories import make_memory
 from tests import test_fixed_point_proof as proof
 from tests.conftest import SMALL, blobs
-
-LATENT = 3
-WEIGHT = 2.0
-
-
-def normal(*shape: int, seed: int = 0) -> Tensor:
-    rng = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=rng, dtype=torch.float64)
-
-
-def diagonal_normal(mean: Tensor, sigma: Tensor | float) -> Independent:
-    return Independent(Normal(mean, torch.as_tensor(sigma).double().expand_as(mean)), 1)
-
-
-def assert_equal(actual: Tensor, expected: Tensor, tolerance: float = 1e-10) -> None:
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
-
+from tests.test_fixed_point_proof import LATENT, WEIGHT, assert_equal, diagonal_normal, normal
 
 # --------------------------------------------------------------------------- Eqs. 2, 3, 6
 

@@ -654,15 +654,14 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> dict[str, str]:
         """Learn the photographs of an intake; why some cannot be read."""
         from frugalvae.images import BATCH_SIZE
+        from frugalvae.images.encode import describe
         from frugalvae.images.listing import named
         from frugalvae.images.photographs import THREADS, check_complete
-        from frugalvae.shares import here, mixed, photograph_shares, share_count, take
+        from frugalvae.shares import Lot, here, photograph_shares, share_count, take
 
-        order = mixed(len(intake.rows), share_count(len(intake.rows)))
-        images = replace(found.at(intake.rows[order]), labels=intake.labels[order])
-        classes, positions = np.unique(images.labels, return_inverse=True)
-        how = {"batch_size": BATCH_SIZE, "threads": THREADS}
-        shares = photograph_shares(images, positions, BATCH_SIZE, **how)
+        lot = Lot(intake, share_count(len(intake.rows)))
+        images, how = found.at(lot.rows), {"batch_size": BATCH_SIZE, "threads": THREADS}
+        shares = photograph_shares(images, lot, BATCH_SIZE, **how)
         taken = take(shares, self._model(), encoder, here)
         if strict:
             advice = "; strict=False leaves out what cannot be read"
@@ -675,12 +674,10 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
         if not len(taken.places):
             return unreadable
-        learned = set(images.labels[taken.places].tolist())
+        learned = set(lot.labels(taken).tolist())
         new = sorted(label for label in intake.new if label in learned)
-        names = encoder.text_features(new) if new else None
-        text = None if names is None else dict(zip(new, names, strict=True))
-        digests = intake.digests_of(order[taken.places])
-        model = self._model().learn(**taken.of(classes), text=text, digests=digests)
+        text = describe(encoder, new) if new else None
+        model = self._model().learn(**lot.lesson(taken), text=text)
         self.model_ = replace(model, encoder=remembered)
         self.n_features_in_ = model.n_features
         return unreadable

@@ -7,11 +7,9 @@ import socket
 from typing import Any
 
 from frugalvae.errors import InputError
+from frugalvae.processes import TRIES
 
-TRIES = 3  # how often a job is started whose process dies, as it does when memory runs out
-
-#: A process reads it when it loads its libraries. The number of threads changes last digits.
-ONE_THREAD = {"env_vars": {"OMP_NUM_THREADS": "1"}}
+ONE_THREAD = {"env_vars": {"OMP_NUM_THREADS": "1"}}  # as :mod:`frugalvae.processes` has it
 
 
 class Cluster:

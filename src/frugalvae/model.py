@@ -119,6 +119,11 @@ class Sums:
     memory: Memory
     counts: Mapping[int, int]
 
+    @property
+    def present(self) -> NDArray[Any]:
+        """The labels of classes that have samples."""
+        return self.labels[list(self.counts)]
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -200,7 +205,7 @@ class Model:
         features = np.asarray(X) if nothing else check_features(X, self.n_features or None)
         labels = check_labels(y, len(features))
         check_choice("calibrate", self.recipe.calibrate, (True, False))
-        present = np.unique(labels if sums is None else np.concatenate([labels, _labels(sums)]))
+        present = np.unique(labels if sums is None else np.concatenate([labels, sums.present]))
         check_kind(present, self.classes)
         new = present[~np.isin(present, self.classes)]
         for label in new.tolist():
@@ -241,9 +246,8 @@ class Model:
 
     def _summed(self, sums: Sums, new: NDArray[Any]) -> dict[int, int]:
         """Our number of each class of some sums, by the number that it has there."""
-        numbers = list(sums.counts)
-        ours = self._numbers_of(sums.labels[numbers], new)
-        return dict(zip(numbers, ours.tolist(), strict=True))
+        ours = self._numbers_of(sums.present, new)
+        return dict(zip(sums.counts, ours.tolist(), strict=True))
 
     def _named(self, task: Task, summed: Mapping[int, int]) -> Task:
         """What a head is told of new classes, those of sums included: no samples."""
@@ -640,10 +644,6 @@ class Model:
 def _knows(memory: Memory, head: Head) -> bool:
     """Whether answers are as sure as they should be without a temperature."""
     return is_tempered(memory) and getattr(head, "needs_density", False)
-
-
-def _labels(sums: Sums) -> NDArray[Any]:
-    return sums.labels[list(sums.counts)]
 
 
 def _require_verb(part: Memory | Head, verb: str, what: str) -> None:

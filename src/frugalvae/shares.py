@@ -1,4 +1,4 @@
-"""Shares: samples are encoded and summed a share at a time, here, in processes, or on Ray.
+"""Shares: samples are encoded and summed a share at a time, here or by other runners.
 
 Of a share only sums are kept, so that memory does not grow with the number of samples. Shares
 depend on the samples alone, and are added up in their order: the result is the same wherever they
@@ -8,43 +8,24 @@ others, they show how sure answers may be.
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import connection, get_context, parent_process
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from frugalvae.checks import check_finite
-from frugalvae.cluster import ONE_THREAD, TRIES
-from frugalvae.errors import FrugalError
 from frugalvae.images.encode import Parts, complete, cut, joined
-from frugalvae.images.photographs import (
-    WAITING,
-    Encoded,
-    Shard,
-    _encode_task,
-    content_of,
-    encode_here,
-    result_of,
-)
+from frugalvae.images.photographs import Encoded, Shard, encode_here
 from frugalvae.interfaces import Task
 from frugalvae.model import Model, Sums
-from frugalvae.progress import track
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from frugalvae.cluster import Cluster
     from frugalvae.images.feature_file import StoredRows
     from frugalvae.images.listing import Listing
+    from frugalvae.intake import Intake
     from frugalvae.interfaces import Encoder
 
 LEAST, MOST = 1024, 8192  # images of a share,
@@ -186,15 +167,41 @@ def mixed(samples: int, count: int) -> NDArray[np.int64]:
     return np.concatenate([np.arange(first, samples, count) for first in range(count)])
 
 
-def photograph_shares(
-    images: Listing, classes: NDArray[np.int64], shard: int, **how: Any
-) -> list[Share]:
-    """Shares of images that are in the order of :func:`mixed`; ``how`` as in Photographs."""
+class Lot:
+    """The samples of an intake, in the order in which they are summed in so many shares.
+
+    Attributes
+    ----------
+    rows
+        Where each sample is in what the intake was chosen of.
+    classes, positions
+        All labels, and which of them each sample has.
+    """
+
+    def __init__(self, intake: Intake, count: int) -> None:
+        self.intake, self.count = intake, count
+        self.order = mixed(len(intake.rows), count)
+        self.rows = intake.rows[self.order]
+        self.classes, positions = np.unique(intake.labels, return_inverse=True)
+        self.positions = positions[self.order]
+
+    def labels(self, taken: Taken) -> NDArray[Any]:
+        """The label of each sample that could be read."""
+        return self.intake.labels[self.order[taken.places]]
+
+    def lesson(self, taken: Taken) -> dict[str, Any]:
+        """What :meth:`frugalvae.model.Model.learn` takes of those."""
+        digests = self.intake.digests_of(self.order[taken.places])
+        return {**taken.of(self.classes), "digests": digests}
+
+
+def photograph_shares(images: Listing, lot: Lot, shard: int, **how: Any) -> list[Share]:
+    """Shares of images that are those of a lot; ``how`` as in Photographs."""
     shards, shares, start = cut(images.files, shard), [], 0
-    for group in np.array_split(np.arange(len(shards)), share_count(len(images.files))):
+    for group in np.array_split(np.arange(len(shards)), lot.count):
         own = [shards[number] for number in group.tolist()]
         end = start + sum(len(shard.files) for shard in own)
-        shares += [Share(Photographs(own, **how), classes[start:end])] if own else []
+        shares += [Share(Photographs(own, **how), lot.positions[start:end])] if own else []
         start = end
     return shares
 
@@ -291,176 +298,3 @@ def _width(model: Model, summed: Any) -> int:
 def here(shares: Sequence[Share], work: Work) -> Iterator[Outcome]:
     """One share after the other, in this process."""
     return map(work, shares)
-
-
-# --------------------------------------------------------------------------- in processes
-
-
-def in_processes(jobs: int) -> Runner:
-    """Shares in so many processes. If one dies, what it worked on is done again."""
-
-    def run(shares: Sequence[Share], work: Work) -> Iterator[Outcome]:
-        if len(shares) == 1 or jobs == 1:
-            yield from here(shares, work)
-            return
-        steps = track(range(sum(len(share.classes) for share in shares)), "encoding images")
-        for share, outcome in zip(shares, _in_order(shares, work, jobs), strict=True):
-            for _ in share.classes:
-                next(steps)
-            yield outcome
-        next(steps, None)  # tells that all is done
-
-    return run
-
-
-def _in_order(shares: Sequence[Share], work: Work, jobs: int) -> Iterator[Outcome]:
-    """What came of each share, in their order; a few are worked on in advance."""
-    place, deaths, running = 0, 0, dict[int, Future[Outcome]]()
-    with _one_thread():
-        pool = _pool(jobs, work)
-        try:
-            while place < len(shares):
-                try:
-                    for number in range(place, min(place + jobs + WAITING, len(shares))):
-                        if number not in running:
-                            running[number] = pool.submit(_perform, shares[number])
-                    outcome = running.pop(place).result()
-                except BrokenProcessPool as error:
-                    deaths += 1
-                    if deaths == TRIES:
-                        raise FrugalError(
-                            f"a process died {TRIES} times on the same images; it may be out of "
-                            "memory: try fewer --jobs. What is finished is kept, and the same "
-                            "command goes on"
-                        ) from error
-                    _stop(pool)
-                    pool = _pool(jobs, work)
-                    running = {n: f for n, f in running.items() if f.done() and not f.exception()}
-                    continue
-                place, deaths = place + 1, 0
-                yield outcome
-        finally:
-            _stop(pool)
-
-
-def _pool(jobs: int, work: Work) -> ProcessPoolExecutor:
-    encoder = None if work.encoder is None else work.encoder.to("cpu")
-    context = get_context("spawn")  # a forked PyTorch may hang
-    return ProcessPoolExecutor(jobs, context, _start, (replace(work, encoder=encoder),))
-
-
-def _stop(pool: ProcessPoolExecutor) -> None:
-    """End all processes of a pool now: nobody waits for what they do."""
-    for process in list((pool._processes or {}).values()):
-        process.terminate()
-    pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Processes that are started inside the block compute on one thread each."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD["env_vars"]}
-    os.environ |= ONE_THREAD["env_vars"]
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            os.environ |= {} if value is None else {name: value}
-
-
-_work: list[Work] = []  # of a process that works on shares
-
-
-def _start(work: Work) -> None:
-    """Get a process ready, which ends with its parent, even if that is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    _work[:] = [work]
-
-
-def _die_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel])
-    os._exit(1)
-
-
-def _perform(share: Share) -> Outcome:
-    from frugalvae.images.decode import reading_images
-
-    with reading_images():
-        return _work[0](share)
-
-
-# --------------------------------------------------------------------------- on Ray
-
-
-def on_ray(cluster: Cluster) -> Runner:
-    """Shares on Ray. Features stay where they were made; only sums come to this process.
-
-    Machines of a cluster need this package, but no files in common. What a dead process or
-    machine has lost, Ray does again.
-    """
-
-    def run(shares: Sequence[Share], work: Work) -> Iterator[Outcome]:
-        steps = track(range(sum(len(share.classes) for share in shares)), "encoding images")
-        for share, ref in zip(shares, _sums_on_ray(cluster, shares, work), strict=True):
-            outcome = result_of(cluster.ray, ref)
-            for _ in share.classes:
-                next(steps)
-            yield outcome
-        next(steps, None)
-
-    return run
-
-
-def _sums_on_ray(cluster: Cluster, shares: Sequence[Share], work: Work) -> Iterator[Any]:
-    """References to what comes of each share; images are sent a few shards ahead."""
-    ray, encoder = cluster.ray, work.encoder
-    shared = [] if encoder is None else [ray.put(encoder.to("cpu"))]
-    key = "" if encoder is None else json.dumps(encoder.identity)
-    encode, add = cluster.task(_encode_task), cluster.task(_sum_task)
-    alone, busy, ready = replace(work, encoder=None), list[Any](), list[Any]()
-    for share in shares:
-        parts: list[Any] = []
-        for shard in getattr(share.source, "shards", ()):
-            if len(busy) >= cluster.slots + WAITING:
-                busy = ray.wait(busy, num_returns=1, fetch_local=False)[1]
-            contents = [content_of(file) for file in shard.files]
-            parts.append(encode.remote(shared, key, contents, _batch(share)))
-            busy.append(parts[-1])
-        light = Share(_Sizes(_sizes(share)), share.classes, share.kept)
-        if not parts:
-            parts = [ray.put(share.source.read(None))]
-        ready.append(add.remote(alone, light, *parts))
-        if len(ready) > WAITING:
-            yield ready.pop(0)
-    yield from ready
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """In place of a source: how many samples each shard has."""
-
-    sizes: tuple[int, ...]
-
-    def read(self, encoder: object) -> Encoded:
-        raise NotImplementedError
-
-
-def _batch(share: Share) -> int:
-    assert isinstance(share.source, Photographs)
-    return share.source.batch_size
-
-
-def _sizes(share: Share) -> tuple[int, ...]:
-    shards = getattr(share.source, "shards", None)
-    return (len(share.classes),) if shards is None else tuple(len(s.files) for s in shards)
-
-
-def _sum_task(work: Work, share: Share, *parts: Encoded) -> Outcome:
-    """What a task does, in a process of Ray."""
-    assert isinstance(share.source, _Sizes)
-    shards = [Shard(n, range(size)) for n, size in enumerate(share.source.sizes)]  # type: ignore[arg-type]
-    return work.sum(share, joined(shards, dict(enumerate(parts))))

@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import tempfile
-import threading
 import time
 import traceback
 from dataclasses import dataclass
-from multiprocessing import connection, get_context, parent_process
+from functools import partial
+from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -26,9 +25,10 @@ import numpy as np
 
 from frugalvae.bench.execute import Encoding, encode_first_task, make_run
 from frugalvae.bench.grid import Cell
-from frugalvae.cluster import TRIES, Cluster
+from frugalvae.cluster import Cluster
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
+from frugalvae.processes import TRIES, end_with_parent, starting
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")  # of a data set
 
@@ -157,13 +157,8 @@ class _Worker:
         self.process: BaseProcess = context.Process(
             target=_serve, args=(theirs, folder), daemon=True
         )
-        before = os.environ.get("OMP_NUM_THREADS")
-        os.environ["OMP_NUM_THREADS"] = str(threads)  # read when the process loads its libraries
-        try:
+        with starting(threads):
             self.process.start()
-        finally:
-            os.environ.pop("OMP_NUM_THREADS")
-            os.environ |= {"OMP_NUM_THREADS": before} if before is not None else {}
         theirs.close()
         self.job: Job | None = None
         self.data, self.tries = "", 0
@@ -171,8 +166,8 @@ class _Worker:
 
 def _serve(pipe: Connection, folder: Path) -> None:
     """Perform jobs until the parent ends, even if the parent is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    threading.Thread(target=_die_with_parent, args=(folder,), daemon=True).start()
+    remove = partial(shutil.rmtree, folder, ignore_errors=True)  # several workers may do so at once
+    end_with_parent(remove)
     loaded: dict[str, Any] = {}
     try:
         while True:
@@ -181,20 +176,8 @@ def _serve(pipe: Connection, folder: Path) -> None:
                 loaded = {name: load_shared(folder / name)}  # the data before is released
             pipe.send(perform(job, loaded[name]))
     except (EOFError, BrokenPipeError):
-        _end(folder)
-
-
-def _die_with_parent(folder: Path) -> None:
-    parent = parent_process()
-    assert parent is not None
-    connection.wait([parent.sentinel])
-    _end(folder)
-
-
-def _end(folder: Path) -> None:
-    """Remove the files that a killed parent has left; several workers may do so at once."""
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)
+        remove()
+        os._exit(1)
 
 
 def save_shared(folder: Path, data: Features | Images) -> None:

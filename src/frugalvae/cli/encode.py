@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from frugalvae.formatting import duration, plural
 if TYPE_CHECKING:
     from frugalvae.images.encode import Report, Runner
     from frugalvae.images.listing import Listing
-    from frugalvae.images.photographs import Encoded, Shard
     from frugalvae.interfaces import Encoder
 
 
@@ -103,17 +102,10 @@ def on_ray(encoder: Encoder, options: argparse.Namespace) -> Iterator[Runner | N
         yield None
         return
     from frugalvae.cluster import Cluster
-    from frugalvae.images.photographs import encode_on_ray
+    from frugalvae.runners import encode_on_ray
 
-    cluster = Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)
-
-    def run(shards: Sequence[Shard]) -> Iterator[tuple[Shard, Encoded]]:
-        return encode_on_ray(shards, encoder, options.batch_size, cluster)
-
-    try:
-        yield run
-    finally:
-        cluster.close()
+    with closing(Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)) as cluster:
+        yield lambda shards: encode_on_ray(shards, encoder, options.batch_size, cluster)
 
 
 def describe(images: Listing) -> str:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,9 @@ from frugalvae.images.listing import counted, named, open_images, refuse
 from frugalvae.images.photographs import DECODERS, digests_of, digests_of_rows
 from frugalvae.intake import Intake, choose
 from frugalvae.shares import (
+    Lot,
     Taken,
     here,
-    in_processes,
-    mixed,
-    on_ray,
     photograph_shares,
     row_share_count,
     row_shares,
@@ -198,14 +196,12 @@ class Lesson:
             return told
         encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
         text = {key(label): vector for label, vector in (features.text or {}).items()}
-        count, classes = row_share_count(len(intake.rows)), np.unique(intake.labels)
-        order = mixed(len(intake.rows), count)
-        positions = np.searchsorted(classes, intake.labels)[order]
-        shares = row_shares(table, intake.rows[order], positions, count)
+        lot = Lot(intake, row_share_count(len(intake.rows)))
+        shares = row_shares(table, lot.rows, lot.positions, lot.count)
         with self.display.watching(), self.runner() as runner:
             taken = take(shares, self.model, None, runner)
         known = {label: text[label] for label in intake.new} if text else None
-        return self.teach(told, taken, order, classes, known, encoder)
+        return self.teach(told, lot, taken, known, encoder)
 
     # ------------------------------------------------------------ photographs
 
@@ -227,45 +223,42 @@ class Lesson:
             self.encoder, choice(self.options), self.store.given, complain
         )
         text = describe(encoder, sorted(intake.new)) if intake.new else None
-        order = mixed(len(intake.rows), share_count(len(intake.rows)))
-        images = replace(found.at(intake.rows[order]), labels=intake.labels[order])
+        lot = Lot(intake, share_count(len(intake.rows)))
+        images = found.at(lot.rows)
         with self.display.watching(), self.runner() as runner:
-            classes, taken = self.encode(found, images, intake, encoder, runner)
+            taken = self.encode(found, images, lot, encoder, runner)
         told.skipped = {str(images.paths[place]): why for place, why in taken.reasons.items()}
-        self.check_readable(told, images, taken)
+        self.check_readable(told, found.name, set(lot.labels(taken).tolist()))
         if not len(taken.places):
             self.clear_parts(found)
             return told
         readable = [name for name in intake.new if name not in told.missing]
         kept = None if text is None else {name: text[name] for name in readable}
-        return self.teach(told, taken, order, classes, kept, remembered)
+        return self.teach(told, lot, taken, kept, remembered)
 
     def encode(
-        self, found: Listing, images: Listing, intake: Intake, encoder: Encoder, runner: Runner
-    ) -> tuple[NDArray[Any], Taken]:
-        """All classes, and what the images come to; finished shards are kept beside the file."""
+        self, found: Listing, images: Listing, lot: Lot, encoder: Encoder, runner: Runner
+    ) -> Taken:
+        """What the images come to; finished shards are kept beside the file."""
         batch, options = self.options.batch_size, self.options
         shard = batch * max(encoding.SHARD // batch, 1)
         of = depends_on(found, encoder.identity, shard)
-        of |= {"classes": digest([intake.labels.tolist(), intake.digests.tolist()])}
+        of |= {"classes": digest([lot.intake.labels.tolist(), lot.intake.digests.tolist()])}
         parts = None if self.on_ray else Parts(self.store.path, of)
         if parts is not None:
             resume(parts, cut(images.files, shard), self.say)
-        classes, positions = np.unique(images.labels, return_inverse=True)
         threads = (os.cpu_count() or 1) if options.jobs == 1 else DECODERS
         how = {"batch_size": batch, "threads": threads, "parts": parts}
-        return classes, take(
-            photograph_shares(images, positions, shard, **how), self.model, encoder, runner
-        )
+        shares = photograph_shares(images, lot, shard, **how)
+        return take(shares, self.model, encoder, runner)
 
-    def check_readable(self, told: Told, images: Listing, taken: Taken) -> None:
+    def check_readable(self, told: Told, name: str, learned: set[str]) -> None:
         """Say which images cannot be read, and leave out classes without any."""
         if self.options.strict:
             refuse(told.skipped)
-        learned = set(images.labels[taken.places].tolist())
         lines = "\n".join(named(told.skipped))
         if told.intake.new and not learned:
-            raise InputError(f"{images.name}: no image of a new class can be read:\n{lines}")
+            raise InputError(f"{name}: no image of a new class can be read:\n{lines}")
         told.missing = sorted(set(told.intake.new) - learned)
         say = complain if self.options.quiet else self.say  # what is lost is told in any case
         if told.skipped:
@@ -295,45 +288,37 @@ class Lesson:
     def runner(self) -> Iterator[Runner]:
         """What encodes and sums: this process, several, or Ray, which is stopped afterwards."""
         options = self.options
+        if not self.on_ray and options.jobs == 1:
+            yield here
+            return
+        from frugalvae.runners import in_processes, on_ray
+
         if not self.on_ray:
-            yield here if options.jobs == 1 else in_processes(options.jobs)
+            yield in_processes(options.jobs)
             return
         from frugalvae.cluster import Cluster
 
-        cluster = Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)
-        try:
+        with closing(Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)) as cluster:
             yield on_ray(cluster)
-        finally:
-            cluster.close()
 
-    def teach(
-        self,
-        told: Told,
-        taken: Taken,
-        order: NDArray[np.int64],
-        classes: NDArray[Any],
-        text: Any,
-        encoder: Remembered,
-    ) -> Told:
+    def teach(self, told: Told, lot: Lot, taken: Taken, text: Any, encoder: Remembered) -> Told:
         """Learn and write; then what was encoded for it is not needed any more."""
         from frugalvae.changes import with_source
         from frugalvae.cli.common import announce_model
 
         if self.store.exists:
             announce_model(self.model, self.options.model, self.options.file)
-        rows = order[taken.places]
-        digests = told.intake.digests_of(rows)
         model = self.model
         for name, label in self.same.items():
             model = replace(model, aliases={**model.aliases, name: label})
         with self.display.watching():
-            model = model.learn(**taken.of(classes), text=text, digests=digests)
+            model = model.learn(**lot.lesson(taken), text=text)
         if encoder:
             model = replace(model, encoder=encoder)
         self.store.save(with_source(model, self.options.source.resolve().name))
         if self.options.source.suffix != ".npz" and not self.on_ray:
             Parts(self.store.path, {}).remove()
-        told.model, told.learned = model, dict(Counter(told.intake.labels[rows].tolist()))
+        told.model, told.learned = model, dict(Counter(lot.labels(taken).tolist()))
         return told
 
 

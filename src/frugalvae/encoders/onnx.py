@@ -24,6 +24,7 @@ from frugalvae.encoders.preprocess import (
 from frugalvae.encoders.session import Network
 from frugalvae.encoders.text import TextNetwork
 from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.maths.arrays import unit
 
 EMBEDDINGS = ("image_embeds", "pooler_output")  # what a feature is, by preference
 TOKENS = "last_hidden_state"  # else its first, the token of the class
@@ -103,11 +104,6 @@ class OnnxEncoder(ModelEncoder):
         """Compute there from now on; ``None`` takes a GPU if there is one."""
         self.network.to(device)
         return self
-
-
-def unit(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows of length one."""
-    return x / np.linalg.norm(x, axis=1, keepdims=True).clip(min=1e-12)
 
 
 def _loaded(path: Path, threads: int | None, device: str | None) -> tuple[str, Network]:

@@ -132,9 +132,11 @@ def encode_images(
     parts = Parts(Path(output), depends_on(images, encoder.identity, size))
     run = runner or (lambda shards: encode_here(shards, encoder, batch_size, threads))
     started = time.perf_counter()
-    done, kept = finish(parts, cut(images.files, size), run, say)
+    shards = cut(images.files, size)
+    kept = resume(parts, shards, say)
+    done = complete(parts, shards, run)
     seconds = time.perf_counter() - started
-    skipped = named_reasons(images, done)
+    skipped = {str(images.paths[number]): why for number, why in done.reasons.items()}
     if strict:
         refuse(skipped)
     features, missing = gather(images, done, text, encoder.identity)
@@ -152,23 +154,10 @@ def check_testable(images: Listing) -> None:
         )
 
 
-def named_reasons(images: Listing, done: Encoded) -> dict[str, str]:
-    """Why images have no features, by their paths."""
-    return {str(images.paths[number]): why for number, why in done.reasons.items()}
-
-
 def cut(files: Sequence[File], size: int) -> list[Shard]:
     """All files in shards of that many."""
     starts = range(0, len(files), size)
     return [Shard(start // size, files[start : start + size]) for start in starts]
-
-
-def finish(
-    parts: Parts, shards: Sequence[Shard], run: Runner, say: Callable[[str], object]
-) -> tuple[Encoded, int]:
-    """Encode what is missing; all shards as one, and how many images were there already."""
-    kept = resume(parts, shards, say)
-    return complete(parts, shards, run), kept
 
 
 def resume(parts: Parts, shards: Sequence[Shard], say: Callable[[str], object]) -> int:

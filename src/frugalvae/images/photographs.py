@@ -1,8 +1,7 @@
-"""From photographs to features: decoded ahead of the network in threads, here or on Ray."""
+"""From photographs to features: decoded ahead of the network in threads."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from frugalvae.errors import FrugalError, InputError
+from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images, rgb
 from frugalvae.images.listing import Listing
@@ -27,7 +26,7 @@ from frugalvae.progress import track
 from frugalvae.taught import NONE, digest
 
 if TYPE_CHECKING:
-    from frugalvae.cluster import Cluster
+    pass
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
 Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
@@ -85,11 +84,7 @@ def encode_photographs(
     if not given:
         raise InputError("no photographs were given; give paths, images of Pillow, or arrays")
     with reading_images():
-        return _complete(encode_files(given, encoder, BATCH_SIZE, THREADS), given)
-
-
-def _complete(done: Encoded, given: Sequence[Any]) -> NDArray[np.float32]:
-    """The features, unless there are photographs that cannot be read."""
+        done = encode_files(given, encoder, BATCH_SIZE, THREADS)
     check_complete(done.reasons, given)
     return done.features
 
@@ -255,76 +250,3 @@ def encode(
     if batch:
         finish()
     return Encoded(np.concatenate(rows), np.array(places, np.int64), reasons)
-
-
-# --------------------------------------------------------------------------- on Ray
-
-
-_loaded: dict[str, Encoder] = {}  # of a process of Ray, which works on many shards
-
-
-def encode_on_ray(
-    shards: Sequence[Shard], encoder: Encoder, batch_size: int, cluster: Cluster
-) -> Iterator[tuple[Shard, Encoded]]:
-    """Encode shards in parallel, and give each back when it is done, in any order.
-
-    The encoder goes into Ray's object store once, and only a few shards are in memory at
-    a time: machines of a cluster need this package installed, but no files in common.
-    """
-    shared, key = [cluster.ray.put(encoder.to("cpu"))], json.dumps(encoder.identity)
-    task = cluster.task(_encode_task)
-    counter = track(range(sum(len(shard.files) for shard in shards)), "encoding images")
-    left, running = iter(shards), dict[Any, Shard]()
-    try:
-        while True:
-            for shard in islice(left, max(cluster.slots + WAITING - len(running), 0)):
-                contents = [content_of(file) for file in shard.files]
-                running[task.remote(shared, key, contents, batch_size)] = shard
-            if not running:
-                return
-            for ref in cluster.ray.wait(list(running), num_returns=1)[0]:
-                shard = running.pop(ref)
-                yield shard, result_of(cluster.ray, ref)
-                list(islice(counter, len(shard.files)))  # which tells the listener
-    finally:
-        for ref in running:
-            cluster.ray.cancel(ref, force=True)
-
-
-def content_of(file: File) -> bytes | str:
-    """The bytes of a file; or why it cannot be read."""
-    try:
-        return file.read()
-    except Exception as error:  # zipfile fails in many ways
-        return reason(error)
-
-
-def result_of(ray: Any, ref: Any) -> Any:
-    """What a task gave, or an error that says why there is nothing."""
-    try:
-        return ray.get(ref)
-    except ray.exceptions.RayError as error:
-        raise FrugalError(
-            f"Ray gave up encoding ({type(error).__name__}: {reason(error)}); a process that "
-            "dies may be out of memory: try a smaller --batch-size or fewer --jobs. What is "
-            "finished is kept, and the same command goes on"
-        ) from error
-
-
-def _encode_task(
-    shared: list[Any], key: str, contents: list[bytes | str], batch_size: int
-) -> Encoded:
-    """What a task does, in a process of Ray."""
-    import ray
-
-    if key not in _loaded:
-        _loaded.clear()
-        _loaded[key] = ray.get(shared[0]).to(None)
-    encoder = _loaded[key]
-
-    def ready(content: bytes | str) -> Any:
-        return content if isinstance(content, str) else prepare(encoder, File(lambda: content))
-
-    with reading_images():
-        images = ahead(ready, contents, DECODERS, AHEAD * batch_size)
-        return encode(encoder, images, batch_size)
