@@ -75,7 +75,7 @@ def test_a_memory_of_ones_own_is_run_on_a_feature_file(folder: Path) -> None:
 
 
 def test_a_memory_of_ones_own_is_benchmarked_against_others(folder: Path) -> None:
-    done = frugalvae(folder, "bench run add_a_memory.toml --seeds 0 --jobs 2 --quiet")
+    done = frugalvae(folder, "bench run add_a_memory.toml --seeds 0 --jobs 1 --quiet")
     assert done.returncode == 0, done.stderr
     assert len(list((folder / "results" / "runs").glob("*ExemplarMemory*"))) == 2
     pytest.importorskip("matplotlib")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +86,18 @@ def teach(classifier: FrugalClassifier, classes: list[int], **settings: Any) -> 
     return classifier.partial_fit(task.features, labels, text=text, **settings)
 
 
-@pytest.fixture(params=list(CASES))
-def classifier(request: pytest.FixtureRequest) -> FrugalClassifier:
-    memory, head = CASES[request.param]
+@cache
+def taught(case: str) -> FrugalClassifier:
+    memory, head = CASES[case]
     made = FrugalClassifier(
         quick(MEMORIES, make_memory, *memory), quick(HEADS, make_head, *head), random_state=5
     )
     return teach(teach(made, [4, 1]), [2])
+
+
+@pytest.fixture(params=list(CASES))
+def classifier(request: pytest.FixtureRequest) -> FrugalClassifier:
+    return copy.deepcopy(taught(request.param))
 
 
 def again(classifier: FrugalClassifier, folder: Path, **settings: Any) -> FrugalClassifier:

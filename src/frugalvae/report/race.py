@@ -252,6 +252,15 @@ class Race:
         )
         return found
 
+    def kept_bytes(self, name: str, data: str) -> tuple[float, float] | None:
+        """Fewest and most bytes that a method keeps of a data set."""
+        kept = [
+            entry.parameters("bytes") or 0.0
+            for column, entry in zip(self.table.columns, self.entries[name], strict=True)
+            if column.data == data and entry.values
+        ]
+        return (min(kept), max(kept)) if kept else None
+
     def results(self, data: str, protocol: str) -> list[Result]:
         """All methods that have a column, best first."""
         found = [
