@@ -300,7 +300,8 @@ def test_a_process_of_its_own_is_killed_while_it_learns(tmp_path: Path) -> None:
     assert not file.exists()
     assert subprocess.run(command, check=False).returncode == 0
     assert FrugalClassifier.load(file).classes_.tolist() == ["cat", "dax"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["birds.frugal", "new"]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["birds.frugal", "birds.frugal.undo", "new"]
 
 
 # --------------------------------------------------------------------------- full disks
@@ -337,8 +338,6 @@ def test_the_error_says_that_there_is_no_room(
 
 def test_undo_goes_back_one_step_and_says_which(tool: Tool) -> None:
     tool.learn(paint(tool.folder / "one", "cat", "dax"))
-    error = tool("undo", code=2)
-    assert f"{tool.file}: there is nothing to undo" in error
     before = tool.file.read_bytes()
     tool.learn(paint(tool.folder / "two", "emu"))
     assert tool.json("status")["undo"] is True
@@ -348,6 +347,39 @@ def test_undo_goes_back_one_step_and_says_which(tool: Tool) -> None:
     assert tool.beside == ["birds.frugal"]
     assert "there is nothing to undo" in tool("undo", code=2)
     assert "there is no such file" in Tool(tool.folder / "one", tool.capsys)("undo", code=2)
+
+
+def test_undo_takes_back_the_first_lesson_too(tool: Tool) -> None:
+    folder = paint(tool.folder / "one", "cat", "dax")
+    tool.learn(folder)
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
+    said = tool("undo").splitlines()
+    assert said[1:] == [
+        "no longer known: cat, dax",
+        f"{tool.file} is as it was before that: it knows no class",
+    ]
+    assert tool.beside == ["birds.frugal"]
+    status = tool.json("status")
+    assert (status["classes"], status["tasks"], status["undo"]) == (0, [], False)
+    assert f"{tool.file}: there is nothing to undo" in tool("undo", code=2)
+    for verb in (("predict", folder), ("rename", "cat", "emu"), ("sample", "cat"), ("forget", "cat")):
+        assert f"{tool.file} knows no class" in tool(*verb, code=2)
+    tool.learn(folder)
+    assert tool.classes == ["cat", "dax"]
+
+
+def test_the_only_class_is_forgotten_and_brought_back(tool: Tool) -> None:
+    folder = paint(tool.folder / "one", "cat")
+    tool.learn(folder)
+    before = tool.file.read_bytes()
+    assert "'cat' is forgotten; no class left" in tool("forget", "cat")
+    assert [event["action"] for event in tool.json("history")] == ["learn", "forget"]
+    assert "no longer known" not in tool("undo")
+    assert tool.file.read_bytes() == before
+    tool("forget", "cat", "--scrub")
+    assert tool.beside == ["birds.frugal"]
+    tool.learn(paint(tool.folder / "two", "dax"))
+    assert tool.classes == ["dax"]
 
 
 def test_where_a_file_has_one_name_only_the_old_one_is_copied(

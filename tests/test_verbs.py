@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
@@ -62,11 +63,24 @@ def test_what_cannot_be_forgotten_updated_or_renamed_changes_nothing(
         assert state(taught) == before
 
 
-def test_the_only_class_is_not_forgotten() -> None:
+def test_when_the_only_class_is_forgotten_nothing_is_known(tmp_path: Path) -> None:
     classifier = FrugalClassifier("gaussian-diagonal").partial_fit(*named([0]))
-    with pytest.raises(InputError, match="'class 0' is the only one that is known"):
-        classifier.forget("class 0")
-    assert classifier.classes_.tolist() == ["class 0"]
+    assert classifier.forget("class 0") == []
+    for clf in (classifier, copied(classifier, tmp_path / "empty.frugal")):
+        assert clf.classes_.tolist() == []
+        assert [event["action"] for event in clf.history_] == ["learn", "forget"]
+        with pytest.raises(NotFittedError):
+            clf.predict([[0.0, 1.0]])
+        wider = np.eye(5, dtype=np.float32)  # of any kind and width, as at first
+        fresh = FrugalClassifier("gaussian-diagonal").partial_fit(wider, [1, 1, 2, 2, 2])
+        clf.partial_fit(wider, [1, 1, 2, 2, 2])
+        assert clf.classes_.tolist() == [1, 2]
+        assert np.array_equal(clf.predict_proba(wider), fresh.predict_proba(wider))
+
+
+def copied(classifier: FrugalClassifier, path: Path) -> FrugalClassifier:
+    classifier.save(path)
+    return FrugalClassifier.load(path)
 
 
 @pytest.mark.parametrize("verb", ["forget", "update"])

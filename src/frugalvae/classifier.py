@@ -429,7 +429,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         label
-            A class that was taught, but not the only one.
+            A class that was taught. After the only one, nothing is known, and any may be taught.
         X
             All samples it was taught, if they are still there: then sums lose exactly what these
             added.
@@ -717,7 +717,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What makes features of photographs, and what is to be remembered of it."""
         from frugalvae.encoders.remembered import Choice, load_encoder
 
-        remembered = self.model_.encoder if self._is_fitted() else {}
+        remembered = self._model().remembered
         asked, loaded = Choice(name, model, settings), vars(self).get("_loaded")
         if loaded is None or asked != Choice() or remembered != loaded[1]:
             loaded = load_encoder(remembered, asked, "this classifier", logger.warning)
@@ -750,7 +750,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ...     FrugalClassifier.load(f"{folder}/two.frugal").predict([[0.9, 0.2]]).tolist()
         ['b']
         """
-        save(self._fitted(), path, dtype)
+        save(vars(self).get("model_") or self._fitted(), path, dtype)
 
     @classmethod
     def load(
@@ -777,7 +777,9 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             random_state=recipe.random_state,
             device=device,
         )
-        classifier.model_, classifier.n_features_in_ = model, model.n_features
+        classifier.model_ = model
+        if len(model.classes):
+            classifier.n_features_in_ = model.n_features
         if names is not None:
             classifier.feature_names_in_ = np.array(names, dtype=object)
         return classifier
@@ -804,7 +806,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._is_fitted()
 
     def _is_fitted(self) -> bool:
-        return "model_" in vars(self)
+        return "model_" in vars(self) and bool(len(self.model_.classes))
 
     def _teaching(self) -> threading.RLock:
         """What only one thread holds at a time: whoever teaches builds on what is there."""

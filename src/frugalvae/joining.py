@@ -40,7 +40,9 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
     if model.memory is None or model.head is None:
         told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
         aliases = _aliases(model, other, labels)
-        return replace(other, classes=labels, aliases=aliases).recorded("merge", told)
+        history = (*model.history, *other.history)
+        joined = replace(other, classes=labels, aliases=aliases, history=history)
+        return joined.recorded("merge", told)
     _check_mergeable(model, other, labels)
     memory, head, added = copy.deepcopy((model.memory, model.head, other.memory))
     new = labels[~np.isin(labels, model.classes)]

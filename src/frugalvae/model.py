@@ -134,7 +134,7 @@ class Model:
     recipe
         The settings.
     memory, head
-        What was learned; ``None`` before the first task.
+        What was learned; ``None`` before the first task, and when all is forgotten.
     classes, numbers, task_of_class, n_samples_of_class
         Of each class: its label; the number by which memory and head know it, never given to
         another; the task that taught it, from 0; and how many samples: 0 if it is known by name
@@ -225,6 +225,11 @@ class Model:
             model = replace(model, n_features=width)._familiar(task)
         logger.info("%d new classes, %d in all", len(new), len(model.classes))
         return model
+
+    @property
+    def remembered(self) -> dict[str, Any] | None:
+        """What is known of the encoder; an empty one if nothing was taught that needs one."""
+        return self.encoder if self.n_tasks else {}
 
     @property
     def number_of(self) -> dict[Any, int]:
@@ -429,11 +434,11 @@ class Model:
         """Without a class, and what remains; see :meth:`frugalvae.FrugalClassifier.forget`."""
         check_choice("scrub", scrub, (True, False))
         position = position_of(label, self.classes)
-        if len(self.classes) == 1:
-            raise InputError(
-                f"class {self.classes.tolist()[0]!r} is the only one that is known, "
-                "and a classifier needs one; teach another first, or call fit() to start over"
-            )
+        forgotten = {self.classes[position]: self.n_samples_of_class[position]}
+        aliases = renamed(self.aliases, _plain(self.classes[position]), None)
+        if len(self.classes) == 1:  # nothing is left of what was taught
+            empty = Model(self.recipe, history=self.history, aliases=aliases)
+            return empty.recorded("forget", forgotten, scrub=scrub, remains=[]), []
         number, (memory, head) = int(self.numbers[position]), self._parts()
         if X is None:
             known = number in memory.classes  # or by name alone
@@ -446,11 +451,9 @@ class Model:
             in_memory, in_head = [], []
         check_learned(memory, *([] if self.head_stale else [head]))
         left: dict[str, Any] = {name: np.delete(getattr(self, name), position) for name in BY_CLASS}
-        forgotten = {self.classes[position]: self.n_samples_of_class[position]}
         remains = in_memory + in_head
         left["digests"] = {y: found for y, found in self.digests.items() if y != number}
-        left["aliases"] = renamed(self.aliases, _plain(self.classes[position]), None)
-        model = replace(self, memory=memory, head=head, **left)
+        model = replace(self, memory=memory, head=head, aliases=aliases, **left)
         return model.recorded("forget", forgotten, scrub=scrub, remains=remains), remains
 
     def _forget_with(

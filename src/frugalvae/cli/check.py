@@ -68,7 +68,9 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.storage.store import Store
 
     refuse_wrong(options)
-    model = Model() if options.file is None else Store(options.file, trust=options.trust).load()
+    model = Model()
+    if options.file is not None:
+        model = Store(options.file, trust=options.trust).load(empty=True)
     display = Display(options.quiet or options.json)
     with display.watching(), open_samples(model, options) as samples:
         checked = examine(model, samples)

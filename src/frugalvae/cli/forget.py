@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
             remains = [*remains, QUANTILES]
         store.save(with_digest(model), undoable=not options.scrub)
         written = receipt(model, label, remains, before, state(store))
-    left = plural(len(model.classes), "class")
+    left = plural(len(model.classes), "class") if len(model.classes) else "no class"
     display.say(
         f"{options.file}: {label!r} is forgotten; {left} left",
         *in_lines(written),

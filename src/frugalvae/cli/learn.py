@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> None:
         started, existed = time.perf_counter(), store.exists
         if existed:
             refuse_choices(options)
-        model = store.load() if existed else new_model(options)
+        model = store.load(empty=True) if existed else new_model(options)
         display = Display(options.quiet or options.json)
         lesson = Lesson(options, model, store, display)
         told = lesson.run() if options.names is None else from_names(lesson)
@@ -181,7 +181,7 @@ def report(options: argparse.Namespace, told: Told) -> dict[str, Any]:
         "assumed": told.notes,
         **told.intake.to_json(),
         "classes": len(model.classes),
-        "encoder": model.encoder if model.n_tasks else {},
+        "encoder": model.remembered,
     }
 
 

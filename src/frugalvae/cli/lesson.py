@@ -91,7 +91,7 @@ class Lesson:
     ) -> None:
         self.options, self.model, self.store = options, model, store
         self.display, self.say = display, display.say
-        self.encoder: Remembered = model.encoder if model.n_tasks else {}
+        self.encoder: Remembered = model.remembered
         self.same: dict[str, Any] = {}  # names that were said to mean a known class
 
     def run(self) -> Told:

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
     with store.changing(f"frugalvae merge {options.file}", options.wait):
         additions = read(options)
         digest = digest_of(additions)
-        model = store.load() if store.exists else None
+        model = store.load(empty=True) if store.exists else None
         told: list[dict[str, Any]] = []
         last = model.history[-1] if model is not None and model.history else {}
         if model is not None and last.get(DIGEST) == digest and not options.twice:

@@ -32,7 +32,8 @@ def run(options: argparse.Namespace) -> None:
         except MemoryFileError as error:
             lines = [f"undone, as it could not be read: {error}"]
         store.go_back()
-    Display(options.quiet).say(*lines, f"{options.file} is as it was before that")
+    empty = "" if before["classes"]["values"] else ": it knows no class"
+    Display(options.quiet).say(*lines, f"{options.file} is as it was before that{empty}")
 
 
 def told(now: dict[str, Any], before: dict[str, Any]) -> list[str]:

@@ -28,9 +28,8 @@ async def predict(request: Request) -> Response:
     room: Room = request.app.state.room
     started, wanted = time.perf_counter(), Wanted(request.query_params)
     sent = await room.reader.read(request)
-    snapshot = await room.served.refresh()
-    if snapshot is None and not room.settings.teach:
-        await room.served.current()  # which says why there is nothing
+    teach = room.settings.teach  # or a file that knows nothing is of no use
+    snapshot = await (room.served.refresh() if teach else room.served.current())
     model = snapshot.model if snapshot else None
     if sent.ids():
         results = again(room, model, sent.ids(), wanted)
@@ -94,7 +93,7 @@ async def look_at(
     room: Room, model: Model | None, uploads: list[Upload], wanted: Wanted
 ) -> list[dict[str, Any]]:
     """An answer for each picture, or why it cannot be read; in their order."""
-    remembered = model.encoder if model else {}
+    remembered = model.remembered if model else {}
 
     def one(upload: Upload) -> tuple[Seen, Answer] | str:
         seen = room.looker.look(upload.content, remembered, small=wanted.kept == "tray")

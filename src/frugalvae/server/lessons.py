@@ -61,7 +61,7 @@ async def gather(room: Room, sent: Sent, name: str) -> Lesson:
     questions = room.find(sent.ids(), model)
     if not questions:
         check_some(sent.uploads)
-    remembered = model.encoder if model else {}
+    remembered = model.remembered if model else {}
     jobs = [
         room.looker.run(lambda c=upload.content: room.looker.look(c, remembered, small=False))  # type: ignore[misc]
         for upload in sent.uploads
@@ -90,7 +90,7 @@ def learned(
     intake = choose(model, names, lambda rows: lesson.digests[rows], again=[str(label)])
     if not len(intake.rows):
         return label, model, intake
-    eye = room.looker.eye(model.encoder if model.n_tasks else {})
+    eye = room.looker.eye(model.remembered)
     text = describe(eye.encoder, [str(label)]) if intake.new else None
     x, digests = lesson.x[intake.rows], intake.digests
     before, emptied = taken_out(model, label, x, digests, lesson)

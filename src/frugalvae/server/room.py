@@ -34,7 +34,7 @@ class Room:
         """Read the file and load the encoder, before the first request needs them."""
         snapshot = self.served.read()
         if snapshot is not None or self.settings.teach:
-            self.looker.eye(snapshot.model.encoder if snapshot else {})
+            self.looker.eye(snapshot.model.remembered if snapshot else {})
 
     def remember(self, seen: Seen, answer: Answer) -> str:
         """Put a question into the tray; its id."""

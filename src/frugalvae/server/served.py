@@ -84,7 +84,7 @@ class Served:
     async def current(self) -> Snapshot:
         """The same, where there must be one."""
         found = await self.refresh()
-        if found is None:
+        if found is None or not len(found.model.classes):
             raise RefusedError(
                 409, self.problem or f"{self.name} knows nothing yet; teach it first"
             )
@@ -108,7 +108,7 @@ class Served:
                 return self.last
             stamp = self._stamp()
             try:
-                self._take(self.store.load(), stamp)
+                self._take(self.store.load(empty=True), stamp)
             except (FrugalError, OSError) as error:
                 self._bad = stamp
                 self.problem = without_paths(str(error), self.settings.folders)
@@ -152,7 +152,7 @@ class Served:
             return Model(Recipe(calibrate=True))  # people look at the probabilities
         if self.last is not None and self.last.stamp == self._stamp():
             return self.last.model
-        return self.store.load()
+        return self.store.load(empty=True)
 
     def save(self, model: Model) -> Snapshot:
         """Write a model, inside :meth:`change`; from now on it answers."""
@@ -163,7 +163,7 @@ class Served:
     def went_back(self) -> Snapshot:
         """Take up the file after it was put back, inside :meth:`change`."""
         with self._reading:
-            return self._take(self.store.load(), self._stamp())
+            return self._take(self.store.load(empty=True), self._stamp())
 
     @property
     def size(self) -> int:

@@ -90,6 +90,7 @@ async def classes(request: Request) -> Response:
     nothing: dict[str, Any] = {"revision": None, "accuracy": None, "classes": [], "confused": []}
     if snapshot is None:
         return JSONResponse(nothing)
+    nothing["revision"] = snapshot.revision
     model = snapshot.model
     known = [
         {"label": label, "samples": int(count), "task": int(task)}
@@ -97,10 +98,9 @@ async def classes(request: Request) -> Response:
             model.classes.tolist(), model.n_samples_of_class, model.task_of_class, strict=True
         )
     ]
-    if as_flag("brief", request.query_params.get("brief", "no")):
-        return JSONResponse(nothing | {"revision": snapshot.revision, "classes": known})
-    found = await asyncio.to_thread(_described, snapshot, known)
-    return JSONResponse({"revision": snapshot.revision, **found})
+    if not known or as_flag("brief", request.query_params.get("brief", "no")):
+        return JSONResponse(nothing | {"classes": known})
+    return JSONResponse(nothing | await asyncio.to_thread(_described, snapshot, known))
 
 
 def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any]:

@@ -39,6 +39,21 @@ PART = (
     {"class", "settings", "learned", "name"},
 )
 
+#: What a file says that knows no class: nothing but its settings, other names and history.
+EMPTY: dict[str, Any] = {
+    "numbers": [],
+    "task_of_class": [],
+    "n_samples_of_class": [],
+    "n_tasks": 0,
+    "n_taught": 0,
+    "n_features": 0,
+    "feature_names": None,
+    "head_due": False,
+    "memory": None,
+    "head": None,
+    "encoder": None,
+}
+
 LARGEST = 2**53  # of a whole number: floats are exact up to there
 USUAL = 2**16  # features that a file of any size may have
 
@@ -49,9 +64,14 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
     history = document["history"]
     events = isinstance(history, list) and all(isinstance(event, dict) for event in history)
     _require(events, "its history is no list of events")
-    _check_counts(document, len(labels_from_json(document["classes"])))
+    classes = len(labels_from_json(document["classes"]))
+    if not classes:
+        left = [name for name, value in EMPTY.items() if repr(document[name]) != repr(value)]
+        _require(not left and "digests" not in document, "it has no labels, and yet it has more")
+    else:
+        _check_counts(document, classes)
+        _check_whole("n_features", document["n_features"], 1, max(USUAL, size))
     _check_taught(document)
-    _check_whole("n_features", document["n_features"], 1, max(USUAL, size))
     names = document["feature_names"]
     texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
     named = names is None or (texts and len(names) == document["n_features"])
@@ -64,7 +84,8 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
     for role in ("memory", "head"):
         if not isinstance(parameters[role], str | None):
             _check_part(parameters[role], role)
-        _check_part(document[role], role)
+        if classes:
+            _check_part(document[role], role)
     try:
         read_confidence(document["confidence"])
     except (InputError, TypeError, OverflowError) as error:
@@ -230,8 +251,8 @@ def labels_from_json(written: Any) -> NDArray[Any]:
             raise MemoryFileError("its labels are none of a type that this version knows")
     if not right:
         raise MemoryFileError(f"its labels are not of the type {dtype!r} that they should be")
-    if not values or len(set(values)) < len(values):
-        raise MemoryFileError("it has no labels, or one of them twice")
+    if len(set(values)) < len(values):
+        raise MemoryFileError("it has one of its labels twice")
     if TYPES[dtype] is str:
         _check_names(values)
     try:
@@ -247,7 +268,7 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         if not is_plain(name):
             raise MemoryFileError(f"its label {name[:40]!r} has control characters, or no end")
-    longest = max(map(len, names))
+    longest = max(map(len, names), default=0)
     if 4 * longest * len(names) > max(WIDEST, 64 * sum(map(len, names))):
         raise MemoryFileError(f"a label of it has {longest:,} characters")
 

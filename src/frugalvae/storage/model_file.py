@@ -56,8 +56,9 @@ SHOWN = 64  # classes that are drawn from, of memories that know their means wit
 def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
     """Write a model, all at once or not at all."""
     check_choice("dtype", dtype, ("float32", "float16"))
-    parts = parts_of(model)
-    check_learned(*(parts[:1] if model.head_stale else parts))  # a head may finish its sums here
+    if len(model.classes):
+        parts = parts_of(model)
+        check_learned(*(parts[:1] if model.head_stale else parts))  # a head may finish its sums
     writer = Writer(half=dtype == "float16")
     content = to_bytes(describe(model, writer), writer.arrays)
     try:
@@ -231,12 +232,14 @@ def check_model(model: Model, reader: Reader) -> None:
     """Refuse a model that does not know what it claims to know."""
     if reader.unused:
         raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
-    memory, head = parts_of(model)
     for template in (model.recipe.memory, model.recipe.head):
         if isinstance(template, str) and ":" in template:
             class_named(template, reader.trust)
-    _check_part("memory", model.recipe.memory, memory, MEMORIES)
-    _check_part("head", model.recipe.head, head, HEADS)
+    _check_part("memory", model.recipe.memory, model.memory, MEMORIES)
+    _check_part("head", model.recipe.head, model.head, HEADS)
+    if not len(model.classes):
+        return
+    memory, head = parts_of(model)
     for part in (memory, head):  # before any of it is made
         if hasattr(part, "derived_bytes"):
             reader.spend(part.derived_bytes(model.n_features))
@@ -264,7 +267,7 @@ def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> No
     if isinstance(template, str):
         named = ":" in template or template in registry
     fresh = _is_of(template, registry) and getattr(template, "classes", None) == []
-    if not (named or fresh) or not _is_of(taught, registry):
+    if not (named or fresh) or not (taught is None or _is_of(taught, registry)):
         raise MemoryFileError(f"its {role} is none that this version knows")
 
 

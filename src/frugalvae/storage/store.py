@@ -86,12 +86,18 @@ class Store:
                 "was; make room on the disk, and run the same command again"
             ) from error
 
-    def load(self) -> Model:
-        """The model in the file."""
+    def load(self, *, empty: bool = False) -> Model:
+        """The model in the file, which must know a class unless it may be ``empty``."""
         from frugalvae.storage.model_file import load
 
         self.check_there()
-        return load(self.given, trust=self._trust)
+        model = load(self.given, trust=self._trust)
+        if not (empty or len(model.classes)):
+            raise InputError(
+                f"{self.given} knows no class: all that it was taught was taken back; "
+                f"'frugalvae learn {self.given} FOLDER' teaches it"
+            )
+        return model
 
     def read(self) -> Contents:
         """What the file says of itself, without making the model."""
@@ -109,11 +115,12 @@ class Store:
             )
 
     def save(self, model: Model, *, undoable: bool = True) -> None:
-        """Replace the file, and keep the old one for ``undo``.
+        """Replace the file, and keep the old one for ``undo``: one that knows nothing, if none.
 
         If the old one must not be kept, older traces are removed first: a kill leaves the old
         file, and the same command can be run again.
         """
+        from frugalvae.model import Model
         from frugalvae.storage.model_file import save
 
         if not undoable:
@@ -121,6 +128,8 @@ class Store:
         try:
             if undoable and self.exists:
                 _second_name(self.path, self._before)
+            elif undoable:
+                save(Model(model.recipe), self._before)
             half = self.read().half if self.exists else self._half  # a file stays as it was made
             save(model, self.path, "float16" if half else "float32")
         finally:
@@ -134,7 +143,7 @@ class Store:
         if not self.undo.exists():
             raise InputError(
                 f"{self.given}: there is nothing to undo; {self.undo.name} is not there. One step "
-                "is kept, and none of the first 'learn': to take that back, delete the file"
+                "is kept"
             )
         named = self.given.with_name(self.undo.name)
         contents = read_file(self.undo, named)

@@ -116,7 +116,7 @@ def summarise(store: Store) -> Summary:
     contents = store.read()
     document = contents.document
     try:
-        layers, parts = list(layers_of(document["memory"])), components(contents)
+        layers, parts = list(layers_of(document["memory"] or {})), components(contents)
     except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise MemoryFileError(f"{store.given}: what it says of its layers is wrong") from error
     return Summary(
@@ -127,8 +127,8 @@ def summarise(store: Store) -> Summary:
         tasks_of(document),
         document["n_features"],
         document["encoder"],
-        name_of(document["memory"]),
-        name_of(document["head"]),
+        name_of(document, "memory"),
+        name_of(document, "head"),
         parts,
         layers,
         warnings_of(document, layers),
@@ -151,15 +151,18 @@ def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
     """Classes and how many samples each was taught, by task."""
     labels = document["classes"]["values"]
     counts = document["n_samples_of_class"]
-    counted = document["memory"]["class"] in SHORT  # so that 0 means: by name only
+    counted = (document["memory"] or {}).get("class") in SHORT  # so that 0 means: by name only
     tasks: list[dict[str, int | None]] = [{} for _ in range(document["n_tasks"])]
     for label, task, count in zip(labels, document["task_of_class"], counts, strict=True):
         tasks[task][str(label)] = count if count or counted else None
     return tasks
 
 
-def name_of(part: Mapping[str, Any]) -> str:
-    """What a memory or a head is called."""
+def name_of(document: Mapping[str, Any], role: str) -> str:
+    """What its memory or head is called; before it was taught, as it was asked for."""
+    part = document[role] or document["parameters"][role]
+    if not isinstance(part, dict):
+        return str(part or "the usual one")
     return str(part.get("name") or SHORT.get(part["class"], part["class"]))
 
 
@@ -210,6 +213,8 @@ def layers_of(memory: Mapping[str, Any]) -> Iterator[Layer]:
 
 def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
     """What the owner should know."""
+    if not document["classes"]["values"]:
+        return ["it knows no class: all that it was taught was taken back"]
     found = [
         f"layer {layer.layer} of the decoder has {layer.free} of {layer.size} directions free and "
         f"R = {layer.proportion:.3f}: learning more may disturb old classes"
