@@ -125,7 +125,7 @@ def test_what_cannot_be_read_is_told_every_week(tool: Tool) -> None:
         assert "left out as unreadable, 1:\n  cat/cut.png: the file is empty" in said
         assert "nothing new in" in said
     assert tool.file.read_bytes() == before
-    assert tool.beside == ["birds.frugal"]
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
 
 
 def test_digests_cost_six_bytes_and_go_with_their_class(tool: Tool) -> None:

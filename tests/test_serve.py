@@ -105,7 +105,7 @@ def test_a_raw_picture_is_named_and_remembered(start: Start, pictures: Path) -> 
     assert (reply.status, answer["input"], answer["label"]) == (200, "yard.png", "dax")
     assert (answer["known"], len(answer["top"])) == (None, 1)
     [question] = served.get("/recent").json["questions"]
-    assert (question["id"], question["label"], question["taught"]) == (answer["id"], "dax", None)
+    assert (question["id"], question["label"], question["taught"]) == (answer["id"], "dax", "dax")
     assert 0 < question["left"] <= 3600
     small = served.get(f"/recent/{answer['id']}/picture")
     assert small.headers["content-type"] == "image/jpeg"
@@ -370,7 +370,7 @@ def test_a_file_that_another_process_changes_is_waited_for(start: Start, picture
         busy = served.send("/learn", images(pictures, "emu"), name="emu")
         [answer] = served.raw("/predict", pictures / "cat/0.png").json["predictions"]
     assert (busy.status, busy.headers["retry-after"], answer["label"]) == (503, "1", "cat")
-    assert "is being changed by process" in busy.json["error"]
+    assert "birds.frugal is being changed by another program" in busy.json["error"]
     assert str(served.file.parent) not in busy.json["error"]
     assert served.send("/learn", images(pictures, "emu"), name="emu").json["new"]
 

@@ -362,10 +362,11 @@ def test_undo_takes_back_the_first_lesson_too(tool: Tool) -> None:
     status = tool.json("status")
     assert (status["classes"], status["tasks"], status["undo"]) == (0, [], False)
     assert f"{tool.file}: there is nothing to undo" in tool("undo", code=2)
-    for verb in (("predict", folder), ("rename", "cat", "emu"), ("sample", "cat"), ("forget", "cat")):
-        assert f"{tool.file} knows no class" in tool(*verb, code=2)
-    tool.learn(folder)
+    for verb, *words in (("predict", folder), ("rename", "cat", "emu"), ("forget", "cat")):
+        assert f"{tool.file} knows no class" in tool(verb, *words, code=2)
+    tool.learn(folder, "--memory", "gaussian-diagonal", "--float16")  # chosen anew
     assert tool.classes == ["cat", "dax"]
+    assert Store(tool.file).read().half
 
 
 def test_the_only_class_is_forgotten_and_brought_back(tool: Tool) -> None:

@@ -50,7 +50,7 @@ def test_nothing_new_leaves_the_file_alone(tool: Tool, encoders: Encoders) -> No
     assert lines[0] == "12 images taught before, and not counted again"
     assert lines[1] == f"nothing new in {images}; {tool.file} is as it was"
     assert tool.file.read_bytes() == before
-    assert tool.beside == ["birds.frugal"]
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
 
 
 def test_half_the_bits_are_chosen_once_and_stay(tool: Tool, encoders: Encoders) -> None:
@@ -253,7 +253,7 @@ def test_interrupted_it_goes_on_where_it_stopped(
     said = tool.learn(images, "--batch-size", 4)
     assert "birds.frugal.parts: 8 images encoded before, going on from there" in said
     assert encoders.images == 4
-    assert tool.beside == ["birds.frugal"]
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
 
 
 # --------------------------------------------------------------------------- encoders and features

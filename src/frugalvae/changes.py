@@ -22,16 +22,20 @@ DIGEST = "digest"  # of the samples of an update, in its event of the history
 FEW = 3  # samples of a class below which it is often missed beside larger ones
 
 
-def label_named(path: Path | str, labels: list[Any], typed: str) -> Any:
-    """The label that was typed: a name, or a number where labels are numbers."""
+def label_named(path: Path | str, labels: list[Any], typed: str, told: str = "") -> Any:
+    """The label that was typed: a name, or a number where labels are numbers.
+
+    ``told`` is where all of them are listed, by default a command.
+    """
     from frugalvae.checks import as_label  # imports NumPy, which help does not need
 
     for label in labels:
         if as_label(str(label)) == as_label(typed):
             return label
+    told = told or f"'frugalvae status {path}'"
     raise UnknownClassError(
         f"{path} knows no class {typed!r}.{suggestion(typed, map(str, labels))} "
-        f"'frugalvae status {path}' lists all {len(labels)}"
+        f"{told} lists all {len(labels)}"
     )
 
 
@@ -66,10 +70,10 @@ def few_samples(labels: Sequence[Any], counts: Sequence[int]) -> str:
     """A warning of classes that are often missed beside larger ones; empty if there are none.
 
     >>> few_samples(["hat", "shirt", "bag"], [1, 30, 0])
-    "fewer than 3 samples, and so often missed: hat; 'frugalvae update' takes more"
+    'fewer than 3 samples, and so often missed: hat; teach more of them'
     """
     few = [str(label) for label, count in zip(labels, counts, strict=False) if 0 < count < FEW]
     if not few or max(counts) < FEW:
         return ""
     names = shortened(few)
-    return f"fewer than {FEW} samples, and so often missed: {names}; 'frugalvae update' takes more"
+    return f"fewer than {FEW} samples, and so often missed: {names}; teach more of them"

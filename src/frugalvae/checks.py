@@ -218,7 +218,10 @@ def as_label(name: str) -> str:
     return unicodedata.normalize("NFC", name).strip()
 
 
-def check_case(new: Iterable[str], known: Iterable[str]) -> None:
+FOLDERS = "rename the folder if they are one class, or give --case-matters if they are two"
+
+
+def check_case(new: Iterable[str], known: Iterable[str], advice: str = FOLDERS) -> None:
     """Refuse names that differ in nothing but upper and lower case, or in blanks."""
     seen = {folded(name): name for name in known}
     for name in new:
@@ -227,8 +230,7 @@ def check_case(new: Iterable[str], known: Iterable[str]) -> None:
             case = name.casefold() == other.casefold()
             raise InputError(
                 f"classes {other!r} and {name!r} differ only in "
-                f"{'upper and lower case' if case else 'case or blanks'}; rename the folder if "
-                "they are one class, or give --case-matters if they are two"
+                f"{'upper and lower case' if case else 'case or blanks'}; {advice}"
             )
 
 

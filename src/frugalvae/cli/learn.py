@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from frugalvae.formatting import plural, printable, size
 if TYPE_CHECKING:
     from frugalvae.cli.lesson import Told
     from frugalvae.model import Model
+    from frugalvae.storage.store import Store
 
 ONCE = ("memory", "head", "seed", "float16")  # and settings: chosen when a file is made
 
@@ -119,10 +121,8 @@ def run(options: argparse.Namespace) -> None:
     source = options.source or "--names"
     store = Store(options.file, half=bool(options.float16), trust=options.trust)
     with store.changing(f"frugalvae learn {options.file} {source}", options.wait):
-        started, existed = time.perf_counter(), store.exists
-        if existed:
-            refuse_choices(options)
-        model = store.load(empty=True) if existed else new_model(options)
+        started = time.perf_counter()
+        model = model_to_teach(store, options)
         display = Display(options.quiet or options.json)
         lesson = Lesson(options, model, store, display)
         told = lesson.run() if options.names is None else from_names(lesson)
@@ -136,15 +136,19 @@ def run(options: argparse.Namespace) -> None:
         print_json(report(options, told))
 
 
-def refuse_choices(options: argparse.Namespace) -> None:
-    """Refuse options of a new file where the file exists already."""
+def model_to_teach(store: Store, options: argparse.Namespace) -> Model:
+    """What the file knows, or a new model; options of a new one are refused where classes are."""
     given = [f"--{name}" for name in ONCE if getattr(options, name) is not None]
     given += ["--set"] if options.set else []
-    if given:
+    if not store.exists:
+        return new_model(options)
+    if given and store.read().document["classes"]["values"]:
         raise InputError(
             f"{options.file} exists already: {' and '.join(given)} can be chosen only when a "
             "file is made; leave it out, or start another file"
         )
+    model = store.load(empty=True)
+    return replace(model, recipe=new_model(options).recipe) if given else model
 
 
 def new_model(options: argparse.Namespace) -> Model:

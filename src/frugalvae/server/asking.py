@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -13,10 +14,13 @@ from frugalvae.answers import THRESHOLD, Answer, rank
 from frugalvae.server.looking import Seen
 from frugalvae.server.reading import Upload, as_flag, number
 from frugalvae.server.refusals import RefusedError
+from frugalvae.server.room import of_encoder
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
     from frugalvae.server.room import Room
+    from frugalvae.server.served import Snapshot
+    from frugalvae.server.tray import Question
 
 SHOWN = 5  # classes that the tray has of each question
 MOST = 100  # classes that may be asked for
@@ -30,12 +34,11 @@ async def predict(request: Request) -> Response:
     sent = await room.reader.read(request)
     teach = room.settings.teach  # or a file that knows nothing is of no use
     snapshot = await (room.served.refresh() if teach else room.served.current())
-    model = snapshot.model if snapshot else None
     if sent.ids():
-        results = again(room, model, sent.ids(), wanted)
+        results = await again(room, snapshot, sent.ids(), wanted)
     else:
         check_some(sent.uploads)
-        results = await look_at(room, model, sent.uploads, wanted)
+        results = await look_at(room, snapshot, sent.uploads, wanted)
     answers = [found for found in results if "reason" not in found]
     if not answers and not sent.is_form:
         room.refuse_unreadable(results)
@@ -79,62 +82,96 @@ class Wanted:
         asked = Answer(answer.input, likely[: self.top], answer.known, answer.familiarity)
         return asked.to_json()
 
-    def rank(self, model: Model | None, name: str, seen: Seen) -> Answer:
-        """All that may be asked of a picture."""
+    def rank(self, model: Model | None, names: list[str], seen: list[Seen]) -> list[Answer]:
+        """All that may be asked of some pictures."""
         if model is None or not len(model.classes):
-            return Answer(name, [])
-        x = seen.features[None]  # (1, d)
+            return [Answer(name, []) for name in names]
+        x = np.stack([one.features for one in seen])  # (n, d)
         compared = self.unknown or len(model.by_name) < len(model.classes)
         threshold = self.threshold if compared else None
-        return rank(model, [name], x, max(self.top, SHOWN), threshold=threshold)[0]
+        return rank(model, names, x, max(self.top, SHOWN), threshold=threshold)
 
 
 async def look_at(
-    room: Room, model: Model | None, uploads: list[Upload], wanted: Wanted
+    room: Room, snapshot: Snapshot | None, uploads: list[Upload], wanted: Wanted
 ) -> list[dict[str, Any]]:
     """An answer for each picture, or why it cannot be read; in their order."""
+    model = snapshot.model if snapshot else None
     remembered = model.remembered if model else {}
 
     def one(upload: Upload) -> tuple[Seen, Answer] | str:
         seen = room.looker.look(upload.content, remembered, small=wanted.kept == "tray")
-        return seen if isinstance(seen, str) else (seen, wanted.rank(model, upload.name, seen))
+        if isinstance(seen, str):
+            return seen
+        return seen, wanted.rank(model, [upload.name], [seen])[0]
 
     jobs = [room.looker.run(lambda upload=upload: one(upload)) for upload in uploads]  # type: ignore[misc]
     results: list[dict[str, Any]] = []
+    revision = snapshot.revision if snapshot else None
     for upload, found in zip(uploads, await asyncio.gather(*jobs), strict=True):
         if isinstance(found, str):
             results.append({"input": upload.name, "reason": found})
             continue
         seen, answer = found
-        kept = {} if wanted.kept == "no" else {"id": room.remember(seen, answer)}
-        results.append(wanted.of(answer) | kept)
+        told = wanted.of(answer)
+        if wanted.kept != "no":
+            name = room.remember(seen, answer, revision)
+            told |= {"id": name, "taught": taught_as(snapshot, seen)}
+        results.append(told)
         if room.settings.keep and wanted.kept != "no":
             await room.looker.run(lambda c=upload.content, s=seen: room.keep(c, s.digest))  # type: ignore[misc]
     return results
 
 
-def again(room: Room, model: Model | None, ids: list[str], wanted: Wanted) -> list[dict[str, Any]]:
+def taught_as(snapshot: Snapshot | None, seen: Seen) -> str | None:
+    """The class that was taught this very picture, if any."""
+    label = snapshot.taught_as(seen.digest) if snapshot else None
+    return None if label is None else str(label)
+
+
+async def again(
+    room: Room, snapshot: Snapshot | None, ids: list[str], wanted: Wanted
+) -> list[dict[str, Any]]:
     """Answers about pictures that are remembered."""
-    results = []
-    for question in room.find(ids, model):
-        answer = wanted.rank(model, question.answer["input"], question.seen)
-        results.append(wanted.of(answer) | {"id": question.id})
-    return results
+    questions = room.find(ids, snapshot.model if snapshot else None)
+    answers = await answer_anew(room, snapshot, questions, wanted)
+    return [
+        wanted.of(answer) | {"id": question.id, "taught": taught_as(snapshot, question.seen)}
+        for question, answer in zip(questions, answers, strict=True)
+    ]
+
+
+async def answer_anew(
+    room: Room, snapshot: Snapshot | None, questions: list[Question], wanted: Wanted
+) -> list[Answer]:
+    """What the file says now of pictures that are remembered; they have it from now on."""
+    names = [question.answer["input"] for question in questions]
+    seen, model = [question.seen for question in questions], snapshot.model if snapshot else None
+    answers = await room.looker.run(lambda: wanted.rank(model, names, seen))
+    for question, answer in zip(questions, answers, strict=True):
+        question.answer = answer.to_json()
+        question.revision = snapshot.revision if snapshot else None
+    return answers
 
 
 # --------------------------------------------------------------------------- the tray
 
 
 async def recent(request: Request) -> Response:
-    """``GET /recent``: what was asked lately, newest first."""
+    """``GET /recent``: what was asked lately, newest first, and what the file says of it now."""
     room: Room = request.app.state.room
+    snapshot = await room.served.refresh()
+    if snapshot is not None:
+        stale = [one for one in room.tray.shown() if one.revision != snapshot.revision]
+        if stale := of_encoder(stale, snapshot.model):
+            await answer_anew(room, snapshot, stale, Wanted({}))
     questions = [
         {
             **question.answer,
             "id": question.id,
             "when": question.when,
             "left": room.tray.left(question),
-            "taught": question.taught[0] if question.taught else None,
+            "taught": taught_as(snapshot, question.seen),
         }
         for question in room.tray.shown()
     ]

@@ -177,7 +177,7 @@ async def predict(request: Asked) -> Response:
     uploads = [Upload(str(task.get("id", "")), content)
                for task, content in zip(tasks, contents, strict=True)]  # fmt: skip
     wanted = Wanted({"kept": "no", "unknown": "yes", "top": "100"})
-    answers = await look_at(room, snapshot.model, uploads, wanted)
+    answers = await look_at(room, snapshot, uploads, wanted)
     return JSONResponse(
         {"results": [prediction(answer, choices, snapshot.revision) for answer in answers]}
     )

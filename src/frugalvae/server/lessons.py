@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.changes import DIGEST, digest_of, label_named, like, with_digest, with_source
+from frugalvae.changes import DIGEST, digest_of, like, with_digest, with_source
 from frugalvae.checks import check_case, check_kind
 from frugalvae.errors import InputError
 from frugalvae.images.encode import describe
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from frugalvae.server.reading import Sent
     from frugalvae.server.room import Room
     from frugalvae.server.served import Snapshot
-    from frugalvae.server.tray import Question
 
-SOURCE = "the server"  # in the history
+SOURCE = "the page or HTTP"  # in the history
+ONE_NAME = "give both the same name if they are one class, or a name of its own"
 CONFUSED = 0.02  # share of a class's samples from which on they are said to be taken for another's
 
 
@@ -37,8 +37,6 @@ class Lesson:
     ----------
     x, digests
         Features (n, d), and what tells each picture from others.
-    questions
-        Those of them that were asked before.
     unreadable
         Why others cannot be read.
     moved, warnings
@@ -48,7 +46,6 @@ class Lesson:
     name: str
     x: NDArray[np.float32]
     digests: NDArray[np.uint64]
-    questions: list[Question] = field(default_factory=list)
     unreadable: list[dict[str, Any]] = field(default_factory=list)
     moved: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -78,7 +75,7 @@ async def gather(room: Room, sent: Sent, name: str) -> Lesson:
         room.refuse_unreadable(unreadable)
     features = np.stack([one.features for one in seen])  # (n, d)
     digests = np.array([one.digest for one in seen], np.uint64)
-    return Lesson(name, features, digests, questions, unreadable)
+    return Lesson(name, features, digests, unreadable)
 
 
 def learned(
@@ -111,7 +108,7 @@ def meant(model: Model, name: str, case_matters: bool) -> Any:
     if known:
         check_kind(np.array([label]), model.classes)
     if label not in known and not case_matters:
-        check_case([str(label)], map(str, known))
+        check_case([str(label)], map(str, known), ONE_NAME)
     return label
 
 
@@ -147,7 +144,7 @@ def taken_out(
 
 def updated(room: Room, model: Model, lesson: Lesson) -> tuple[Any, Model, Intake]:
     """The model with more of a known class; itself if the last change was this very one."""
-    label = label_named(room.served.name, model.classes.tolist(), lesson.name)
+    label = room.served.label_named(model, lesson.name)
     digest = digest_of(label, lesson.x)
     if model.history and model.history[-1].get(DIGEST) == digest:
         return label, model, Intake(already={label: len(lesson.x)})
@@ -167,8 +164,6 @@ def told(
 ) -> dict[str, Any]:
     """What came of a lesson."""
     assert snapshot is not None
-    for question in lesson.questions:
-        question.taught = str(label), snapshot.revision
     model, known = snapshot.model, before.classes.tolist()
     place = model.classes.tolist().index(label)
     samples = int(model.n_samples_of_class[place])

@@ -56,6 +56,7 @@ ANSWER = table(
     familiarity=maybe(SHARE),
     top=several(CHANCE),
     id=TEXT,
+    taught=maybe({**TEXT, "description": "the class that was taught this very picture"}),
 )
 TAKEN = table(label=LABEL, share=SHARE)
 STATE: dict[str, Schema] = {"revision": TEXT, "bytes": WHOLE, "classes": WHOLE}
@@ -88,7 +89,9 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Renamed": table(text=TEXT, label=LABEL, **STATE),
     "Forgotten": table(text=TEXT, label=LABEL, receipt={"type": "object"}, **STATE),
-    "Undone": table(text=TEXT, gone=several(TEXT), back=several(TEXT), **STATE),
+    "Undone": table(
+        text=TEXT, event=maybe({"type": "object"}), gone=several(TEXT), back=several(TEXT), **STATE
+    ),
     "Status": table(
         "file revision bytes classes samples teach undo broken warnings keep limits",
         file=TEXT,

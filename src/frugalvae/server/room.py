@@ -36,18 +36,16 @@ class Room:
         if snapshot is not None or self.settings.teach:
             self.looker.eye(snapshot.model.remembered if snapshot else {})
 
-    def remember(self, seen: Seen, answer: Answer) -> str:
+    def remember(self, seen: Seen, answer: Answer, revision: str | None) -> str:
         """Put a question into the tray; its id."""
-        return self.tray.add(seen, answer.to_json())
+        return self.tray.add(seen, answer.to_json(), revision)
 
     def find(self, ids: list[str], model: Model | None) -> list[Question]:
         """Questions by their ids, if the encoder of the file made their features."""
         found = self.tray.get(ids)
-        if model is not None and model.encoder:
-            key = key_of(model.encoder)
-            if any(question.seen.encoder != key for question in found):
-                raise RefusedError(410, "the file has another encoder now; send the pictures again",
-                              gone=ids)  # fmt: skip
+        if len(of_encoder(found, model)) < len(found):
+            why = "the file has another encoder now; send the pictures again"
+            raise RefusedError(410, why, gone=ids)
         return found
 
     def keep(self, content: bytes, digest: int) -> None:
@@ -73,6 +71,14 @@ class Room:
         """Finish what is begun."""
         self.looker.close()
         self.served.close()
+
+
+def of_encoder(questions: list[Question], model: Model | None) -> list[Question]:
+    """Those whose features the encoder of the file made; all, if it has none yet."""
+    if model is None or not model.encoder:
+        return questions
+    key = key_of(model.encoder)
+    return [question for question in questions if question.seen.encoder == key]
 
 
 def new_token() -> str:

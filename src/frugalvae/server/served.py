@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from frugalvae.errors import FrugalError, MemoryFileError
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.errors import BusyError, FrugalError, MemoryFileError
 from frugalvae.server.refusals import RefusedError, without_paths
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
@@ -46,6 +49,24 @@ class Snapshot:
         from frugalvae.neighbours import neighbours
 
         return neighbours(self.model)
+
+    def taught_as(self, digest: int) -> Any:
+        """The label of the class that was taught the picture with this digest; None if none was."""
+        digests, numbers = self._taught
+        place = int(np.searchsorted(digests, np.uint64(digest)))
+        if place == len(digests) or digests[place] != digest:
+            return None
+        model = self.model
+        return model.classes[model.numbers == numbers[place]].tolist()[0]
+
+    @cached_property
+    def _taught(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Digests of all pictures that were taught, ascending, and the numbers of their classes."""
+        kept = self.model.digests
+        digests = np.concatenate([np.empty(0, np.uint64), *kept.values()])
+        numbers = np.repeat(np.array(list(kept), np.int64), [len(of) for of in kept.values()])
+        order = np.argsort(digests, kind="stable")
+        return digests[order], numbers[order]
 
     def neighbours_of(self, label: Any) -> list[Neighbour]:
         """The nearest classes of one."""
@@ -134,8 +155,16 @@ class Served:
 
         def alone() -> T:
             what = f"frugalvae serve {self.store.given}"
-            with self.store.changing(what, self.settings.limits.wait):
-                return work()
+            try:
+                with self.store.changing(what, self.settings.limits.wait):
+                    return work()
+            except BusyError:
+                raise RefusedError(
+                    503,
+                    f"{self.name} is being changed by another program, and nothing was changed "
+                    "here; try again in a moment",
+                    retry=1,
+                ) from None
 
         running = asyncio.get_running_loop().run_in_executor(self._writer, alone)
         return await asyncio.shield(running)  # a client that leaves does not stop it half-way
@@ -153,6 +182,12 @@ class Served:
         if self.last is not None and self.last.stamp == self._stamp():
             return self.last.model
         return self.store.load(empty=True)
+
+    def label_named(self, model: Model, typed: str) -> Any:
+        """The label that was sent; a refusal if no class has it."""
+        from frugalvae.changes import label_named
+
+        return label_named(self.name, model.classes.tolist(), typed, "/classes")
 
     def save(self, model: Model) -> Snapshot:
         """Write a model, inside :meth:`change`; from now on it answers."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from frugalvae.changes import label_named, like, with_digest
+from frugalvae.changes import like, with_digest
 from frugalvae.checks import as_label, check_case, check_label
 from frugalvae.errors import MemoryFileError
-from frugalvae.server.lessons import gather, learned, told, updated
+from frugalvae.server.lessons import ONE_NAME, gather, learned, told, updated
 from frugalvae.server.refusals import RefusedError
+from frugalvae.server.telling import told_event
 from frugalvae.storage.receipts import QUANTILES, receipt, state
-from frugalvae.storage.summary import difference, in_words
+from frugalvae.storage.summary import difference
 
 if TYPE_CHECKING:
     from frugalvae.server.reading import Sent
@@ -64,7 +65,7 @@ async def taught(room: Room, sent: Sent, must_be_known: bool) -> dict[str, Any]:
     started, name = time.perf_counter(), as_label(sent.text("name", "label"))
     check_label(name)
     if must_be_known:
-        label_named(room.served.name, known_labels(await room.served.refresh()), name)
+        room.served.label_named((await room.served.current()).model, name)
     lesson = await gather(room, sent, name)
 
     def work() -> dict[str, Any]:
@@ -82,11 +83,6 @@ async def taught(room: Room, sent: Sent, must_be_known: bool) -> dict[str, Any]:
     return answer | {"seconds": time.perf_counter() - started}
 
 
-def known_labels(snapshot: Snapshot | None) -> list[Any]:
-    """The classes that are known."""
-    return snapshot.model.classes.tolist() if snapshot else []
-
-
 # --------------------------------------------------------------------------- other changes
 
 
@@ -98,11 +94,11 @@ async def rename(request: Request) -> Response:
     def work() -> dict[str, Any]:
         check_revision(room, sent)
         model = room.served.to_change()
-        label = label_named(room.served.name, model.classes.tolist(), old)
+        label = room.served.label_named(model, old)
         name = like(label, new)
         if not sent.flag("case_matters"):
             others = [str(known) for known in model.classes.tolist() if known != label]
-            check_case([str(name)], others)
+            check_case([str(name)], others, ONE_NAME)
         snapshot = room.served.save(model.rename(label, name))
         return {"text": f"{label} is called {name} now", "label": name, **state_of(snapshot)}
 
@@ -117,7 +113,7 @@ async def forget(request: Request) -> Response:
     def work() -> dict[str, Any]:
         check_revision(room, sent)
         model, store = room.served.to_change(), room.served.store
-        label = label_named(room.served.name, model.classes.tolist(), typed)
+        label = room.served.label_named(model, typed)
         before = state(store)
         model, remains = model.forget(label)
         if model.taught_novelty.quantiles:
@@ -136,18 +132,17 @@ async def undo(request: Request) -> Response:
 
     def work() -> dict[str, Any]:
         check_revision(room, sent)
-        store, last = room.served.store, room.served.last
+        store = room.served.store
         before = store.read_undo().document
         try:
             event, gone, back = difference(store.read().document, before)
         except MemoryFileError:  # a broken file can be undone, too
             event, gone, back = None, [], []
         store.go_back()
-        if last is not None:
-            room.tray.undone(last.revision)
         snapshot = room.served.went_back()
-        words = f"undone: {event['action']} {in_words(event)}" if event else "undone"
-        return {"text": words, "gone": gone, "back": back, **state_of(snapshot)}
+        said = told_event(event) if event else None
+        words = f"undone: {said['text']}" if said else "undone"
+        return {"text": words, "event": said, "gone": gone, "back": back, **state_of(snapshot)}
 
     return JSONResponse(await room.served.change(work))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -78,9 +79,13 @@ def _undo(room: Room, snapshot: Snapshot | None) -> dict[str, Any] | None:
     """What ``POST /undo`` would take back."""
     if snapshot is None or not room.served.store.undo.exists():
         return None
-    event = snapshot.model.history[-1] if snapshot.model.history else {}
-    words = f"{event.get('action', '')} {in_words(event)}".strip()
-    return {"text": words or "the last change", "when": event.get("when")}
+    said = told_event(snapshot.model.history[-1] if snapshot.model.history else {})
+    return {"when": None, **said, "text": said["text"] or "the last change"}
+
+
+def told_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event of the history, also in words."""
+    return {**event, "text": f"{event.get('action', '')} {in_words(event)}".strip()}
 
 
 async def classes(request: Request) -> Response:
@@ -135,10 +140,7 @@ async def history(request: Request) -> Response:
     """``GET /history``: every change, oldest first."""
     room: Room = request.app.state.room
     snapshot = await room.served.refresh()
-    events = [
-        {**event, "text": f"{event.get('action', '')} {in_words(event)}".strip()}
-        for event in (snapshot.model.history if snapshot else ())
-    ]
+    events = [told_event(event) for event in (snapshot.model.history if snapshot else ())]
     return JSONResponse({"events": events, "undo": _undo(room, snapshot) is not None})
 
 

@@ -25,18 +25,16 @@ class Question:
 
     Attributes
     ----------
-    answer
-        What was answered, as JSON.
-    taught
-        The class that it was given to since, if any, and the state of the file that made.
+    answer, revision
+        What was answered, as JSON, and by which state of the file; asked again, the last of it.
     """
 
     id: str
     seen: Seen
     answer: dict[str, Any]
+    revision: str | None
     since: float
     when: str
-    taught: tuple[str, str] | None = None
 
     @property
     def bytes(self) -> int:
@@ -55,10 +53,11 @@ class Tray:
         self._shown: OrderedDict[str, Question] = OrderedDict()
         self._quiet: OrderedDict[str, Question] = OrderedDict()
 
-    def add(self, seen: Seen, answer: dict[str, Any]) -> str:
+    def add(self, seen: Seen, answer: dict[str, Any], revision: str | None = None) -> str:
         """Remember a question, to be shown if it has a picture; the id of it."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        question = Question(secrets.token_urlsafe(9), seen, answer, self._clock(), now)
+        name = secrets.token_urlsafe(9)
+        question = Question(name, seen, answer, revision, self._clock(), now)
         (self._shown if seen.small else self._quiet)[question.id] = question
         self._drop_old()
         return question.id
@@ -97,12 +96,6 @@ class Tray:
         names = list(self._shown) if ids is None else list(ids)
         found = [self._shown.pop(name, None) or self._quiet.pop(name, None) for name in names]
         return sum(one is not None for one in found)
-
-    def undone(self, revision: str) -> None:
-        """What was taught in that state of the file is not taught any more."""
-        for question in [*self._shown.values(), *self._quiet.values()]:
-            if question.taught and question.taught[1] == revision:
-                question.taught = None
 
     def _drop_old(self) -> None:
         for kept, most in ((self._shown, self.limits.recent), (self._quiet, self.limits.quiet)):

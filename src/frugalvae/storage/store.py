@@ -130,7 +130,7 @@ class Store:
                 _second_name(self.path, self._before)
             elif undoable:
                 save(Model(model.recipe), self._before)
-            half = self.read().half if self.exists else self._half  # a file stays as it was made
+            half = self._half or (self.exists and self.read().half)  # a file stays as it was made
             save(model, self.path, "float16" if half else "float32")
         finally:
             self._settle()
