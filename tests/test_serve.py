@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
@@ -182,6 +183,33 @@ def test_the_page_and_its_documentation_are_there(start: Start) -> None:
     assert (missing.status, "error" in missing.json) == (404, True)
 
 
+def test_a_picture_is_explained(start: Start, pictures: Path) -> None:
+    served = start()
+    told = served.send("/explain", images(pictures, "dax")[:1]).json
+    assert [one["label"] for one in told["classes"]] == ["dax", "cat"]
+    assert [one["taught"][0]["samples"] for one in told["classes"]] == [6, 6]
+    assert np.shape(told["influence"]) == (8, 8)
+    shown = served.send("/explain?picture=true", images(pictures, "dax")[:1])
+    assert (shown.headers["content-type"], shown.content[:4]) == ("image/png", b"\x89PNG")
+    two = served.send("/explain", images(pictures, "dax")[:2])
+    assert (two.status, "expected one" in two.json["error"]) == (422, True)
+    unknown = served.send("/explain", images(pictures, "dax")[:1], against="emu")
+    assert (unknown.status, "/classes lists all 2" in unknown.json["error"]) == (404, True)
+    assert served.send("/explain", [b"no picture"]).status == 422
+
+
+def test_the_tray_says_which_pictures_would_teach_most(start: Start, pictures: Path) -> None:
+    served = start("--teach")
+    assert served.get("/suggest").json == {"suggestions": [], "groups": []}
+    asked = [*images(pictures, "emu"), *images(pictures, "cat")]  # of which cats were taught
+    ids = {one["input"]: one["id"] for one in served.send("/predict", asked).json["predictions"]}
+    found = served.get("/suggest").json["suggestions"]
+    assert len(found) == 6 < len(ids) + 6
+    assert {one["why"] for one in found} <= {"looks like no class that was taught", "cat or dax?"}
+    served.post("/learn", {"name": "emu", "ids": [one["id"] for one in found]})
+    assert served.get("/suggest").json["suggestions"] == []
+
+
 # --------------------------------------------------------------------------- teaching
 
 
@@ -268,9 +296,19 @@ def test_classes_are_renamed_forgotten_and_brought_back(start: Start, pictures: 
     assert (renamed["label"], renamed["already"]) == ("lynx", 1)
 
 
+def test_one_class_becomes_part_of_another(start: Start) -> None:
+    served = start("--teach")
+    merged = served.post("/merge-classes", {"label": "cat", "other": "dax"}).json
+    assert (merged["text"], merged["classes"]) == ("dax is part of cat now", 1)
+    assert served.get("/classes").json["classes"][0]["samples"] == 12
+    itself = served.post("/merge-classes", {"label": "cat", "other": "cat"})
+    assert (itself.status, "with itself" in itself.json["error"]) == (422, True)
+    assert served.post("/undo").json["back"] == ["dax"]
+
+
 def test_without_teach_nothing_changes(start: Start, pictures: Path, taught_bytes: bytes) -> None:
     served = start()
-    for path in ("/learn", "/update", "/rename", "/forget", "/undo"):
+    for path in ("/learn", "/update", "/rename", "/merge-classes", "/forget", "/undo"):
         reply = served.post(path, {"name": "cat", "label": "cat"})
         assert (reply.status, "--teach" in reply.json["error"]) == (403, True)
     assert served.file.read_bytes() == taught_bytes

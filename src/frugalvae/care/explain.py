@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from frugalvae.interfaces import Encoder
     from frugalvae.model import Model
 
+TAUGHT = {"learn", "update"}  # events of the history that brought samples
 CELLS = 8  # along each side of the photograph
 WINDOW = 2  # cells along each side of what is hidden at a time
 SIDE = 360  # pixels of the longer side of what is shown and hidden
@@ -57,6 +58,17 @@ class Explanation:
     def strongest(self) -> tuple[str, str]:
         """Where in the photograph most speaks for the first class, and for the second."""
         return _place(self.influence), _place(-self.influence)
+
+    def to_json(self, model: Model) -> dict[str, Any]:
+        """Both classes, with when the model was taught them, and the influence of each part."""
+        told = zip(self.labels, self.probabilities, self.strongest, strict=True)
+        return {
+            "classes": [
+                {"label": y, "probability": p, "part": part, "taught": lessons_of(model, y)}
+                for y, p, part in told
+            ],
+            "influence": [[round(value, 4) for value in row] for row in self.influence.tolist()],
+        }
 
     def picture(self) -> Image.Image:
         """The photograph, and beside it what speaks for each class."""
@@ -131,6 +143,23 @@ def explain(
         _by_cell(odds[0] - odds[1:]),
         image,
     )
+
+
+def lessons_of(model: Model, label: Any) -> list[dict[str, Any]]:
+    """When a class was taught, and how many samples; names that it had before count, too.
+
+    >>> from frugalvae.model import Model
+    >>> [lesson["samples"] for lesson in lessons_of(Model().learn([[1.0], [2.0]], "aa"), "a")]
+    [2]
+    """
+    names = {str(label)} | {str(old) for old, now in model.aliases.items() if now == label}
+    return [
+        {"when": event.get("when"), "samples": sum(event["classes"].get(n, 0) for n in names)}
+        for event in model.history
+        if event.get("action") in TAUGHT
+        and isinstance(event.get("classes"), dict)
+        and names & event["classes"].keys()
+    ]
 
 
 def _hidden(image: Image.Image) -> Iterator[Image.Image]:

@@ -5,18 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frugalvae.cli.options import add, add_encoder, check_output, choice
 from frugalvae.console import complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import local_time, percent, plural, printable
-
-if TYPE_CHECKING:
-    from frugalvae.model import Model
-
-TAUGHT = {"learn", "update"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,32 +56,14 @@ def run(options: argparse.Namespace) -> None:
     buffer = io.BytesIO()
     found.picture().save(buffer, "PNG")
     write_bytes(output, buffer.getvalue())
-    classes = [
-        {"label": label, "probability": chance, "part": place, "taught": taught(model, label)}
-        for label, chance, place in zip(
-            found.labels, found.probabilities, found.strongest, strict=True
-        )
-    ]
+    told = found.to_json(model)
     if options.json:
-        influence = [[round(value, 4) for value in row] for row in found.influence.tolist()]
-        print_json({"classes": classes, "influence": influence, "picture": str(output)})
+        print_json({**told, "picture": str(output)})
         return
-    for one in classes:
+    for one in told["classes"]:
         for line in lines(one):
             print(printable(line))
     print(printable(f"{output}: the photograph, and what speaks for each class"))
-
-
-def taught(model: Model, label: Any) -> list[dict[str, Any]]:
-    """When a class was taught, and how many samples; names that it had before count, too."""
-    names = {str(label)} | {str(old) for old, now in model.aliases.items() if now == label}
-    return [
-        {"when": event.get("when"), "samples": sum(event["classes"].get(n, 0) for n in names)}
-        for event in model.history
-        if event.get("action") in TAUGHT
-        and isinstance(event.get("classes"), dict)
-        and names & event["classes"].keys()
-    ]
 
 
 def lines(one: dict[str, Any]) -> list[str]:

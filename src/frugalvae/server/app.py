@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from frugalvae.errors import FrugalError
-from frugalvae.server import asking, documentation, label_studio, teaching, telling
+from frugalvae.server import advising, asking, documentation, label_studio, teaching, telling
 from frugalvae.server.guard import Guard, refused
 from frugalvae.server.refusals import RefusedError, refusal_of
 from frugalvae.server.room import Room
@@ -36,12 +36,15 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 #: Paths, methods, and what answers.
 ENDPOINTS: tuple[tuple[str, str, Endpoint], ...] = (
     ("POST", "/predict", asking.predict),
+    ("POST", "/explain", advising.explain),
+    ("GET", "/suggest", advising.suggest),
     ("GET", "/recent", asking.recent),
     ("GET", "/recent/{id}/picture", asking.picture),
     ("POST", "/recent/clear", asking.clear),
     ("POST", "/learn", teaching.learn),
     ("POST", "/update", teaching.update),
     ("POST", "/rename", teaching.rename),
+    ("POST", "/merge-classes", teaching.merge_classes),
     ("POST", "/forget", teaching.forget),
     ("POST", "/undo", teaching.undo),
     ("GET", "/status", telling.status),

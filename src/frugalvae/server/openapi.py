@@ -88,6 +88,7 @@ SCHEMAS: dict[str, Schema] = {
         revision=TEXT,
     ),
     "Renamed": table(text=TEXT, label=LABEL, **STATE),
+    "Merged": table(text=TEXT, label=LABEL, **STATE),
     "Forgotten": table(text=TEXT, label=LABEL, receipt={"type": "object"}, **STATE),
     "Undone": table(
         text=TEXT, event=maybe({"type": "object"}), gone=several(TEXT), back=several(TEXT), **STATE
@@ -113,6 +114,22 @@ SCHEMAS: dict[str, Schema] = {
         confused=several(table(label=LABEL, taken_for=LABEL, share=SHARE)),
     ),
     "History": table(events=several(table("text", text=TEXT)), undo=FLAG),
+    "Explanation": table(
+        classes=several(
+            table(label=LABEL, probability=SHARE, part=TEXT, taught=several({"type": "object"}))
+        ),
+        influence=several(several(NUMBER)),
+        seconds=NUMBER,
+        revision=TEXT,
+    ),
+    "Suggestions": table(
+        suggestions=several(
+            table(
+                "id label doubt known why", id=TEXT, label=LABEL, doubt=SHARE, known=FLAG, why=TEXT
+            )
+        ),
+        groups=several(several(TEXT)),
+    ),
     "Recent": table(seconds=NUMBER, questions=several(ANSWER)),
     "Health": table(
         status={"type": "string", "enum": ["ok", "degraded"]},
@@ -170,6 +187,8 @@ OPERATIONS: tuple[tuple[str, str, str, str, Schema, list[Schema]], ...] = (
      form(name=NAME) | json_body(table("name ids", name=NAME, ids=IDS, revision=REVISION)), []),
     ("post", "/rename", "Give a class another name.", "Renamed",
      json_body(table("from to", **{"from": NAME}, to=NAME, revision=REVISION)), []),
+    ("post", "/merge-classes", "Make one class part of another.", "Merged",
+     json_body(table("label other", label=NAME, other=NAME, revision=REVISION)), []),
     ("post", "/forget", "Remove a class, with a receipt.", "Forgotten",
      json_body(table("label", label=NAME, revision=REVISION)), []),
     ("post", "/undo", "Take back the last change, whoever made it.", "Undone",
@@ -178,7 +197,14 @@ OPERATIONS: tuple[tuple[str, str, str, str, Schema, list[Schema]], ...] = (
     ("get", "/classes", "Classes, what they are taken for, and a map of them.", "Classes", {},
      [asked("brief", {**FLAG, "default": False}, "only names and numbers of samples")]),
     ("get", "/history", "Every change of the file, oldest first.", "History", {}, []),
-    ("get", "/recent", "What was asked lately, newest first.", "Recent", {}, []),
+    ("post", "/explain", "Which parts of a picture speak for its class, and which for the next "
+     "one: how much each of 8 by 8 parts adds to the first one's log-odds.", "Explanation",
+     form(against=NAME) | RAW,
+     [asked("picture", {**FLAG, "default": False}, "answer with a picture of it, as PNG")]),
+    ("get", "/suggest", "Which pictures of /recent would teach most, the most telling first; and "
+     "groups that look alike and like no class.", "Suggestions", {}, []),
+    ("get", "/recent", "What was asked lately, newest first, and what the file says of it now.",
+     "Recent", {}, []),
     ("post", "/recent/clear", "Forget questions: some, or all.", "Removed",
      json_body(table("-", ids=IDS)), []),
     ("get", "/health", "Whether it answers, and from the file as it is.", "Health", {}, []),
@@ -215,6 +241,8 @@ def description(file: str) -> dict[str, Any]:
         if body:
             operation["requestBody"] = {"required": True, "content": body}
         content = {"application/json": {"schema": named(answer)}}
+        if answer == "Explanation":
+            content |= {"image/png": {"schema": BINARY}}
         operation["responses"] = {"200": {"description": answer, "content": content}}
         paths[path] = {method: operation}
     for found in paths.values():

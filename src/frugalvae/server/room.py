@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,8 @@ class Room:
         self.settings = settings
         self.served, self.looker = Served(settings), Looker(settings)
         self.reader, self.tray = Reader(settings.limits), Tray(settings.limits)
-        self.metrics = Metrics()
+        self.metrics, self.explaining = Metrics(), asyncio.Lock()
+        self.suggested: tuple[tuple[str, ...], dict[str, Any]] = ((), {})
 
     def warm_up(self) -> None:
         """Read the file and load the encoder, before the first request needs them."""

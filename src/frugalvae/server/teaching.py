@@ -105,6 +105,23 @@ async def rename(request: Request) -> Response:
     return JSONResponse(await room.served.change(work))
 
 
+async def merge_classes(request: Request) -> Response:
+    """``POST /merge-classes``: one class becomes part of another."""
+    room, sent = await read(request)
+    kept, joined = sent.text("label", "name"), sent.text("other")
+
+    def work() -> dict[str, Any]:
+        from frugalvae.joining import merge_classes
+
+        check_revision(room, sent)
+        model = room.served.to_change()
+        label, other = (room.served.label_named(model, typed) for typed in (kept, joined))
+        snapshot = room.served.save(merge_classes(model, label, other))
+        return {"text": f"{other} is part of {label} now", "label": label, **state_of(snapshot)}
+
+    return JSONResponse(await room.served.change(work))
+
+
 async def forget(request: Request) -> Response:
     """``POST /forget``: remove a class; the answer is the receipt of ``frugalvae forget``."""
     room, sent = await read(request)

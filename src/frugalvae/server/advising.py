@@ -1,0 +1,97 @@
+"""Advising: why a picture was taken for a class, and which pictures would teach most."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from frugalvae.errors import InputError
+from frugalvae.images.photographs import reason
+from frugalvae.server.asking import check_some
+from frugalvae.server.reading import as_flag
+from frugalvae.server.refusals import RefusedError
+from frugalvae.server.room import of_encoder
+
+if TYPE_CHECKING:
+    from frugalvae.care.explain import Explanation
+    from frugalvae.care.suggest import Suggestion
+    from frugalvae.model import Model
+    from frugalvae.server.room import Room
+
+SUGGESTED = 20  # pictures of the tray, at most
+
+
+async def explain(request: Request) -> Response:
+    """``POST /explain``: which parts of a picture speak for its class, as ``frugalvae explain``."""
+    room: Room = request.app.state.room
+    started, sent = time.perf_counter(), await room.reader.read(request)
+    snapshot = await room.served.current()
+    model, against = snapshot.model, sent.fields.get("against")
+    check_some(sent.uploads)
+    if len(sent.uploads) > 1:
+        raise RefusedError(422, f"{len(sent.uploads)} images were sent; expected one")
+    label = None if against is None else room.served.label_named(model, sent.text("against"))
+    async with room.explaining:  # each takes as long as fifty questions
+        found = await room.looker.run(
+            lambda: explanation(room, model, sent.uploads[0].content, label)
+        )
+    if as_flag("picture", request.query_params.get("picture", "no")):
+        buffer = io.BytesIO()
+        found.picture().save(buffer, "PNG")
+        return Response(buffer.getvalue(), media_type="image/png")
+    told = {"revision": snapshot.revision, "seconds": time.perf_counter() - started}
+    return JSONResponse(found.to_json(model) | told)
+
+
+def explanation(room: Room, model: Model, content: bytes, against: Any) -> Explanation:
+    """What speaks for the class of a picture, and what for another."""
+    from frugalvae.care.explain import explain
+
+    try:
+        image = room.looker.decoded(content)
+    except Exception as error:  # Pillow fails in many ways
+        room.refuse_unreadable([{"input": "image", "reason": reason(error)}])
+        raise
+    return explain(model, room.looker.eye(model.remembered).encoder, image, against)
+
+
+async def suggest(request: Request) -> Response:
+    """``GET /suggest``: which pictures of the tray would teach most, the most telling first."""
+    room: Room = request.app.state.room
+    snapshot = await room.served.refresh()
+    asked = of_encoder(room.tray.shown(), snapshot.model if snapshot else None)
+    if snapshot is None or not len(snapshot.model.classes) or not asked:
+        return JSONResponse({"suggestions": [], "groups": []})
+    new = [one for one in asked if snapshot.taught_as(one.seen.digest) is None]
+    ids = [one.id for one in new]
+    key = (snapshot.revision, *ids)
+    if room.suggested[0] != key:  # the page asks again and again
+        x = np.array([one.seen.features for one in new], np.float32)
+        room.suggested = key, await room.looker.run(lambda: suggested(snapshot.model, x, ids))
+    return JSONResponse(room.suggested[1])
+
+
+def suggested(model: Model, x: Any, ids: list[str]) -> dict[str, Any]:
+    """What :func:`frugalvae.care.suggest.suggest` says of pictures (n, d), by their ids."""
+    from frugalvae.care.suggest import suggest
+
+    if not ids:
+        return {"suggestions": [], "groups": []}
+    try:
+        found = suggest(model, x, SUGGESTED)
+    except InputError:  # the memory keeps nothing to compare with
+        return {"suggestions": [], "groups": []}
+    return {
+        "suggestions": [{"id": ids[one.row], **told(one)} for one in found.suggestions],
+        "groups": [[ids[row] for row in rows] for rows in found.groups],
+    }
+
+
+def told(one: Suggestion) -> dict[str, Any]:
+    """A suggestion as JSON, but for its row."""
+    return {name: value for name, value in one.to_json().items() if name != "row"}
