@@ -9,10 +9,12 @@ import { thumbnail } from "./pictures.js";
 import { insistently, predict } from "./sending.js";
 import { server } from "./server.js";
 import { t } from "./strings.js";
-
+import { explanation } from "./why.js";
 
 export class AnswerCard {
   answer = null;
+  #lesson = null; // the state of the file that this photograph made when it was learned here
+  #learning = false;
 
   constructor(file, { large = false } = {}) {
     this.file = file;
@@ -20,12 +22,15 @@ export class AnswerCard {
     this.body = h("div", { class: "card-body" });
     this.foot = h("p", { class: "muted foot" });
     this.correction = h("div", { class: "correction" });
+    this.undo = button(t.undo, { kind: "small", shape: "undo", hidden: true }, () => this.takeBack());
+    this.why = h("div", { class: "why" });
     this.element = h(
       "article",
       { class: `card answer ${large ? "large" : ""}`, "aria-label": t.pictures.of(file.name) },
       thumbnail(file, file.name),
       h("div", { class: "card-side" }, this.body, this.foot),
       this.correction,
+      this.why,
     );
     this.wait(t.answer.working);
   }
@@ -41,12 +46,25 @@ export class AnswerCard {
   /** What the server said of it. */
   show(answer) {
     if (answer.reason) return this.fail(answer.reason);
+    this.take(answer);
+    this.offer();
+    return announce(inWords(answer));
+  }
+
+  /** What the server says of it since the file has changed. */
+  renew(answer) {
+    const same = answer.taught === this.answer.taught;
+    this.take({ ...answer, seconds: this.answer.seconds });
+    const busy = this.#learning || this.correction.contains(document.activeElement);
+    if (!busy || !same) this.offer();
+  }
+
+  take(answer) {
     this.answer = answer;
     this.element.dataset.state = kindOf(answer);
     fill(this.body, headline(answer), bars(answer, this.large ? 4 : 2));
+    fill(this.why);
     this.footer();
-    this.offer();
-    return announce(inWords(answer));
   }
 
   /** It cannot be answered. */
@@ -56,13 +74,15 @@ export class AnswerCard {
     announce(`${t.answer.unreadable}: ${reason}`);
   }
 
-  /** The name and the time; when the file has changed since, a way to ask again. */
+  /** The name, the time, and why; a way to ask again, if the file has changed since. */
   footer() {
     if (!this.answer) return;
     const stale = server.status && this.answer.revision !== server.status.revision;
     const again = button(t.answer.again, { kind: "link" }, () => this.askAgain());
     const time = h("span", { class: "time" }, t.answer.took(this.answer.seconds));
-    fill(this.foot, h("bdi", {}, this.file.name), " · ", stale ? [t.answer.stale, " ", again] : time);
+    const why = this.answer.top.length > 1 && [" · ", button(t.why.ask, { kind: "link", title: t.why.title }, () => this.explain())];
+    fill(this.foot, h("bdi", {}, this.file.name), " · ", stale ? [t.answer.stale, " ", again] : [time, why]);
+    this.undo.hidden = this.#lesson !== server.status?.revision || !server.status.undo;
   }
 
   async askAgain() {
@@ -75,15 +95,33 @@ export class AnswerCard {
     }
   }
 
+  /** Show which parts of the photograph speak for its class; hide it, if it is shown. */
+  async explain() {
+    if (this.why.childElementCount) return fill(this.why);
+    fill(this.why, h("p", { class: "muted" }, h("span", { class: "spinner" }), t.why.working));
+    try {
+      fill(this.why, await explanation(this.file));
+      announce(this.why.innerText);
+    } catch (error) {
+      fill(this.why);
+      complain(error);
+    }
+  }
+
   // ------------------------------------------------------------ no, it is …
 
   /** One click for the likeliest classes; a field for all others. */
   offer() {
     if (!server.mayTeach || !this.answer) return fill(this.correction);
+    const { taught } = this.answer;
+    const other = button(t.correct.other, { kind: "chip" }, () => this.ask());
+    if (taught !== null) {
+      const said = h("span", { class: "learned" }, icon("check"), t.correct.learned, " ", label(taught));
+      return fill(this.correction, said, this.undo, h("span", { class: "muted" }, t.correct.no), other);
+    }
     const names = this.answer.top.map((one) => one.label);
     const said = this.answer.known === false ? null : names[0];
     const others = names.filter((name) => name !== said).slice(0, this.large ? 3 : 2); // one click away
-    const other = button(t.correct.other, { kind: "chip" }, () => this.ask());
     const yes = said !== null && names.length > 0 && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check");
     const question = said === null || !names.length ? t.correct.itIs : t.correct.no;
     return fill(this.correction, yes, h("span", { class: "muted" }, question), others.map((name) => this.chip(name)), other);
@@ -116,20 +154,24 @@ export class AnswerCard {
     );
     fill(this.correction, form);
     field.input.focus();
+    field.open();
   }
 
   /** Add the photograph to a class, known or new. */
   async learn(name) {
+    this.#learning = true;
     fill(this.correction, h("span", { class: "spinner" }), t.correct.learning);
     try {
-      const { learned, revision } = await this.send(name);
-      if (learned) this.taughtAs(name, revision);
-      else fill(this.correction, h("span", { class: "learned" }, t.correct.already, " ", label(name)));
-      announce(this.correction.innerText);
+      const { label: taught, learned, revision } = await this.send(name);
+      this.#lesson = learned ? revision : null;
+      this.answer.taught = String(taught);
     } catch (error) {
       complain(error);
-      this.offer();
     }
+    this.#learning = false;
+    this.footer();
+    this.offer();
+    (this.correction.querySelector("button:not([hidden])") ?? this.element).focus();
   }
 
   async send(name) {
@@ -143,16 +185,10 @@ export class AnswerCard {
     }
   }
 
-  taughtAs(name, revision) {
-    this.element.dataset.taught = name;
-    const undo = button(t.undo, { kind: "small", shape: "undo" }, async () => {
-      if (!(await undoChange(revision))) return;
-      this.offer();
-      this.correction.querySelector("button")?.focus();
-    });
-    const said = h("span", { class: "learned", tabindex: -1 }, icon("check"), t.correct.learned, " ", label(name));
-    const canUndo = Boolean(server.status?.undo); // not the first lesson of a file
-    fill(this.correction, said, canUndo && undo);
-    (canUndo ? undo : said).focus();
+  async takeBack() {
+    if (!(await undoChange(this.#lesson))) return;
+    this.answer.taught = null;
+    this.offer();
+    this.correction.querySelector("button")?.focus();
   }
 }

@@ -86,8 +86,9 @@ onServer("status", () => {
 function lastChange({ teach: allowed, undo }) {
   if (!allowed) return h("p", { class: "badge", title: t.teach.readOnly }, t.readOnly);
   if (!undo) return null;
-  const back = button(t.undo, { shape: "undo", kind: "small", title: t.undoTitle(undo.text) }, () => undoChange());
-  return [h("div", { class: "last-text" }, h("p", { class: "field-label" }, t.lastChange), h("p", { class: "muted" }, h("bdi", {}, undo.text))), back];
+  const text = t.event(undo);
+  const back = button(t.undo, { shape: "undo", kind: "small", title: t.undoTitle(text) }, () => undoChange());
+  return [h("div", { class: "last-text" }, h("p", { class: "field-label" }, t.lastChange), h("p", { class: "muted" }, h("bdi", {}, text))), back];
 }
 
 // ------------------------------------------------------------ photographs from anywhere

@@ -7,11 +7,12 @@ import { bars, headline, inWords } from "./chances.js";
 import { announce, button, fill, h } from "./dom.js";
 import { complain, notice } from "./notices.js";
 import { dropZone } from "./pictures.js";
-import { batches, insistently, pause, predict } from "./sending.js";
+import { batches, insistently, pause, predict, predictAgain } from "./sending.js";
 import { onServer, server } from "./server.js";
 import { t } from "./strings.js";
 
 const FRAMES = 10; // that vote
+const AGAIN = 64; // pictures that are asked about again at a time
 const PAUSE = 200; // milliseconds between frames, at least
 
 export class AskSection {
@@ -37,10 +38,24 @@ export class AskSection {
   }
 
   refreshed() {
-    for (const card of this.#cards) card.footer();
+    this.renew();
     this.first.hidden = server.names.size > 0;
     const begin = h("a", { href: "#teach", class: "link" }, t.ask.begin);
     fill(this.first, t.ask.nothing, " ", server.mayTeach ? begin : "");
+  }
+
+  /** The file has changed: answers become those of the file as it is. */
+  async renew() {
+    const cards = this.#cards.filter((card) => card.answer?.id);
+    for (let start = 0; start < cards.length; start += AGAIN) {
+      const some = cards.slice(start, start + AGAIN);
+      const answers = await predictAgain(some.map((card) => card.answer.id)).catch(() => new Map());
+      for (const card of some) {
+        const answer = answers.get(card.answer.id);
+        if (answer) card.renew(answer);
+      }
+    }
+    for (const card of this.#cards) card.footer(); // of pictures that the server has forgotten
   }
 
   // ------------------------------------------------------------ photographs

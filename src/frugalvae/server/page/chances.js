@@ -13,12 +13,17 @@ export function kindOf(answer) {
   return answer.top[0].probability < SURE ? "unsure" : "sure";
 }
 
+/** Whether one class alone is known: it is as likely as can be, which says nothing. */
+export function isAlone(answer) {
+  return answer.top.length === 1;
+}
+
 /** An answer as it is read out. */
 export function inWords(answer) {
   if (!answer.top.length) return t.answer.empty;
   const [first] = answer.top;
   if (answer.known === false) return t.answer.saidNone(first.label);
-  return t.answer.said(first.label, first.probability);
+  return isAlone(answer) ? String(first.label) : t.answer.said(first.label, first.probability);
 }
 
 /** The answer in large letters. */
@@ -27,8 +32,10 @@ export function headline(answer) {
   const [first] = answer.top;
   if (kind === "empty") return h("p", { class: "headline" }, t.answer.empty);
   if (kind === "unknown") {
-    return h("div", { class: "headline unknown" }, h("p", { class: "what" }, t.answer.none), h("p", { class: "muted" }, t.answer.nearest));
+    const next = isAlone(answer) ? [t.answer.only, " ", label(first.label)] : t.answer.nearest;
+    return h("div", { class: "headline unknown" }, h("p", { class: "what" }, t.answer.none), h("p", { class: "muted" }, next));
   }
+  if (isAlone(answer)) return h("div", { class: "headline" }, h("p", { class: "what" }, label(first.label)), h("p", { class: "muted" }, t.answer.alone));
   return h(
     "div",
     { class: `headline ${kind}` },
@@ -48,6 +55,7 @@ export function bar(share) {
 /** Bars of the classes that come next; of the nearest ones, if it is none of them. */
 export function bars(answer, most = 4) {
   const start = answer.known === false ? 0 : 1;
+  if (isAlone(answer)) return null;
   const rows = answer.top.slice(start, start + most).map(({ label: name, probability }) =>
     h("li", {}, label(name), h("span", { class: "number" }, percent(probability)), bar(probability)),
   );

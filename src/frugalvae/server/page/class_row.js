@@ -54,8 +54,14 @@ export class ClassRow {
       event.preventDefault();
       const to = input.value.trim();
       if (!to || to === this.name) return this.leave(RENAME);
-      return this.change("rename", { from: this.name, to }, t.classes.renamed(this.name, to));
+      return this.change("rename", { from: this.name, to }, t.classes.renamed(this.name, to), (error) => {
+        const join = button(t.classes.join(this.name, to), { kind: "small" }, () => this.join(to));
+        fill(problem, error.message, " ", server.names.has(to) && join);
+        problem.hidden = false;
+        input.focus();
+      });
     };
+    const problem = h("p", { class: "bad-text", role: "alert", hidden: true });
     this.edit(
       h(
         "form",
@@ -64,10 +70,16 @@ export class ClassRow {
         input,
         h("button", { type: "submit", class: "button primary" }, t.classes.save),
         button(t.classes.cancel, { kind: "ghost" }, () => this.leave(RENAME)),
+        problem,
       ),
       input,
     );
     input.select();
+  }
+
+  /** Make it part of another class. */
+  join(other) {
+    return this.change("merge-classes", { label: other, other: this.name }, t.classes.joined(this.name, other));
   }
 
   forget() {
@@ -98,15 +110,15 @@ export class ClassRow {
     this.element.querySelectorAll(".tools button")[tool]?.focus();
   }
 
-  /** Change the file, unless somebody else has changed it meanwhile. */
-  async change(what, json, text) {
-    this.editing(false);
+  /** Change the file, unless somebody else has changed it meanwhile; whether that was done. */
+  async change(what, json, text, refused = complain) {
     try {
       await server.change(what, { json: { ...json, revision: server.status.revision } });
-      notice(text, { undo: true });
     } catch (error) {
-      complain(error);
-      this.show();
+      refused(error);
+      return;
     }
+    this.editing(false);
+    notice(text, { undo: true });
   }
 }

@@ -24,6 +24,7 @@ const POINTING = [
 export class ClassesSection {
   #shown = false;
   #busy = false; // with a row that is being edited
+  #late = false; // the list is to be drawn anew when that is done
   #classes = [];
 
   constructor(teachMore) {
@@ -74,7 +75,6 @@ export class ClassesSection {
       if (!server.status) await server.refresh(); // the page was opened here
       const [known, history] = await Promise.all([request("GET", "classes"), request("GET", "history")]);
       if (!server.status) return;
-      this.#busy = false;
       this.show(known);
       this.showHistory(history);
     } catch (error) {
@@ -122,7 +122,14 @@ export class ClassesSection {
 
   // ------------------------------------------------------------ the list
 
+  /** While a row is edited, the list stays as it is. */
+  edit(busy) {
+    this.#busy = busy;
+    if (!busy && this.#late) this.showList();
+  }
+
   showList(most = ROWS) {
+    this.#late = this.#busy;
     if (this.#busy) return;
     const typed = this.search.value.trim().toLowerCase();
     const found = this.#classes.filter((one) => String(one.label).toLowerCase().includes(typed));
@@ -134,7 +141,7 @@ export class ClassesSection {
   row(one) {
     const row = new ClassRow(one, {
       teachMore: this.teachMore,
-      editing: (busy) => (this.#busy = busy),
+      editing: (busy) => this.edit(busy),
     });
     for (const [event, on] of POINTING) row.element.addEventListener(event, () => this.mark(one, on));
     return row.element;
@@ -171,6 +178,6 @@ export class ClassesSection {
 
   event(event, last) {
     const undo = last && server.mayTeach && server.status.undo && button(t.undo, { kind: "small", shape: "undo" }, () => undoChange());
-    return h("li", {}, h("span", { class: "event-text" }, h("bdi", {}, event.text)), h("time", { class: "muted", datetime: event.when, title: event.when }, ago(event.when)), undo);
+    return h("li", {}, h("span", { class: "event-text" }, h("bdi", {}, t.event(event))), h("time", { class: "muted", datetime: event.when, title: event.when }, ago(event.when)), undo);
   }
 }

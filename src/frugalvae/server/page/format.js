@@ -27,6 +27,10 @@ export function seconds(number) {
   return number < 1 ? `${Math.max(1, Math.round(1000 * number))} ms` : `${number.toFixed(1)} s`;
 }
 
+export function day(when) {
+  return new Date(when).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" });
+}
+
 const STEPS = [
   [60, "second"],
   [3600, "minute"],

@@ -6,8 +6,8 @@ import { undoChange } from "./notices.js";
 import { server } from "./server.js";
 import { t } from "./strings.js";
 
-/** A card about what the server said; `undone` is called when it was taken back. */
-export function lessonResult(said, undone) {
+/** A card about what the server said. */
+export function lessonResult(said) {
   const { before, after } = said;
   const facts = [
     [t.teach.file, `${bytes(before.bytes)} → ${bytes(after.bytes)}`],
@@ -15,7 +15,7 @@ export function lessonResult(said, undone) {
     [t.teach.samples, String(after.samples)],
     [t.teach.time, seconds(said.seconds)],
   ];
-  const undo = button(t.undo, { shape: "undo" }, async () => (await undoChange(said.revision)) && undone());
+  const undo = button(t.undo, { shape: "undo" }, () => undoChange(said.revision));
   const known = `${said.new ? t.teach.done : t.teach.doneMore} `;
   return h(
     "article",

@@ -31,7 +31,7 @@ export class NameField {
       "aria-controls": list,
       on: {
         input: () => this.#typed(),
-        focus: () => this.#open(),
+        click: () => this.open(),
         blur: () => this.#close(),
         keydown: (event) => this.#key(event),
       },
@@ -59,12 +59,12 @@ export class NameField {
 
   #typed() {
     this.#active = -1;
-    this.#open();
+    this.open();
     this.#hint();
     this.changed();
   }
 
-  #open() {
+  open() {
     const typed = this.value.toLowerCase();
     const names = [...server.names.keys()].filter((name) => name.toLowerCase().includes(typed));
     names.sort((a, b) => rank(a, typed) - rank(b, typed) || a.localeCompare(b));
@@ -101,7 +101,7 @@ export class NameField {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
       event.preventDefault();
-      if (this.list.hidden) this.#open();
+      if (this.list.hidden) this.open();
       const all = this.#offers.length + 1; // the last place is the text itself
       this.#active = ((this.#active + step + 1 + all) % all) - 1;
       this.#mark();

@@ -18,7 +18,7 @@ export function notice(text, { undo = false, kind = "" } = {}) {
     "div",
     { class: `notice ${kind}` },
     h("span", { class: "notice-text" }, text),
-    undo && button(t.undo, { kind: "small", shape: "undo" }, () => close() ?? undoChange(revision)),
+    undo && button(t.undo, { kind: "small", shape: "undo", data: { revision } }, () => close() ?? undoChange(revision)),
     button(t.close, { shape: "close", kind: "ghost small", quiet: true }, close),
   );
   notices.append(element);
@@ -40,8 +40,8 @@ export function complain(error) {
 /** Take back the last change, unless the file is another than this by now. */
 export async function undoChange(revision = server.status?.revision) {
   try {
-    const { text } = await server.change("undo", { json: { revision } });
-    notice(text || t.undone);
+    const { event } = await server.change("undo", { json: { revision } });
+    notice(t.undone(event));
     return true;
   } catch (error) {
     complain(error);
@@ -63,6 +63,11 @@ function showBanner() {
 
 server.addEventListener("status", showBanner);
 server.addEventListener("lost", showBanner);
+server.addEventListener("changed", () => {
+  for (const undo of notices.querySelectorAll("[data-revision]")) {
+    if (undo.dataset.revision !== server.status.revision) undo.remove(); // it would undo another change
+  }
+});
 server.addEventListener("found", () => {
   showBanner();
   notice(t.server.found);

@@ -36,6 +36,19 @@ export async function predict(files, { kept = "tray", signal } = {}) {
   return names.map((name) => ({ seconds: each, revision: said.revision, ...results.get(name) }));
 }
 
+/** What the server says now of pictures that it remembers, by their ids; of all others, nothing. */
+export async function predictAgain(ids) {
+  try {
+    const said = await request("POST", "predict?top=5&unknown=1", { json: { ids } });
+    return new Map(said.predictions.map((one) => [one.id, { ...one, revision: said.revision }]));
+  } catch (error) {
+    const gone = new Set(error.status === 410 ? error.body.gone : ids);
+    const left = ids.filter((id) => !gone.has(id));
+    if (!left.length) throw error;
+    return predictAgain(left);
+  }
+}
+
 function unique(name, place, files) {
   const twice = files.some((file, other) => other !== place && file.name === name);
   return twice ? `${place + 1}-${name}` : name;

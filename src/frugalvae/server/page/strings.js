@@ -3,6 +3,9 @@
 
 import { bytes, count, percent, seconds } from "./format.js";
 
+const EVENT = 4; // classes that a change names
+const OURS = ["the page or HTTP", "the server"]; // where this page's lessons come from
+
 export const t = {
   name: "FrugalVAE",
   skip: "Skip to the content",
@@ -23,7 +26,21 @@ export const t = {
   lastChange: "Last change",
   undo: "Undo",
   undoTitle: (text) => `Undo: ${text}`,
-  undone: "Undone",
+  undone: (event) => (event ? `Undone: ${t.event(event)}` : "Undone"),
+
+  /** A change of the file, in words; those of other programs as they are told. */
+  event({ action, classes = {}, from, to, source, text }) {
+    const names = Object.keys(classes);
+    const some = Object.entries(classes).slice(0, EVENT).map(([name, number]) => (number ? `${name} (${number})` : name));
+    if (names.length > EVENT) some.push(`${names.length - EVENT} more`);
+    const where = source && !OURS.includes(source) ? `, from ${source}` : "";
+    if (action === "learn" || action === "update") return `Learned ${some.join(", ")}${where}`;
+    if (action === "forget") return `Forgot ${names.join(", ")}`;
+    if (action === "rename") return `Renamed ${from} to ${to}`;
+    if (action === "merge-classes") return `Joined ${[from].flat().join(" and ")}`;
+    if (action === "unlearn") return `Took some out of ${names.join(", ")}`;
+    return text;
+  },
 
   server: {
     lost: "The server does not answer. Trying again; what you typed is kept.",
@@ -86,6 +103,8 @@ export const t = {
     waiting: "Waits for the server",
     unreadable: "Cannot be read",
     empty: "No class is known yet",
+    alone: "The only class that it knows. Teach a second one, and it compares.",
+    only: "It only knows",
     took: (time) => seconds(time),
     stale: "Asked before the last change.",
     again: "Ask again",
@@ -106,7 +125,16 @@ export const t = {
     cancel: "Cancel",
     learning: "Learning …",
     learned: "Learned as",
-    already: "Was taught before as",
+  },
+
+  why: {
+    ask: "Why?",
+    title: "Why? Show which parts speak for it",
+    working: "Hiding one part after the other …",
+    speaksFor: "For",
+    where: (part) => `mostly the ${part}`,
+    nowhere: "no part in particular",
+    taught: (number, day) => `last taught on ${day}, ${count(number, "photograph")}`,
   },
 
   names: {
@@ -178,6 +206,10 @@ export const t = {
     cleared: "The tray is empty.",
     assigned: (number, label) => `${count(number, "photograph")} learned as ${label}`,
     gone: "Some of these pictures are gone by now. Nothing was changed.",
+    telling: "Teaches most first",
+    tellingTitle: "Show first the photographs that would teach it most",
+    perhapsNew: "Perhaps a new class:",
+    alike: (number) => `${number} that look alike`,
     asSaid: (label) => `answered ${label}`,
     learnedAs: (label) => `learned as ${label}`,
     select: (what) => `Select: ${what}`,
@@ -210,6 +242,8 @@ export const t = {
     forgetOf: (label) => `Forget ${label}`,
     sure: "Forget this class?",
     keep: "Keep it",
+    join: (label, other) => `Make ${label} part of ${other}`,
+    joined: (label, other) => `${label} is part of ${other} now`,
     more: "Add photographs",
     moreOf: (label) => `Add photographs of ${label}`,
     renamed: (from, to) => `${from} is ${to} now`,

@@ -18,6 +18,7 @@ export class TeachSection {
   #files = [];
   #work = null; // what stops the lesson under way
   #held = false;
+  #lesson = null; // the state of the file that the result is about
 
   constructor() {
     this.name = new NameField(t.teach.name, { changed: () => this.ready() });
@@ -33,6 +34,7 @@ export class TeachSection {
     this.closed = h("div", { class: "card notice-card", hidden: true });
     this.element = h("div", {}, this.closed, this.result, this.form);
     onServer("status", () => this.allowed());
+    onServer("changed", () => (this.result.hidden ||= this.#lesson !== server.status.revision));
   }
 
   makeForm() {
@@ -232,7 +234,8 @@ export class TeachSection {
     this.name.value = "";
     this.showChosen();
     this.result.hidden = false;
-    fill(this.result, lessonResult(said, () => (this.result.hidden = true)));
+    this.#lesson = said.revision;
+    fill(this.result, lessonResult(said));
     this.result.firstChild.focus();
     announce(`${said.new ? t.teach.done : t.teach.doneMore} ${said.label}`);
   }

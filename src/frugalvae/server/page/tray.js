@@ -1,7 +1,7 @@
 // The section "Tray": what was asked lately, to be assigned to classes, several at once.
 
 import { request } from "./api.js";
-import { kindOf } from "./chances.js";
+import { isAlone, kindOf } from "./chances.js";
 import { button, fill, h, icon, label } from "./dom.js";
 import { percent } from "./format.js";
 import { NameField } from "./name_field.js";
@@ -11,12 +11,14 @@ import { t } from "./strings.js";
 
 const EVERY = 3000; // milliseconds
 const FILTERS = ["all", "unsure", "unknown", "taught"];
+const NOTHING = { suggestions: [], groups: [] };
 
 export class TraySection {
   #questions = [];
   #pictures = new Map(); // addresses of small pictures, by question
   #selected = new Set();
   #filter = "all";
+  #telling = false; // what would teach most comes first
   #last = null; // the question that was clicked last, for Shift
   #timer = null;
 
@@ -24,12 +26,14 @@ export class TraySection {
     this.about = h("p", { class: "muted about" });
     this.filters = h("div", { class: "segments", role: "group", "aria-label": t.tray.filter });
     this.tools = h("div", { class: "row" });
+    this.alike = h("p", { class: "row alike", hidden: true });
+    this.order = button(t.tray.telling, { kind: "small toggle", title: t.tray.tellingTitle, "aria-pressed": "false" }, () => this.sort());
     this.grid = h("ul", { class: "tray" });
     this.name = new NameField(t.tray.assignLabel, { chosen: () => this.assign() });
     this.bar = h("form", { class: "assign", hidden: true, on: { submit: (event) => event.preventDefault() } });
     this.number = h("span", { class: "selected-number", role: "status" });
     this.assignButton = button(t.tray.assign, { kind: "primary" }, () => this.assign());
-    this.element = h("div", {}, this.about, h("div", { class: "row between tray-head" }, this.filters, this.tools), this.grid, this.bar);
+    this.element = h("div", {}, this.about, h("div", { class: "row between tray-head" }, this.filters, this.tools), this.alike, this.grid, this.bar);
     onServer("status", () => this.showAbout());
     onServer("changed", () => this.#timer && this.refresh());
   }
@@ -46,16 +50,20 @@ export class TraySection {
 
   async refresh() {
     try {
-      const { questions } = await request("GET", "recent");
-      this.take(questions);
+      const [{ questions }, suggested] = await Promise.all([request("GET", "recent"), this.#telling ? request("GET", "suggest") : NOTHING]);
+      this.take(questions, suggested);
     } catch {
       // a lost server is told by the banner; what is shown stays
     }
   }
 
-  take(questions) {
-    const same = JSON.stringify(questions.map(visible)) === JSON.stringify(this.#questions.map(visible));
-    this.#questions = questions;
+  take(questions, suggested) {
+    const rank = new Map(suggested.suggestions.map((one, place) => [one.id, { place, why: one.why }]));
+    const found = questions.map((one) => ({ ...one, ...rank.get(one.id) }));
+    if (this.#telling) found.sort((a, b) => (a.place ?? Infinity) - (b.place ?? Infinity) || 0);
+    const same = JSON.stringify(found.map(visible)) === JSON.stringify(this.#questions.map(visible));
+    this.#questions = found;
+    this.showAlike(suggested.groups);
     const there = new Set(questions.map((one) => one.id));
     for (const id of this.#selected) if (!there.has(id)) this.#selected.delete(id);
     for (const [id, url] of this.#pictures) {
@@ -66,7 +74,24 @@ export class TraySection {
     if (!same || !this.grid.childElementCount) this.show();
   }
 
+  /** Show first what would teach most, or what was asked last. */
+  sort() {
+    this.#telling = !this.#telling;
+    this.order.setAttribute("aria-pressed", String(this.#telling));
+    return this.refresh();
+  }
+
   // ------------------------------------------------------------ what is shown
+
+  showAlike(groups) {
+    const select = (ids) => {
+      ids.forEach((id) => this.#selected.add(id));
+      this.show();
+      this.name.input.focus();
+    };
+    this.alike.hidden = !groups.length || !server.mayTeach;
+    fill(this.alike, h("span", { class: "muted" }, t.tray.perhapsNew), groups.map((ids) => button(t.tray.alike(ids.length), { kind: "chip" }, () => select(ids))));
+  }
 
   showAbout() {
     const { seconds, folder } = server.status.keep;
@@ -93,7 +118,7 @@ export class TraySection {
     const all = shown.length > 0 && shown.every((one) => this.#selected.has(one.id));
     const select = button(all ? t.tray.selectNone : t.tray.selectAll, { kind: "ghost small" }, () => this.selectAll(!all));
     const clear = button(t.tray.clear, { kind: "ghost small", shape: "bin" }, () => this.clear());
-    fill(this.tools, shown.length > 0 && server.mayTeach && select, this.#questions.length > 0 && clear);
+    fill(this.tools, this.#questions.length > 1 && server.names.size > 0 && this.order, shown.length > 0 && server.mayTeach && select, this.#questions.length > 0 && clear);
     this.showBar();
     if (focused) this.grid.querySelector(`[data-question="${CSS.escape(focused)}"] input`)?.focus();
   }
@@ -133,7 +158,8 @@ export class TraySection {
         box,
         h("span", { class: "tick" }, icon("check")),
         h("span", { class: "tile-text" }, question.taught ? [icon("check"), label(question.taught)] : label(said)),
-        h("span", { class: "note" }, question.taught || chance === undefined || kind === "unknown" ? "" : percent(chance)),
+        h("span", { class: "note" }, question.taught || isAlone(question) || chance === undefined || kind === "unknown" ? "" : percent(chance)),
+        question.why && h("span", { class: "note because" }, question.why),
       ),
     );
   }
@@ -215,6 +241,6 @@ export class TraySection {
 }
 
 /** What of a question is seen: when it is the same, nothing is drawn anew. */
-function visible({ id, label: said, taught }) {
-  return [id, said, taught];
+function visible({ id, label: said, top, taught, why }) {
+  return [id, said, top[0]?.probability, taught, why];
 }
