@@ -29,12 +29,15 @@ def find_browser() -> str:
 
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of drawn fruit, ``KIND/NUMBER.jpg``."""
+    """A folder of drawn fruit, ``KIND/KIND-NUMBER.jpg``; ``asked/KIND.jpg`` are never taught."""
     root, rng = tmp_path_factory.mktemp("fruit"), np.random.default_rng(0)
     for name in (*TAUGHT, *OTHERS):
         (root / name).mkdir()
         for number in range(EACH):
             draw(name, rng).save(root / name / f"{name}-{number}.jpg")
+    (root / "asked").mkdir()
+    for name in TAUGHT:
+        draw(name, rng).save(root / f"asked/{name}.jpg")
     return root
 
 

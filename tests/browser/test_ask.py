@@ -61,16 +61,55 @@ def test_a_correction_can_make_a_new_class(visitor: Visitor, pictures: Path) -> 
     visitor.see("[role=option]", "new class")
     visitor.press("Enter")
     visitor.see(".answer .learned", "Learned as pear")
-    visitor.see(".summary", "4 classes")
-    visitor.click("Ask again", ".answer")
+    visitor.see(".summary", "4 classes")  # and it is asked again by itself
     visitor.see(".answer[data-state=sure] .what, .answer[data-state=unsure] .what", "pear")
 
 
 def test_yes_adds_the_photograph_to_its_class(visitor: Visitor, pictures: Path) -> None:
-    visitor.choose("ask", pictures / "lemon/lemon-1.jpg")
+    visitor.choose("ask", pictures / "asked/lemon.jpg")
     visitor.answered()
     visitor.find(".answer .chip", "Yes").click()
     visitor.see(".answer .learned", "lemon")
+
+
+def test_a_card_offers_to_undo_the_last_change_alone(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "asked/lemon.jpg", pictures / "asked/plum.jpg")
+    cards = visitor.answered(2)
+    for card, name in ((cards.nth(0), "lemon"), (cards.nth(1), "plum")):
+        card.locator(".chip", has_text="Yes").click()
+        visitor.see(".answer .learned", f"Learned as {name}")
+    visitor.see(".answer .button", "Undo", times=1)
+    visitor.find(".side .button", "Undo").click()
+    visitor.see(".notice", "Undone: Learned plum (1)")
+    visitor.miss(".answer .learned", "plum")
+    visitor.see(".answer .learned", "lemon")
+    visitor.miss(".answer .button", "Undo")
+
+
+def test_why_shows_what_speaks_for_two_classes(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "asked/lemon.jpg")
+    visitor.answered()
+    visitor.find(".answer .link", "Why?").click()
+    visitor.see(".why canvas", times=2)
+    visitor.see(".why figcaption", "For lemon")
+    visitor.see(".why figcaption", "6 photographs", times=2)
+    visitor.find(".answer .link", "Why?").click()
+    visitor.miss(".why canvas")
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desk", "phone"])
+def test_the_names_cover_nothing(
+    fresh: Served, visit: Callable[..., Visitor], pictures: Path, phone: bool
+) -> None:
+    options = {"viewport": {"width": 390, "height": 600}} if phone else {}
+    visitor = visit(fresh, **options)
+    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg")
+    visitor.answered()
+    visitor.find(".answer .chip", "another").click()
+    visitor.see("[role=option]", times=3)
+    visitor.page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    for place in ("[role=option]:last-child", ".correct-form .primary", ".correct-form .ghost"):
+        visitor.find(place).click(trial=True)  # nothing is above it
 
 
 def test_many_photographs_can_be_stopped(visitor: Visitor, pictures: Path) -> None:

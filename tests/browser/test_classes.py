@@ -33,9 +33,24 @@ def test_classes_are_renamed_and_forgotten(visitor: Visitor) -> None:
     visitor.click("Forget plum")
     visitor.click("Forget plum", ".row-form")
     visitor.see(".class-row", times=2)
-    visitor.see(".history li", "forg")
+    visitor.see(".history li", "Forgot plum")
     visitor.click("Undo", ".history")
     visitor.see(".class-row", times=3)
+
+
+def test_a_refused_name_is_kept_and_classes_can_be_joined(visitor: Visitor) -> None:
+    visitor.go("classes")
+    visitor.click("Rename apple")
+    visitor.type("New name", "LEMON")
+    visitor.click("Save")
+    visitor.see(".row-form [role=alert]", "differ only in upper and lower case")
+    assert visitor.page.get_by_label("New name").input_value() == "LEMON"
+    visitor.type("New name", "lemon")
+    visitor.click("Save")
+    visitor.click("Make apple part of lemon")
+    visitor.see(".notice", "apple is part of lemon now")
+    visitor.see(".class-row", "12 samples", times=1)
+    visitor.see(".history li", "Joined lemon and apple")
 
 
 def test_a_row_leads_to_teaching_more(visitor: Visitor, pictures: Path) -> None:

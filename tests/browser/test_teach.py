@@ -133,18 +133,43 @@ def test_it_begins_with_nothing(
         visitor.choose("teach", *sorted((pictures / name).iterdir())[:5])
         visitor.click("Teach 5 photographs")
         visitor.see(".result-card .what", f"It knows {name}")
-        if name == "kiwi":  # nothing was before it that one could go back to
-            visitor.miss(".result-card .button", "Undo")
-    visitor.find(".result-card .button", "Undo")
     visitor.click("Ask it")
     visitor.choose("ask", pictures / "kiwi/kiwi-5.jpg")
     visitor.see(".answer", "kiwi")
     visitor.find(".answer .chip", "pear").click()  # which is wrong
     visitor.see(".answer .learned", "Learned as pear")
     visitor.find(".side .button", "Undo").click()
-    visitor.see(".notice", "undone")
+    visitor.see(".notice", "Undone: Learned pear (1)")
     visitor.go("classes")
     visitor.see(".class-row", "5 samples", times=2)
     visitor.page.reload()
     visitor.see(".class-row", "5 samples", times=2)
     visitor.miss(".notice", "Cannot read")
+
+
+def test_the_first_lesson_is_undone_and_the_only_class_forgotten(
+    serve: Callable[..., Served], visit: Callable[..., Visitor], pictures: Path, tmp_path: Path
+) -> None:
+    visitor = visit(serve("--teach", file=tmp_path / "new.frugal"), "teach")
+    for again in range(2):
+        visitor.type("What do they show?", "kiwi")
+        visitor.press("Escape")
+        visitor.choose("teach", *sorted((pictures / "kiwi").iterdir())[:5])
+        visitor.click("Teach 5 photographs")
+        visitor.see(".result-card .what", "It knows kiwi")
+        if not again:
+            visitor.click("Undo", ".result-card")
+            visitor.see(".summary", "Nothing was taught yet")
+    visitor.click("Ask it")
+    visitor.choose("ask", pictures / "kiwi/kiwi-5.jpg")
+    visitor.see(".answer", "The only class so far.")
+    visitor.miss(".answer", "%")  # which would say nothing
+    visitor.go("classes")
+    visitor.click("Forget kiwi")
+    visitor.click("Forget kiwi", ".row-form")
+    visitor.see("#classes", "Nothing was taught yet")
+    visitor.go("ask")
+    visitor.see(".answer", "No class is known yet")
+    visitor.find(".side .button", "Undo").click()
+    visitor.see(".summary", "1 class")
+    visitor.see(".answer", "The only class so far.")

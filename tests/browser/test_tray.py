@@ -32,6 +32,20 @@ def test_several_are_assigned_at_once(visitor: Visitor, pictures: Path) -> None:
     visitor.see(".tile", times=3)
 
 
+def test_what_teaches_most_comes_first(visitor: Visitor, pictures: Path) -> None:
+    kiwis = sorted((pictures / "kiwi").iterdir())
+    visitor.choose("ask", *kiwis, pictures / "asked/plum.jpg")
+    visitor.answered(7)
+    visitor.go("tray")
+    visitor.see(".tile", times=7)
+    visitor.find(".toggle").click()
+    visitor.see(".tile .because", "looks like no class that was taught")
+    visitor.see(".tile:first-child .because")
+    visitor.find(".alike .chip", "that look alike").first.click()
+    visitor.see(".assign", "selected")
+    assert visitor.focused() == "They are"
+
+
 def test_the_tray_is_emptied(visitor: Visitor, pictures: Path) -> None:
     visitor.choose("ask", *sorted((pictures / "plum").iterdir())[:4])
     visitor.answered(4)

@@ -32,7 +32,7 @@ def test_a_question_waits_for_the_server(serve: Serve, visit: Visit, pictures: P
     served = serve("--teach")
     visitor = visit(served)
     served.kill()
-    visitor.choose("ask", pictures / "lemon/lemon-1.jpg")
+    visitor.choose("ask", pictures / "asked/lemon.jpg")
     visitor.see(".answer", "Waits for the server")
     served.start()
     visitor.see(".answer .what", "lemon")

@@ -113,18 +113,17 @@ export class AnswerCard {
   /** One click for the likeliest classes; a field for all others. */
   offer() {
     if (!server.mayTeach || !this.answer) return fill(this.correction);
-    const { taught } = this.answer;
-    const other = button(t.correct.other, { kind: "chip" }, () => this.ask());
-    if (taught !== null) {
-      const said = h("span", { class: "learned" }, icon("check"), t.correct.learned, " ", label(taught));
-      return fill(this.correction, said, this.undo, h("span", { class: "muted" }, t.correct.no), other);
-    }
-    const names = this.answer.top.map((one) => one.label);
-    const said = this.answer.known === false ? null : names[0];
+    const { taught, top } = this.answer;
+    const other = button(top.length ? t.correct.other : t.correct.name, { kind: "chip" }, () => this.ask());
+    const names = top.map((one) => String(one.label));
+    const said = taught ?? (this.answer.known === false ? null : (names[0] ?? null));
     const others = names.filter((name) => name !== said).slice(0, this.large ? 3 : 2); // one click away
-    const yes = said !== null && names.length > 0 && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check");
-    const question = said === null || !names.length ? t.correct.itIs : t.correct.no;
-    return fill(this.correction, yes, h("span", { class: "muted" }, question), others.map((name) => this.chip(name)), other);
+    const yes =
+      taught === null
+        ? said !== null && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check")
+        : [h("span", { class: "learned" }, icon("check"), t.correct.learned, " ", label(taught)), this.undo];
+    const question = h("span", { class: "muted" }, said === null ? t.correct.itIs : t.correct.no);
+    return fill(this.correction, yes, question, this.undo.hidden && others.map((name) => this.chip(name)), other);
   }
 
   chip(name, text = null, title = t.correct.as(name), shape = null) {

@@ -32,8 +32,8 @@ export function headline(answer) {
   const [first] = answer.top;
   if (kind === "empty") return h("p", { class: "headline" }, t.answer.empty);
   if (kind === "unknown") {
-    const next = isAlone(answer) ? [t.answer.only, " ", label(first.label)] : t.answer.nearest;
-    return h("div", { class: "headline unknown" }, h("p", { class: "what" }, t.answer.none), h("p", { class: "muted" }, next));
+    const [what, next] = isAlone(answer) ? [[t.answer.unlike, " ", label(first.label)], t.answer.alone] : [t.answer.none, t.answer.nearest];
+    return h("div", { class: "headline unknown" }, h("p", { class: "what" }, what), h("p", { class: "muted" }, next));
   }
   if (isAlone(answer)) return h("div", { class: "headline" }, h("p", { class: "what" }, label(first.label)), h("p", { class: "muted" }, t.answer.alone));
   return h(
