@@ -1,5 +1,6 @@
 // How is the server asked? One request, with the token that the tab was given.
 
+import { sentence } from "./format.js";
 import { t } from "./strings.js";
 
 const KEY = "frugalvae-token";
@@ -7,7 +8,7 @@ const KEY = "frugalvae-token";
 /** The server answered that it will not. */
 export class Refused extends Error {
   constructor(status, body) {
-    super(body?.error ?? t.server.refused(status));
+    super(sentence(body?.error ?? t.server.refused(status)));
     this.status = status;
     this.body = body ?? {};
   }

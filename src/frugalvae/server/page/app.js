@@ -3,7 +3,7 @@
 import { AskSection } from "./ask.js";
 import { ClassesSection } from "./classes.js";
 import { button, fill, h, icon } from "./dom.js";
-import { noticeElements, undoChange } from "./notices.js";
+import { clearNotices, noticeElements, undoChange } from "./notices.js";
 import { dropped, pasted } from "./pictures.js";
 import { onServer, server } from "./server.js";
 import { t } from "./strings.js";
@@ -59,6 +59,7 @@ function turn(event) {
   const name = location.hash.slice(1) in sections ? location.hash.slice(1) : "ask";
   if (name === current) return;
   sections[current]?.leave?.();
+  clearNotices();
   current = name;
   panels.forEach((panel) => (panel.hidden = panel.id !== name));
   links.forEach((link) => {

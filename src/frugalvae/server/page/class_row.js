@@ -1,6 +1,7 @@
 // One class in the list: what is known of it, and forms to rename or forget it.
 
 import { button, fill, h, icon, label, uid } from "./dom.js";
+import { sentence } from "./format.js";
 import { complain, notice } from "./notices.js";
 import { server } from "./server.js";
 import { t } from "./strings.js";
@@ -31,7 +32,7 @@ export class ClassRow {
       h("span", {}, t.classes.samplesOf(samples ?? 0)),
       Number.isFinite(accuracy) && h("span", {}, t.classes.correct(accuracy)),
       near.length > 0 && h("span", {}, `${t.classes.nearest} `, near),
-      warnings.map((text) => h("span", { class: "warn-text" }, icon("warning"), text)),
+      warnings.map((text) => h("span", { class: "warn-text" }, icon("warning"), sentence(text))),
     );
   }
 
@@ -90,7 +91,7 @@ export class ClassRow {
       h(
         "div",
         { class: "row-form", on: { keydown: (event) => event.key === "Escape" && this.leave(FORGET) } },
-        h("span", { class: "class-text" }, t.classes.sure, " ", label(this.name)),
+        h("span", { class: "class-text" }, t.classes.sure, " ", label(this.name), "?"),
         yes,
         button(t.classes.keep, { kind: "ghost" }, () => this.leave(FORGET)),
       ),

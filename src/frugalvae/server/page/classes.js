@@ -5,7 +5,7 @@ import { bar } from "./chances.js";
 import { classMap } from "./class_map.js";
 import { ClassRow } from "./class_row.js";
 import { button, fill, h, icon, label } from "./dom.js";
-import { ago, bytes, percent } from "./format.js";
+import { ago, bytes, percent, sentence } from "./format.js";
 import { complain, undoChange } from "./notices.js";
 import { onServer, server } from "./server.js";
 import { t } from "./strings.js";
@@ -95,7 +95,7 @@ export class ClassesSection {
     ].filter(Boolean);
     fill(this.facts, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
     this.caution.hidden = known.accuracy === null;
-    fill(this.warnings, status.warnings.map((text) => h("p", { class: "warning" }, icon("warning"), text)));
+    fill(this.warnings, status.warnings.map((text) => h("p", { class: "warning" }, icon("warning"), sentence(text))));
     this.showMap(known);
     this.showPairs(known.confused);
     this.search.hidden = this.#classes.length < MANY;

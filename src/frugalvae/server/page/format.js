@@ -11,6 +11,11 @@ export function bytes(number) {
   return `${place ? number.toFixed(1) : number} ${SIZES[place]}`;
 }
 
+/** A text that begins with a capital letter. */
+export function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 export function percent(share) {
   const value = 100 * share;
   if (value > 99 && value < 100) return `${Math.min(value, 99.9).toFixed(1)} %`;

@@ -1,7 +1,7 @@
 // What came of a lesson: what was learned, how the file grew, and what is confused now.
 
 import { button, h, icon, label } from "./dom.js";
-import { bytes, percent, seconds } from "./format.js";
+import { bytes, percent, seconds, sentence } from "./format.js";
 import { undoChange } from "./notices.js";
 import { server } from "./server.js";
 import { t } from "./strings.js";
@@ -25,7 +25,7 @@ export function lessonResult(said) {
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     confusion(said.confused, after.classes),
     said.near && h("p", { class: "muted" }, t.names.near(said.near)),
-    said.warnings.map((text) => h("p", { class: "warn-text" }, icon("warning"), text)),
+    said.warnings.map((text) => h("p", { class: "warn-text" }, icon("warning"), sentence(text))),
     h("div", { class: "row" }, said.learned > 0 && server.status?.undo && undo, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),
   );
 }

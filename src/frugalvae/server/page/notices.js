@@ -30,6 +30,11 @@ export function notice(text, { undo = false, kind = "" } = {}) {
   element.addEventListener("pointerleave", () => (timer = setTimeout(close, LONG)));
 }
 
+/** Remove what was said. */
+export function clearNotices() {
+  fill(notices);
+}
+
 /** Say what went wrong. */
 export function complain(error) {
   if (error.name === "AbortError") return;

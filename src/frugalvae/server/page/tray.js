@@ -11,6 +11,7 @@ import { t } from "./strings.js";
 
 const EVERY = 3000; // milliseconds
 const FILTERS = ["all", "unsure", "unknown", "taught"];
+const DOUBT = 0.5; // from which on a picture is between two classes
 const NOTHING = { suggestions: [], groups: [] };
 
 export class TraySection {
@@ -58,7 +59,7 @@ export class TraySection {
   }
 
   take(questions, suggested) {
-    const rank = new Map(suggested.suggestions.map((one, place) => [one.id, { place, why: one.why }]));
+    const rank = new Map(suggested.suggestions.map((one, place) => [one.id, { place, why: doubtOf(one) }]));
     const found = questions.map((one) => ({ ...one, ...rank.get(one.id) }));
     if (this.#telling) found.sort((a, b) => (a.place ?? Infinity) - (b.place ?? Infinity) || 0);
     const same = JSON.stringify(found.map(visible)) === JSON.stringify(this.#questions.map(visible));
@@ -238,6 +239,11 @@ export class TraySection {
     await this.remove(this.#questions.map((one) => one.id));
     notice(t.tray.cleared);
   }
+}
+
+/** The two classes that it is between, if it is. */
+function doubtOf({ known, doubt, label: one, runner_up: other }) {
+  return known && doubt > DOUBT && other !== null ? t.tray.between(one, other) : null;
 }
 
 /** What of a question is seen: when it is the same, nothing is drawn anew. */
