@@ -79,7 +79,7 @@ def test_a_change_that_comes_too_late_is_refused(fresh: Served, visit: Visit) ->
     visitor.page.route("**/status", lambda _: None)  # it does not hear of the change
     fresh.tool("rename", "plum", "prune")
     visitor.click("Save")
-    visitor.see(".notice.bad")
+    visitor.see(".row-form [role=alert]", "fruit.frugal was changed meanwhile")
     assert "prune" in fresh.tool("status")
 
 

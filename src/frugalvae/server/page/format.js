@@ -11,9 +11,9 @@ export function bytes(number) {
   return `${place ? number.toFixed(1) : number} ${SIZES[place]}`;
 }
 
-/** A text that begins with a capital letter. */
+/** A text that begins with a capital letter, unless it begins with the name of a file. */
 export function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return text.replace(/^[a-z]+(?=[ ,:])/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
 }
 
 export function percent(share) {
