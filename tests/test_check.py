@@ -11,11 +11,16 @@ from PIL import Image, ImageFilter
 from frugalvae import FrugalClassifier
 from frugalvae.care.check import check
 from frugalvae.care.class_list import near_names
-from frugalvae.care.duplicates import near_duplicates, same_pixels
+from frugalvae.care.duplicates import _candidates, _twins, near_duplicates, same_pixels
 from frugalvae.care.findings import Checked, Finding
 from frugalvae.care.image_quality import poor_ones, quality_of
+from frugalvae.care.left_out import left_out, scores_without
+from frugalvae.care.moments import moments_with
 from frugalvae.care.wrong_labels import wrong_labels
 from frugalvae.errors import InputError
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import unit
+from frugalvae.memories import make_memory
 from frugalvae.model import Model, Recipe
 from tests.conftest import real_features
 
@@ -90,6 +95,56 @@ def test_the_noise_matrix_is_that_of_a_dense_loop() -> None:
     np.testing.assert_allclose(sparse, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("budget", [None, 260])  # 260 parameters: some coordinates are dropped
+@pytest.mark.parametrize("more", [0, 3])
+def test_samples_are_left_out_as_the_rule_has_it(budget: int | None, more: int) -> None:
+    x, y = blobs(classes=7)
+    x = np.concatenate([x, x[:more] + 0.1])
+    y = np.concatenate([y, y[:more]])  # classes of unequal size
+    half = np.arange(len(y)) % 2 == 0
+    recipe = Recipe(make_memory("moments", budget=budget))
+    model = Model(recipe).learn(x[half], y[half])
+    rng = np.random.default_rng(0)
+    task = Task(x[~half].astype(np.float32), y[~half])
+    memory, _ = moments_with(model, task, rng)
+    assert memory.counts_ == {label: 20 + more * (label == 0) for label in range(7)}
+    assert (memory.rank_ == 16) == (budget is None)
+    owners = task.labels
+    white = memory.whitened(task.features)
+    expected = memory.rule.left_out(white.astype(np.float64), owners)
+    scores, cosines = scores_without(memory.rule, white.astype(np.float64), owners)
+    np.testing.assert_allclose(scores, expected, atol=1e-9)
+    _, means = memory.rule.without(white.astype(np.float64), owners)
+    own = (unit(white) * unit(means)).sum(axis=1)
+    np.testing.assert_allclose(cosines[np.arange(len(own)), owners], own, atol=1e-5)
+    found = left_out(memory, task)
+    np.testing.assert_allclose(
+        found.scores, np.take_along_axis(expected, found.columns, axis=1), rtol=1e-4, atol=1e-3
+    )
+    assert (found.columns[:, 0] == owners).all()
+
+
+def test_more_samples_add_up_to_what_teaching_them_gives() -> None:
+    x, y = blobs(1)
+    task, rng = Task(x.astype(np.float32), y), np.random.default_rng(0)
+    memory, notes = moments_with(Model().learn(x[::2], y[::2]), task, rng)
+    taught = make_memory("moments", directions=0)
+    taught.learn(Task(np.concatenate([x[::2], x]), np.concatenate([y[::2], y])), rng)
+    assert notes == []
+    assert memory.counts_ == taught.counts_
+    np.testing.assert_allclose(memory.scatter_, taught.scatter_, atol=1e-3)
+    np.testing.assert_allclose(memory.mapped_means(), taught.mapped_means(), atol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [1, 4])
+def test_a_stranger_is_an_outlier(classes: int) -> None:
+    x, y = blobs(2, classes=classes, each=30)
+    x = np.concatenate([x, x.mean(axis=0) + 12 * np.eye(16)[:1]])
+    checked = check(Model(), x, np.append(y, 0))
+    assert len(x) - 1 in rows(checked, "outlier") | rows(checked, "wrong-label")
+    assert len(rows(checked, "outlier")) <= 4
+
+
 @pytest.mark.parametrize("memory", ["moments", "gaussian-diagonal", "store-all"])
 def test_samples_are_compared_with_what_was_taught(memory: str) -> None:
     x, y = blobs(3)
@@ -148,9 +203,22 @@ def test_copies_in_two_classes_are_told_as_such() -> None:
     assert finding.sure == pytest.approx(1, abs=1e-3)
 
 
-def test_all_samples_the_same() -> None:
-    checked = check(Model(), np.ones((6, 4)), ["a"] * 3 + ["b"] * 3)
-    assert len(rows(checked, "duplicate")) == 5
+def test_most_pairs_are_ruled_out_in_few_directions() -> None:
+    rng = np.random.default_rng(0)
+    directions = unit(rng.normal(size=(300, 200)).astype(np.float32))
+    directions[200:] = unit(directions[:100] + 0.2 * directions[200:])
+    near = {(row, row - 200) for row in range(200, 300)}
+    pairs = {pair for part in _candidates(directions, 0.05) for pair in zip(*part, strict=True)}
+    assert near <= pairs
+    assert len(pairs) < 300
+    assert {(twin.row, twin.of) for twin in _twins(directions, 0.05)} == near
+
+
+@pytest.mark.parametrize("count", [3, 700])
+def test_all_samples_the_same(count: int) -> None:
+    checked = check(Model(), np.ones((2 * count, 4)), ["a"] * count + ["b"] * count)
+    assert len(rows(checked, "duplicate")) == 2 * count - 1
+    assert {finding.twin for finding in checked.of_kind("duplicate")} == {0}
 
 
 def test_scaled_and_compressed_copies_have_the_same_pattern() -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from frugalvae.care.class_list import few, near_names
 from frugalvae.care.duplicates import Twin, near_duplicates, same_pixels
 from frugalvae.care.findings import SURE, Checked, Finding
-from frugalvae.care.outliers import LEAST, outliers
-from frugalvae.care.wrong_labels import Judged, judge, rule_with
+from frugalvae.care.judge import Judged, judge
+from frugalvae.care.moments import moments_with
+from frugalvae.care.outliers import LEAST
 from frugalvae.checks import check_features, check_kind, check_labels
 from frugalvae.formatting import plural, shortened
 from frugalvae.interfaces import Task
@@ -67,13 +68,12 @@ def check(
     found, notes = [*before, *_of_classes(model, labels)], _limits(model, digests)
     typical: dict[Any, int] = {}
     if len(fresh):
-        memory, said = rule_with(model, part, rng)
+        memory, said = moments_with(model, part, rng)
         judged = judge(memory, part)
         notes += said + _unjudged(len(memory.classes), labels[fresh], judged)
         found += _mistaken(labels, names, fresh, judged)
         typical = _typical(labels, fresh, judged)
-        far = outliers(memory, part, memory.counts_, rng)
-        found += [_outlier(labels, int(fresh[row]), sure) for row, sure in far.items()]
+        found += _outliers(labels, fresh, judged)
         twins = near_duplicates(memory.mapped(part.features))
         twins += [] if patterns is None else same_pixels(patterns[fresh])
         found += _duplicates(labels, fresh, twins, judged.wrong)
@@ -143,9 +143,14 @@ def _mistaken(
     return found
 
 
-def _outlier(labels: NDArray[Any], row: int, sure: float) -> Finding:
+def _outliers(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) -> list[Finding]:
+    """Samples that look like no class, and have no likelier one either."""
     why = "it looks like no class here: another subject, or an unusual view"
-    return Finding("outlier", sure, labels[row].item(), why, row)
+    return [
+        Finding("outlier", sure, labels[fresh[place]].item(), why, int(fresh[place]))
+        for place, sure in judged.outliers.items()
+        if judged.wrong[place] < SURE
+    ]
 
 
 def _duplicates(

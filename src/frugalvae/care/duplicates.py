@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from frugalvae.progress import track
 NEAR = 0.35  # of the usual distance to the nearest other sample: below, two are one photograph
 OTHER_BITS = 0.1  # of a pattern: fewer differ between two copies of a photograph
 SAME = 1e-5  # a cosine distance that rounding explains
+COARSE = 128  # directions in which most pairs are told apart
 BLOCK = 1024  # rows whose distances are computed at a time
 MOST = 50  # duplicates that are followed for each sample
 
@@ -66,20 +68,39 @@ def same_pixels(patterns: Array) -> list[Twin]:
 def _twins(directions: Array, limit: float) -> list[Twin]:
     """Rows of length one (n, d) that are nearer than a limit to an earlier one."""
     first, sure = np.arange(len(directions)), np.ones(len(directions))
-    for start in track(range(0, len(directions), BLOCK), "looking for duplicates"):
-        block = directions[start : start + BLOCK]
-        distances = 1 - block @ directions[: start + len(block)].T  # (block, earlier)
-        distances[np.arange(len(block)), start + np.arange(len(block))] = np.inf
-        for row, other in np.argwhere(distances < limit)[: MOST * BLOCK].tolist():
-            here = start + row
-            if other < here and first[here] == here:
-                first[here] = first[other]
-                sure[here] = 1 - max(0.0, float(distances[row, other])) / limit / 2
+    for rows, others in _candidates(directions, limit):
+        distances = 1 - np.einsum("pd,pd->p", directions[rows], directions[others])
+        near = np.flatnonzero(distances < limit)
+        for place in near[np.unique(rows[near], return_index=True)[1]].tolist():
+            row = rows[place]
+            first[row] = first[others[place]]
+            sure[row] = 1 - max(0.0, float(distances[place])) / limit / 2
     found = np.flatnonzero(first < np.arange(len(directions)))
     return [Twin(int(row), int(first[row]), float(sure[row])) for row in found]
 
 
-def _usual_distance(directions: Array, most: int = 512) -> float:
+def _candidates(directions: Array, limit: float) -> Iterator[tuple[Array, Array]]:
+    """Pairs of rows and earlier ones that may be nearer than a limit, both (p,), in order.
+
+    In a few directions, two rows are at most as far apart as they are in all. So most pairs are
+    ruled out there, with a fraction of the work.
+    """
+    step = max(1, len(directions) // COARSE)
+    axes = np.linalg.qr(directions[::step][:COARSE].T)[0]  # (d, m)
+    coarse = directions @ axes  # (n, m)
+    halves, ones = (coarse**2).sum(axis=1) / 2, np.ones(len(coarse), np.float32)
+    left, right = np.column_stack([coarse, halves, ones]), np.column_stack([-coarse, ones, halves])
+    for start in track(range(0, len(left), BLOCK), "looking for duplicates"):
+        stop = min(start + BLOCK, len(left))
+        apart = left[start:stop] @ right[:stop].T  # (block, earlier): bounds of distances
+        rows, others = np.divmod(np.flatnonzero(apart < limit + SAME), stop)
+        earlier = others < start + rows
+        rows, others = rows[earlier], others[earlier]
+        followed = np.arange(len(rows)) - np.searchsorted(rows, rows) < MOST
+        yield start + rows[followed], others[followed]
+
+
+def _usual_distance(directions: Array, most: int = 256) -> float:
     """The median distance from a sample to the nearest one that is not the same."""
     step = max(1, len(directions) // most)
     distances = 1 - directions[::step] @ directions.T  # (some, n)

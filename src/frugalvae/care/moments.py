@@ -1,4 +1,4 @@
-"""What any model was taught, as moments: in closed form, or by samples drawn from its memory."""
+"""What any model was taught, as moments, alone and together with more samples."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import Model
 
 REPLAYED = 64  # samples that stand for a class
+ROOM = "1GB"  # so that nothing is cut
 
 
 def moments_of(model: Model, rng: np.random.Generator) -> tuple[MomentMemory, list[str]]:
@@ -23,7 +24,7 @@ def moments_of(model: Model, rng: np.random.Generator) -> tuple[MomentMemory, li
     """
     if isinstance(model.memory, MomentMemory):
         return copy.deepcopy(model.memory), []
-    memory, notes = MomentMemory("1GB"), []
+    memory, notes = MomentMemory(ROOM), []
     if model.memory is not None and model.memory.arrays():
         drawn = {y: model.memory.sample(y, REPLAYED, rng) for y in model.memory.classes}
         labels = np.repeat(list(drawn), REPLAYED)
@@ -32,3 +33,38 @@ def moments_of(model: Model, rng: np.random.Generator) -> tuple[MomentMemory, li
     elif len(model.classes):
         notes.append("the file keeps no densities: samples are only compared with each other")
     return memory, notes
+
+
+def moments_with(
+    model: Model, task: Task, rng: np.random.Generator
+) -> tuple[MomentMemory, list[str]]:
+    """A memory of what a model was taught and of more samples; and what is to be said of it.
+
+    It keeps no rows of single classes: which ones were kept would depend on the very samples that
+    are to be judged.
+    """
+    memory, notes = moments_of(model, rng)
+    memory.budget, memory.directions = ROOM, 0
+    rooted = memory.rooted_ if memory.counts_ else bool((task.features >= 0).all())
+    more = _without_rows(task, rooted)
+    memory.merge(more, {label: label for label in more.counts_})
+    return memory, notes
+
+
+def _without_rows(task: Task, rooted: bool) -> MomentMemory:
+    """Counts, means, and one scatter of all samples around the means of their classes."""
+    memory = MomentMemory(ROOM, directions=0)
+    memory.rooted_, memory.rank_ = rooted, task.features.shape[1]
+    order = np.argsort(task.labels, kind="stable")
+    rows = memory.mapped(task.features[order]).astype(np.float64)
+    labels, first, counts = np.unique(task.labels[order], return_index=True, return_counts=True)
+    means = np.add.reduceat(rows, first, axis=0) / counts[:, None]  # (k, d)
+    rows -= means.repeat(counts, axis=0)
+    squares = np.add.reduceat(np.einsum("nd,nd->n", rows, rows), first)
+    memory.scatter_ = rows.T @ rows
+    names = labels.tolist()
+    memory.counts_ = dict(zip(names, counts.tolist(), strict=True))
+    memory.means_ = dict(zip(names, means.astype(np.float32), strict=True))
+    memory.squares_ = dict(zip(names, squares.tolist(), strict=True))
+    memory.roots_ = dict.fromkeys(names, np.empty((0, memory.rank_), np.float32))
+    return memory

@@ -37,7 +37,7 @@ def signed_root(features: Array) -> Array:
     >>> signed_root(np.array([4.0, -9.0])).tolist()
     [2.0, -3.0]
     """
-    return np.sign(features) * np.sqrt(np.abs(features))
+    return np.copysign(np.sqrt(np.abs(features)), features)
 
 
 def squared_distances(points: Array, others: Array) -> Array:

@@ -240,6 +240,11 @@ class MomentMemory(ClassSums, MemoryDefaults):
         return judge.of_taught(white, rule.left_out(white, owners), owners)
 
     @property
+    def rule(self) -> Posterior:
+        """What scores rows, with the usual settings."""
+        return self._posterior(SHRINKAGE)
+
+    @property
     def _judge(self) -> Typicality:
         derived = self._derived
         if "judge" not in derived:

@@ -1,0 +1,55 @@
+"""Judge samples, each as if it had not been taught: whether its label is wrong, or it is odd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from frugalvae.care.left_out import left_out
+from frugalvae.care.outliers import outliers
+from frugalvae.care.wrong_labels import wrong_labels
+from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
+from frugalvae.memories.moments import MomentMemory
+
+POWER = 6.0  # of densities, times the length of a whitened row
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is to be thought of samples.
+
+    Attributes
+    ----------
+    wrong
+        How probable it is that a label is wrong, (n,); 0 where that cannot be said.
+    likelier
+        The number of the class that a sample looks like most, besides its own, (n,).
+    known
+        Whether it can be said: a class of one sample cannot be taught without it, (n,).
+    outliers
+        Rows of samples that look like no class, and how sure that is.
+    """
+
+    wrong: Array
+    likelier: Array
+    known: Array
+    outliers: dict[int, float]
+
+
+def judge(memory: MomentMemory, task: Task) -> Judged:
+    """Judge samples that ``memory`` was taught; it must keep no rows of single classes."""
+    counts = np.array([memory.counts_[label] for label in task.labels.tolist()])
+    rows, classes = np.flatnonzero(counts > 1), np.array(memory.classes)
+    wrong, likelier, known = np.zeros(len(counts)), task.labels.copy(), counts > 1
+    if not len(rows):
+        return Judged(wrong, likelier, known, {})
+    found = left_out(memory, Task(task.features[rows], task.labels[rows]))
+    if len(classes) > 1:
+        logits = POWER / np.maximum(found.lengths, 1e-6)[:, None] * found.scores
+        wrong[rows] = wrong_labels(found.columns, logits, len(classes))
+        others = logits[:, 1:].argmax(axis=1)[:, None]
+        likelier[rows] = classes[np.take_along_axis(found.columns[:, 1:], others, axis=1)[:, 0]]
+    odd = {int(rows[place]): sure for place, sure in outliers(found.likeness).items()}
+    return Judged(wrong, likelier, known & (len(classes) > 1), odd)
