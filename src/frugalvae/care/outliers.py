@@ -6,7 +6,7 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array
 
-FAR = 2.5  # robust standard deviations above the median
+FAR = 2.0  # robust standard deviations above the median
 LEAST = 10  # samples below which nothing is said
 LEAST_LIKENESS = 1e-3
 LEAST_DEVIATION = 0.1  # of logarithms: where classes are far apart, small differences are none
@@ -16,8 +16,8 @@ def outliers(likeness: Array) -> dict[int, float]:
     """Rows of samples that look like no class, and how sure that is.
 
     ``likeness`` (n,) is that to the class that a sample is most like, as if it had not been
-    taught. Where its logarithm is far below those of others, as their median and their median
-    deviation say, the sample is an outlier.
+    taught. Where its logarithm is far below those of others, as their median and the deviation
+    of the less likely half say, the sample is an outlier.
 
     Examples
     --------
@@ -31,7 +31,11 @@ def outliers(likeness: Array) -> dict[int, float]:
 
 
 def _robust_deviations(values: Array) -> Array:
-    """How many standard deviations values are above the median, as the median deviation says."""
+    """How many standard deviations values are above the median, as the upper half says.
+
+    The lower half tells nothing: samples that fit well do so by more or less in each data set.
+    """
     above = values - np.median(values)
-    deviations: Array = above / max(1.4826 * float(np.median(np.abs(above))), LEAST_DEVIATION)
+    usual = 1.4826 * float(np.median(above[above >= 0]))
+    deviations: Array = above / max(usual, LEAST_DEVIATION)
     return deviations
