@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.bench.spec import Experiment, Row
 from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.toml import parse
+from frugalvae.errors import check_choice
 from frugalvae.images.dataset import load_digits
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
@@ -47,35 +47,42 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--seeds", type=int, default=20, metavar="N", help="default: 20")
-    options.add_argument("--rows", nargs="+", choices=list(rows()), metavar="ROW")
+    options.add_argument("--rows", nargs="+", metavar="ROW")
     options.add_argument("--write", type=Path, help=argparse.SUPPRESS)  # what a process is told
     chosen = options.parse_args()
-    names = chosen.rows or list(rows())
+    wanted = rows(chosen.rows)
     if chosen.write:
-        found = {name: measured(*rows()[name], chosen.seeds) for name in names}
+        found = {name: measured(*row, chosen.seeds) for name, row in wanted.items()}
         np.savez(
-            chosen.write, **{f"{name}/{key}": found[name][key] for name in names for key in KEYS}
+            chosen.write, **{f"{name}/{key}": found[name][key] for name in found for key in KEYS}
         )
         return
+    names = list(wanted)
     by_processor = [on_processor(processor, names, chosen.seeds) for processor in processors()]
     print(f"as with {', '.join(processors())}; {chosen.seeds} seeds")
     for name in names:
         show(name, *(np.array([found[name, key] for found in by_processor]) for key in KEYS))
 
 
-def rows() -> dict[str, tuple[Experiment, Row]]:
-    """The VAE, and all closed forms, by name."""
-    found = {}
-    for name, most in (("decisions", 1), ("closed-forms", None)):
+def rows(names: Sequence[str] | None = None) -> dict[str, tuple[Experiment, Row]]:
+    """All closed forms and the VAE, or some of them, by name; PyTorch only if it is needed."""
+    found: dict[str, tuple[Experiment, Row]] = {}
+    for name, most in (("closed-forms", None), ("decisions", 1)):
+        if names is not None and found.keys() >= set(names):
+            break
         text = (EXPERIMENTS / f"{name}.toml").read_text("utf-8")
         experiment, mistakes = parse(name, tomllib.loads(text))
         assert experiment is not None, mistakes
         found |= {row.name: (experiment, row) for row in experiment.rows[:most]}
-    return found
+    for name in names or ():
+        check_choice("row", name, found)
+    return {name: found[name] for name in names or found}
 
 
 def processors() -> list[str]:
     """Those that this one can act as: beyond what it has, an instruction would be illegal."""
+    import torch  # which processes that act as another do not need
+
     best = ["DEFAULT", "AVX2", "AVX512"].index(torch.backends.cpu.get_cpu_capability())
     return list(PROCESSORS)[: best + 1]
 

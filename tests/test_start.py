@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,12 @@ from PIL import Image
 HEAVY = ("torch", "sklearn", "scipy", "matplotlib", "ray", "transformers", "jinja2", "pandas")
 
 SCRIPT = """
-import sys
+import json, sys
 from frugalvae.cli.main import main
-code = main(sys.argv[1:])
-print("imported:", *sorted({name.split(".")[0] for name in sys.modules}))
-raise SystemExit(code)
+for words in json.loads(sys.argv[1]):
+    assert main(words) == 0, words
+    imported = sorted({name.split(".")[0] for name in sys.modules})
+    print("imported:", words[0], *imported)
 """
 
 
@@ -31,12 +34,16 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def imported(*words: object) -> set[str]:
-    """The packages that a command imports, in a process of its own."""
-    command = [sys.executable, "-c", SCRIPT, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def imported(*commands: Sequence[object]) -> list[tuple[str, set[str]]]:
+    """Each verb, and the packages imported by then, in a process of its own for all commands."""
+    words = json.dumps([[str(word) for word in command] for command in commands])
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, words], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
-    return set(done.stdout.splitlines()[-1].removeprefix("imported:").split())
+    told = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("imported:")]
+    assert len(told) == len(commands)
+    return [(verb, set(packages)) for verb, *packages in told]
 
 
 def test_no_heavy_package_is_imported_between_a_photograph_and_its_name(
@@ -57,9 +64,9 @@ def test_no_heavy_package_is_imported_between_a_photograph_and_its_name(
         ("forget", file, "navy"),
         ("undo", file),
     ]
-    for words in commands:
-        heavy = imported(*words) & set(HEAVY)
-        assert not heavy, f"{words[0]} imports {', '.join(sorted(heavy))}"
+    for verb, packages in imported(*commands):
+        heavy = packages & set(HEAVY)
+        assert not heavy, f"{verb} imports {', '.join(sorted(heavy))}"
 
 
 def test_importing_the_package_imports_next_to_nothing() -> None:
@@ -86,8 +93,11 @@ assert "torch" not in sys.modules
 def test_figures_of_an_evaluation_need_no_extra(photographs: Path, tmp_path: Path) -> None:
     """Where plots are not installed, the page is missing and said to be, and nothing else."""
     file, page = tmp_path / "colours.frugal", tmp_path / "page.html"
-    imported("learn", file, photographs)
-    script = "import sys; sys.modules['matplotlib'] = None\n" + SCRIPT
+    imported(["learn", file, photographs])
+    script = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from frugalvae.cli.main import main; sys.exit(main())"
+    )
     command = [sys.executable, "-c", script, "evaluate", file, photographs, "-o", page]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
     assert done.returncode == 2
