@@ -81,7 +81,7 @@ def write_shards(folder: Path, rows: int) -> None:
 
 def learn(folder: Path, rows: int, jobs: int) -> dict[str, float | str]:
     """Teach all shards, write the file, and say what that took."""
-    from frugalvae.images.feature_file import read_arrays, stored_rows
+    from frugalvae.images.npz import read_arrays, stored_rows
     from frugalvae.model import Model
     from frugalvae.runners import in_processes
     from frugalvae.shares import here, row_share_count, row_shares, take

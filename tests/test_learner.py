@@ -48,11 +48,12 @@ def state(classifier: FrugalClassifier) -> bytes:
     )
 
 
-def test_scikit_learn_accepts_the_estimator() -> None:
-    template = FrugalClassifier(
-        make_memory("vae-fo", hidden=16, latent=8, epochs=20, max_steps=100),
-        make_head("cosine", epochs=40),
-    )
+@pytest.mark.parametrize("memory", ["moments", "vae-fo"])
+def test_scikit_learn_accepts_the_estimator(memory: str) -> None:
+    template = FrugalClassifier(memory)
+    if memory == "vae-fo":
+        template.memory = make_memory(memory, hidden=16, latent=8, epochs=10, max_steps=40)
+        template.head = make_head("cosine", epochs=20)
     results = check_estimator(template, on_skip=None, on_fail=None)
     failed = {
         result["check_name"]: repr(result["exception"])

@@ -198,9 +198,7 @@ def _fresh(
 
 def digests_of(model: Model, label: Any) -> NDArray[np.uint64]:
     """Digests of what a class was taught; none of a class that is new."""
-    known = zip(model.classes.tolist(), model.numbers.tolist(), strict=True)
-    number = next((number for name, number in known if name == label), -1)
-    return model.digests.get(number, np.empty(0, np.uint64))
+    return model.digests.get(model.number_of.get(label, -1), np.empty(0, np.uint64))
 
 
 def recognisable(model: Model, label: Any) -> bool:

@@ -46,13 +46,13 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
     _check_mergeable(model, other, labels)
     memory, head, added = copy.deepcopy((model.memory, model.head, other.memory))
     new = labels[~np.isin(labels, model.classes)]
-    numbers = dict(zip(model.classes.tolist(), model.numbers.tolist(), strict=True))
+    numbers = model.number_of
     numbers |= {label: model.n_taught + row for row, label in enumerate(new.tolist())}
     ours = {
         theirs: numbers[label]
         for theirs, label in zip(other.numbers.tolist(), labels.tolist(), strict=True)
     }
-    counts, others = _counts(model), _counts(other)
+    counts, others = model.count_of, other.count_of
     assert added is not None
     taught = {theirs: ours[theirs] for theirs in added.classes}  # not by name alone
     memory.merge(added, taught, counts, others)  # type: ignore[attr-defined]
@@ -78,7 +78,7 @@ def in_newer_memory(model: Model) -> Model:
     if not has_older_memory(model):
         return model
     _check_counted(model)
-    memory = MomentMemory.of_factors(model.memory, _counts(model))  # type: ignore[arg-type]
+    memory = MomentMemory.of_factors(model.memory, model.count_of)  # type: ignore[arg-type]
     head, rng = copy.deepcopy(model.head), model.recipe.generator("head", model.n_tasks)
     assert head is not None
     if getattr(head, "needs_density", False):
@@ -186,10 +186,6 @@ def _check_adds_up(memory: Memory | None, head: Head | None) -> None:
                 "'gaussian-…' and 'store-all' can, and heads 'bayes', 'lda', 'nearest-mean', "
                 "'ranpac', other sums, and all that are fitted on replay"
             )
-
-
-def _counts(model: Model) -> dict[int, int]:
-    return dict(zip(model.numbers.tolist(), model.n_samples_of_class.tolist(), strict=True))
 
 
 def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any, int]) -> Model:

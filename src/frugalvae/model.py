@@ -236,6 +236,11 @@ class Model:
         """The number of each class, by its label."""
         return dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))
 
+    @property
+    def count_of(self) -> dict[int, int]:
+        """The samples of each class, by its number."""
+        return dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
+
     @cached_property
     def by_name(self) -> list[Any]:
         """Labels of classes that are known by name alone."""
@@ -282,8 +287,8 @@ class Model:
         if sums is not None:
             memory.merge(sums.memory, summed)  # type: ignore[attr-defined]
         before = {
-            number: int(count) or int((task.labels == number).sum())  # an old file does not say
-            for number, count in zip(self.numbers.tolist(), self.n_samples_of_class, strict=True)
+            number: count or int((task.labels == number).sum())  # an old file does not say
+            for number, count in self.count_of.items()
             if number in present and number not in alone
         }
         known, new = task.split(before)
@@ -360,10 +365,9 @@ class Model:
         assert self.memory is not None
         if not self.memory.components():
             return self
-        counts = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
         task = task.some(CLASSES_COMPARED)
         reference = self._reference(None, task)
-        novelty = reference.novelty_of_taught(task, counts)
+        novelty = reference.novelty_of_taught(task, self.count_of)
         taught = self.taught_novelty.with_samples(novelty, reference.score)
         return replace(self, taught_novelty=taught)
 
@@ -506,7 +510,7 @@ class Model:
 
         More would count as evidence that was never there, and make answers too sure.
         """
-        taught = dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
+        taught = self.count_of
         counts = [min(max(taught[label], 2), DRAWS) if taught[label] else DRAWS
                   for label in memory.classes]  # fmt: skip
         drawn = [memory.sample(y, n, rng) for y, n in zip(memory.classes, counts, strict=True)]

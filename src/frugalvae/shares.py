@@ -23,8 +23,8 @@ from frugalvae.model import Model, Sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from frugalvae.images.feature_file import StoredRows
     from frugalvae.images.listing import Listing
+    from frugalvae.images.npz import StoredRows
     from frugalvae.intake import Intake
     from frugalvae.interfaces import Encoder
 

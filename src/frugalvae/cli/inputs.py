@@ -94,7 +94,8 @@ def gather(
 
 def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remembered]:
     """The array ``x`` of a file; or what its training part has of a class."""
-    from frugalvae.images.feature_file import array_names, load_features, read_rows
+    from frugalvae.images.feature_file import load_features, read_rows
+    from frugalvae.images.npz import array_names
 
     if "x" in array_names(path):
         return read_rows(path, ("x",))

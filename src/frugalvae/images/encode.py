@@ -17,8 +17,9 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.feature_file import Features, read_arrays, write_arrays, write_features
+from frugalvae.images.feature_file import Features, write_features
 from frugalvae.images.listing import Listing, open_images, refuse
+from frugalvae.images.npz import read_arrays, write_arrays
 from frugalvae.images.photographs import THREADS, Encoded, Shard, encode_here, unreadable
 from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder

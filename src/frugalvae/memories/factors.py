@@ -1,4 +1,4 @@
-"""The default memory: one shared covariance, and a few directions per class.
+"""The former default memory: one shared covariance, and a few directions per class.
 
 The covariance of a class is W + F F^T. W is the shared covariance, that of all samples around
 their class means. F holds the class directions, in which the class varies more than W says.

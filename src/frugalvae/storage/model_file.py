@@ -290,9 +290,8 @@ def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
 
 def _check_counts(model: Model, by_name: set[int]) -> None:
     """A class has no samples if it is known by name alone; memories that count must agree."""
-    counts = zip(model.numbers.tolist(), model.n_samples_of_class.tolist(), strict=True)
     counted = is_tempered(parts_of(model)[0])
-    for number, count in counts:
+    for number, count in model.count_of.items():
         if (number in by_name and count) or (counted and not count and number not in by_name):
             raise MemoryFileError(f"it says that its class {number} has {count} samples")
 
