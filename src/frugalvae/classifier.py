@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from frugalvae.care.explain import Explanation
     from frugalvae.care.findings import Finding
     from frugalvae.care.suggest import Suggestion
-    from frugalvae.images.listing import Listing
     from frugalvae.images.photographs import Photograph
-    from frugalvae.intake import Intake
     from frugalvae.interfaces import Encoder, Head, Memory
 
 logger = logging.getLogger(__name__)
@@ -622,13 +620,15 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from frugalvae.images.listing import counted, open_images
         from frugalvae.images.photographs import digests_of
         from frugalvae.intake import choose
+        from frugalvae.shares import learn_photographs
 
         before = self._model()
         known = [*map(str, before.classes.tolist()), *before.aliases]
         opened = open_images(folder, "learning", depth=depth, known=known)
         with self._teaching(), opened as found:
+            before = self._model()
             intake = choose(
-                self._model(),
+                before,
                 found.labels,
                 lambda rows: digests_of([found.files[row] for row in rows.tolist()]),
                 again=[again] if isinstance(again, str) else again,
@@ -639,48 +639,13 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.left_out_ = {"unreadable": {}, "left_out": [], **told}
             if len(intake.rows):
                 made, remembered = self._encoder(encoder, model, settings)
-                unreadable = self._learn_photographs(found, intake, made, remembered, strict)
-                missing = sorted(set(intake.new) - set(self.model_.classes.tolist()))
+                learned, unreadable = learn_photographs(before, found, intake, made, strict)
+                missing = sorted(set(intake.new) - set(learned.classes.tolist()))
                 self.left_out_ |= {"unreadable": unreadable, "left_out": missing}
+                if learned is not before:
+                    self.model_ = replace(learned, encoder=remembered)
+                    self.n_features_in_ = learned.n_features
         return self
-
-    def _learn_photographs(
-        self,
-        found: Listing,
-        intake: Intake,
-        encoder: Encoder,
-        remembered: dict[str, Any],
-        strict: bool,
-    ) -> dict[str, str]:
-        """Learn the photographs of an intake; why some cannot be read."""
-        from frugalvae.images import BATCH_SIZE
-        from frugalvae.images.encode import describe
-        from frugalvae.images.listing import named
-        from frugalvae.images.photographs import THREADS, check_complete
-        from frugalvae.shares import Lot, here, photograph_shares, share_count, take
-
-        lot = Lot(intake, share_count(len(intake.rows)))
-        images, how = found.at(lot.rows), {"batch_size": BATCH_SIZE, "threads": THREADS}
-        shares = photograph_shares(images, lot, BATCH_SIZE, **how)
-        taken = take(shares, self._model(), encoder, here)
-        if strict:
-            advice = "; strict=False leaves out what cannot be read"
-            check_complete(taken.reasons, images.paths, advice)
-        unreadable = {str(images.paths[place]): why for place, why in taken.reasons.items()}
-        lines = "\n".join(named(unreadable))
-        if intake.new and not len(taken.places):
-            raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
-        if unreadable:
-            logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
-        if not len(taken.places):
-            return unreadable
-        learned = set(lot.labels(taken).tolist())
-        new = sorted(label for label in intake.new if label in learned)
-        text = describe(encoder, new) if new else None
-        model = self._model().learn(**lot.lesson(taken), text=text)
-        self.model_ = replace(model, encoder=remembered)
-        self.n_features_in_ = model.n_features
-        return unreadable
 
     def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:
         """The most probable class of each photograph.

@@ -8,6 +8,7 @@ others, they show how sure answers may be.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,8 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from frugalvae.checks import check_finite
-from frugalvae.images.encode import Parts, complete, cut, joined
-from frugalvae.images.photographs import Encoded, Shard, encode_here
+from frugalvae.errors import InputError
+from frugalvae.images import BATCH_SIZE
+from frugalvae.images.encode import Parts, complete, cut, describe, joined
+from frugalvae.images.listing import named
+from frugalvae.images.photographs import THREADS, Encoded, Shard, check_complete, encode_here
 from frugalvae.interfaces import Task
 from frugalvae.model import Model, Sums
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from frugalvae.images.npz import StoredRows
     from frugalvae.intake import Intake
     from frugalvae.interfaces import Encoder
+
+logger = logging.getLogger(__name__)
 
 LEAST, MOST = 1024, 8192  # images of a share,
 MANY = 16  # of which there are about so many in between; of rows a share has the most
@@ -298,3 +304,30 @@ def _width(model: Model, summed: Any) -> int:
 def here(shares: Sequence[Share], work: Work) -> Iterator[Outcome]:
     """One share after the other, in this process."""
     return map(work, shares)
+
+
+def learn_photographs(
+    model: Model, found: Listing, intake: Intake, encoder: Encoder, strict: bool
+) -> tuple[Model, dict[str, str]]:
+    """With the photographs of an intake, encoded here; and why some cannot be read.
+
+    ``strict`` raises an error for those. The model itself if none can be read.
+    """
+    lot = Lot(intake, share_count(len(intake.rows)))
+    images, how = found.at(lot.rows), {"batch_size": BATCH_SIZE, "threads": THREADS}
+    taken = take(photograph_shares(images, lot, BATCH_SIZE, **how), model, encoder, here)
+    if strict:
+        advice = "; strict=False leaves out what cannot be read"
+        check_complete(taken.reasons, images.paths, advice)
+    unreadable = {str(images.paths[place]): why for place, why in taken.reasons.items()}
+    lines = "\n".join(named(unreadable))
+    if intake.new and not len(taken.places):
+        raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
+    if unreadable:
+        logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
+    if not len(taken.places):
+        return model, unreadable
+    learned = set(lot.labels(taken).tolist())
+    new = sorted(label for label in intake.new if label in learned)
+    text = describe(encoder, new) if new else None
+    return model.learn(**lot.lesson(taken), text=text), unreadable
