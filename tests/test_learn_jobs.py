@@ -19,26 +19,13 @@ from frugalvae import FrugalClassifier, shares
 from frugalvae.images import encode as encoding
 from frugalvae.model import Model
 from frugalvae.storage.model_file import read_file
-from tests.colours import Colours
+from tests.colours import Colours, Deadly
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool
 from tests.waiting import PATIENCE, descendants, kill_a_run, needs_proc, wait_until
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("cat", "dax", "emu")
-
-
-class Deadly(Colours):
-    """An encoder whose process dies, unless it is the process that made it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parent = os.getpid()
-
-    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        if os.getpid() != self.parent:
-            os._exit(1)
-        return super().encode(batch)
 
 
 def photographs(root: Path, count: int = 20) -> Path:
