@@ -178,23 +178,11 @@ def record(accuracy: float = 0.5) -> dict[str, Any]:
     }
 
 
-def write_some(folder: Path, seeds: range) -> None:
-    store = Results(folder)
-    for seed in seeds:
-        store.finish(cell(seed), record())
-
-
 def test_runs_of_a_race_are_lines_that_two_processes_write_at_once(tmp_path: Path) -> None:
     Results(tmp_path).prepare()
-    spawn = get_context("spawn")
-    several = [
-        spawn.Process(target=write_some, args=(tmp_path, range(start, 20, 2))) for start in (0, 1)
-    ]
-    for process in several:
-        process.start()
-    for process in several:
-        process.join()
-        assert process.exitcode == 0
+    with get_context("spawn").Pool(2) as several:
+        runs = [(cell(seed), record()) for seed in range(20)]
+        several.starmap(Results(tmp_path).finish, runs, chunksize=1)
     store = Results(tmp_path)
     found = [store.load(cell(seed)) for seed in range(20)]
     assert all(found)
