@@ -386,9 +386,9 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
 ) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
     damage(images)
-    for number in range(600):
+    for number in range(200):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "dax" / f"more{number}.png")
-    encoders = [Colours(), Colours(pause=0.4)]  # on Ray slow enough to be killed at work
+    encoders = [Colours(), Colours(pause=0.1)]  # on Ray slow enough to be killed at work
     monkeypatch.setattr("frugalvae.cli.encode.make_frozen", lambda _: encoders.pop())
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_encode"), daemon=True).start()
