@@ -13,12 +13,13 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot, stack, unit
+from frugalvae.maths.late_rows import LateRows
 from frugalvae.maths.projection import normal_matrix
-from frugalvae.maths.ridge import solve_ridge
+from frugalvae.maths.ridge import solve_dual, solve_ridge
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import pack
 
-SOLVING = threading.Lock()  # several threads may predict at once
+SOLVING = threading.RLock()  # several threads may predict at once
 JITTER = 1e-4  # added to variances, as the authors do
 
 
@@ -58,7 +59,7 @@ class AnaCPHead(HeadDefaults):
 
     seed_: int
     scatter_: Array
-    exact = ("grams_", "scatter_")  # sums: never rounded to float16 in a file
+    exact = ("grams_", "scatter_", "solved_")  # sums: never rounded to float16 in a file
 
     def __init__(
         self,
@@ -84,6 +85,8 @@ class AnaCPHead(HeadDefaults):
         self.solved_: list[Array] = []  # weights, where they cannot be derived any more
         self._layers: list[Array] = []  # derived, like the rule; never stored
         self._rule: Rule | None = None
+        self._late = LateRows(width, layers, known=False)  # that grams_ may lack yet
+        self._labels: list[Array] = []  # the class of each
 
     @property
     def classes(self) -> list[int]:
@@ -94,9 +97,9 @@ class AnaCPHead(HeadDefaults):
         """Add the samples to all sums."""
         if not self.means_:
             self.seed_ = int(replay.rng.integers(2**31 - 2 - self.layers))
-            dim, shape = task.features.shape[1], (self.width, self.width)
+            dim = task.features.shape[1]
             self.scatter_ = np.zeros((dim, dim))
-            self.grams_ = [np.zeros(shape, np.float32) for _ in range(self.layers)]
+            self._late = LateRows(self.width, self.layers)
         x, rows = unit(task.features.astype(np.float64)), []
         for label in task.classes:
             own, count = x[task.labels == label], self.counts_.get(label, 0)
@@ -114,12 +117,21 @@ class AnaCPHead(HeadDefaults):
         """Add the random features of unit features (n, d) to the sums of each layer."""
         sums = one_hot(np.searchsorted(task.classes, task.labels), len(task.classes)).T
         added = np.empty((self.layers, len(task.classes), self.width), np.float32)
-        for number in range(self.layers):
-            hidden = self._hidden(x, number)  # (n, width)
-            self.grams_[number] += hidden.T @ hidden
-            added[number] = sums.astype(np.float32) @ hidden
+        hidden = [self._hidden(x, number) for number in range(self.layers)]  # (n, width) each
+        for number, rows in enumerate(hidden):
+            added[number] = sums.astype(np.float32) @ rows
         for row, label in enumerate(task.classes):
             self.sums_[label] = self.sums_.get(label, np.float32(0)) + added[:, row]
+        self._late.add(hidden)
+        self._labels.append(task.labels)
+        if not self._late.known:
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Bring the Gram matrices up to date; rows are let go."""
+        with SOLVING:
+            self.grams_ = self._late.summed(self.grams_, np.float32)
+            self._labels = []
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
         """Add the samples to all sums."""
@@ -135,6 +147,8 @@ class AnaCPHead(HeadDefaults):
                 "the two heads project features differently; teach both with the same width, "
                 "layers and random_state"
             )
+        for head in (self, other):
+            head._sum_up()
         self.scatter_ = self.scatter_ + other.scatter_
         self.grams_ = [one + two for one, two in zip(self.grams_, other.grams_, strict=True)]
         for label, mean in other.means_.items():
@@ -152,6 +166,7 @@ class AnaCPHead(HeadDefaults):
     def forget(self, label: int) -> list[str]:
         """Drop the class's means. The others keep their weights until more is learned."""
         rule, column = self._solved(), self.classes.index(label)
+        self._sum_up()
         for kept in (self.means_, self.sums_, self.counts_):
             del kept[label]
         left = [*rule.projections, np.delete(rule.classifier, column, axis=1)]
@@ -163,8 +178,8 @@ class AnaCPHead(HeadDefaults):
         """The fitted targets times ``scale``, (n, k)."""
         with SOLVING:
             rule = self._solved()
-        hidden = self._projected(unit(features.astype(np.float64)), rule.projections)
-        return self.scale * (hidden @ rule.classifier)
+        hidden = self._projected(unit(features.astype(np.float32)), rule.projections)
+        return self.scale * (hidden @ rule.classifier).astype(np.float64)
 
     def _solved(self) -> Rule:
         if self._rule is None and self.solved_:
@@ -178,18 +193,27 @@ class AnaCPHead(HeadDefaults):
         means = stack(self.means_).astype(np.float64)  # (k, d)
         covariance = self.scatter_ / self.count_
         covariance[np.diag_indices(len(covariance))] += JITTER
-        targets, sums = spread(means, covariance), stack(self.sums_)  # (k, d), (k, layers, width)
-        projections = [
-            solve_ridge(gram, sums[:, number].T.astype(np.float64) @ targets, self.penalty)[0]
-            for number, gram in enumerate(self.grams_)
-        ]  # (width, d) each
+        found = self._projections(spread(means, covariance))
+        projections = [one.astype(np.float32) for one in found]  # (width, d) each
         noise = normal_matrix(self.seed_, (len(means) * self.samples, means.shape[1]))
         drawn = noise @ np.linalg.cholesky(covariance).T.astype(np.float32)
         drawn += np.repeat(means, self.samples, axis=0).astype(np.float32)
-        hidden = self._projected(drawn, [one.astype(np.float32) for one in projections])
+        hidden = self._projected(drawn, projections)
         labels = one_hot(np.arange(len(means)).repeat(self.samples), len(means))
         right = hidden.T @ labels.astype(np.float32)
-        return Rule(projections, solve_ridge(hidden.T @ hidden, right, self.penalty)[0])
+        classifier = solve_ridge(hidden.T @ hidden, right, self.penalty)[0]
+        return Rule(projections, classifier.astype(np.float32))
+
+    def _projections(self, targets: Array) -> list[Array]:
+        """Weights (width, d) of each layer that map classes to their targets (k, d)."""
+        if not self._late.known:
+            sums = stack(self.sums_).swapaxes(0, 1).astype(np.float64)  # (layers, k, width)
+            both = zip(self.grams_, sums, strict=True)
+            return [solve_ridge(gram, own.T @ targets, self.penalty)[0] for gram, own in both]
+        row_of = {label: row for row, label in enumerate(self.means_)}
+        rows = [row_of[label] for label in np.concatenate(self._labels).tolist()]
+        hidden = (self._late.all(number) for number in range(self.layers))
+        return [solve_dual(own, targets[rows], self.penalty)[0] for own in hidden]
 
     def _projected(self, x: Array, projections: list[Array]) -> Array:
         """Random features (n, width) of the averaged projections of unit features (n, d)."""
@@ -204,11 +228,12 @@ class AnaCPHead(HeadDefaults):
         return gelu(x @ self._layers[number])
 
     def derived_bytes(self, dim: int) -> int:
-        """What the layers take, in float32 and in float64."""
-        return (4 + 8) * dim * self.width * (self.layers + 1)
+        """What the layers take, in float32."""
+        return 4 * dim * self.width * (self.layers + 1)
 
     def arrays(self) -> dict[str, Array]:
         """The sums; and the weights, if a class was forgotten since they were solved."""
+        self._sum_up()
         weights = {f"weights {row}": array for row, array in enumerate(self.solved_)}
         numbers = [self.seed_, self.count_, *self.counts_.values()]
         return weights | {
@@ -218,6 +243,11 @@ class AnaCPHead(HeadDefaults):
             "scatter": pack(self.scatter_),
             "seed and counts": np.array(numbers, np.float64),
         }
+
+    def changed_arrays(self) -> dict[str, Array]:
+        """What tells whether the last lesson gave finite numbers."""
+        grams = self._late.diagonals(self.grams_)
+        return {"means": stack(self.means_), "sums": stack(self.sums_), "grams": grams}
 
     def components(self) -> list[Component]:
         """Half of each symmetric Gram matrix and of the scatter, and sums of each class."""
@@ -232,7 +262,8 @@ class AnaCPHead(HeadDefaults):
             component("head: scatter", dim**2, triangle(dim), width=8),
             component("head: seed and counts", 0, 2 + classes, width=8),
         ]
-        return parts + ([component("head: weights", weights, width=8)] if weights else [])
+        size = self.solved_[0].itemsize if weights else 0  # older files have float64
+        return parts + ([component("head: weights", weights, width=size)] if weights else [])
 
 
 def spread(means: Array, covariance: Array) -> Array:

@@ -12,12 +12,12 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.late_rows import LateRows
 from frugalvae.maths.projection import normal_matrix, uniform_vector
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import pack
 
-SOLVING = threading.Lock()  # several threads may predict at once
-FEW = 2  # there are few samples if random features are so many times as many
+SOLVING = threading.RLock()  # several threads may predict at once
 
 
 class FourierLDA(HeadDefaults):
@@ -26,9 +26,10 @@ class FourierLDA(HeadDefaults):
     The features sqrt(2 / m) cos(x W + b) approximate a Gaussian kernel. Its ``gamma`` is given
     relative to one over the variance of the first task's features, summed over them, so that it
     does not depend on their scale. Learning task by task, in any batches, gives what learning
-    everything at once gives. As long as no sum was loaded or merged and there are few samples, it
-    is solved for as many unknowns as samples, which is the same and much faster. A subclass says
-    how the covariance is regularised.
+    everything at once gives. As long as no sum was loaded or merged and there are fewer samples
+    than features, it is solved for as many unknowns as samples, which is the same and much faster;
+    the scatter is not even formed then, until it is saved or merged. A subclass says how the
+    covariance is regularised.
     """
 
     seed_: int
@@ -47,7 +48,7 @@ class FourierLDA(HeadDefaults):
         self.count_ = 0
         self._projection: list[tuple[Array, Array]] = []  # derived, like the rule; never stored
         self._rule: list[tuple[Array, Array]] | None = None
-        self._rows: list[list[Array]] | None = None  # deviations that were summed, while few
+        self._late = LateRows(width, maps, known=False)  # deviations that scatters_ may lack yet
 
     @property
     def classes(self) -> list[int]:
@@ -60,9 +61,7 @@ class FourierLDA(HeadDefaults):
             self.seed_ = int(replay.rng.integers(2**31 - 1 - self.maps))
             spread = float(task.features.astype(np.float64).var(axis=0).sum())
             self.gamma_ = self.gamma / (spread or 1.0)
-            shape = self.width, self.width
-            self.scatters_ = [np.zeros(shape, np.float32) for _ in range(self.maps)]
-            self._rows = [[] for _ in range(self.maps)]
+            self._late = LateRows(self.width, self.maps)
         self._add(task, {})
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
@@ -73,6 +72,7 @@ class FourierLDA(HeadDefaults):
     def _add(self, task: Task, counts: Mapping[int, int]) -> None:
         """Add samples of classes, of which some had samples before."""
         means = {label: np.empty((self.maps, self.width), np.float32) for label in task.classes}
+        deviations: list[Array] = []
         for number in range(self.maps):
             hidden, rows = self._hidden(task.features, number), []  # (n, width)
             for label in task.classes:
@@ -80,15 +80,18 @@ class FourierLDA(HeadDefaults):
                 before = RunningSums(count, self.means_[label][number]) if count else RunningSums()
                 means[label][number] = before.mean_with(own)
                 rows.append(before.deviations(own))
-            deviations = np.concatenate(rows)
-            self.scatters_[number] += deviations.T @ deviations
-            if self._rows is not None:
-                self._rows[number] = [*self._rows[number], deviations]
+            deviations.append(np.concatenate(rows))
+        self._late.add(deviations)
         self.means_ |= means
         self.count_ += len(task.features)
         self._rule = None
-        if self.count_ > self.width // FEW:
-            self._rows = None
+        if not self._late.known:
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Bring the scatters up to date; rows are let go."""
+        with SOLVING:
+            self.scatters_ = self._late.summed(self.scatters_, np.float32)
 
     def merge(
         self,
@@ -104,6 +107,8 @@ class FourierLDA(HeadDefaults):
                 "the two heads map features differently; the width of the kernel follows from the "
                 "first task, so teach both the same first task with the same random_state"
             )
+        for head in (self, other):
+            head._sum_up()
         both = zip(self.scatters_, other.scatters_, strict=True)
         self.scatters_ = [one + two for one, two in both]
         for label, mean in other.means_.items():
@@ -116,7 +121,7 @@ class FourierLDA(HeadDefaults):
             joined = self.means_[known] + apart * (n / (before + n)) if before else mean
             self.means_[known] = joined.astype(np.float32)
         self.count_ += other.count_
-        self._rule = self._rows = None
+        self._rule = None
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's means."""
@@ -130,7 +135,7 @@ class FourierLDA(HeadDefaults):
             if self._rule is None:
                 self._rule = [self._derive(number) for number in range(self.maps)]
             rule = self._rule
-        x, scores = features.astype(np.float64), np.zeros((len(features), len(self.means_)))
+        x, scores = features.astype(np.float32), np.zeros((len(features), len(self.means_)))
         for number, (weights, bias) in enumerate(rule):
             scores += (self._hidden(x, number) @ weights + bias) / self.maps
         return scores
@@ -138,9 +143,9 @@ class FourierLDA(HeadDefaults):
     def _derive(self, number: int) -> tuple[Array, Array]:
         """Weights (width, k) and biases (k,) of one map."""
         means = stack(self.means_)[:, number].astype(np.float64)  # (k, width)
-        solve = self._solve_sums if self._rows is None else self._solve_rows
+        solve = self._solve_rows if self._late.known else self._solve_sums
         weights = solve(number, means.T)
-        return weights, -0.5 * (means * weights.T).sum(axis=1)
+        return weights.astype(np.float32), -0.5 * (means * weights.T).sum(axis=1)
 
     def _solve_sums(self, number: int, right: Array) -> Array:
         """X (width, k) with covariance X = right, from the scatter of one map."""
@@ -153,9 +158,8 @@ class FourierLDA(HeadDefaults):
 
     def _solve_rows(self, number: int, right: Array) -> Array:
         """The same from the deviations themselves, by Woodbury's identity."""
-        assert self._rows is not None
-        rows = np.concatenate(self._rows[number]).astype(np.float64)  # (n, width)
-        square = rows @ rows.T / self.count_
+        rows = self._late.all(number)  # (n, width)
+        square = (rows @ rows.T).astype(np.float64) / self.count_
         level = float(square.trace()) / self.width
         share, ridge = self._regularised(level, float((square**2).sum()))
         if not share:
@@ -188,16 +192,21 @@ class FourierLDA(HeadDefaults):
         return hidden
 
     def derived_bytes(self, dim: int) -> int:
-        """What the projections of features of that dimension take, in float32 and in float64."""
-        return (4 + 8) * dim * self.width * self.maps
+        """What the projections of features of that dimension take, in float32."""
+        return 4 * dim * self.width * self.maps
 
     def arrays(self) -> dict[str, Array]:
         """Means and half of the symmetric scatter. The projection follows from the seed."""
+        self._sum_up()
         return {
             "means": stack(self.means_),
             "scatter": np.stack([pack(one) for one in self.scatters_]),
             "seed, gamma and count": np.array([self.seed_, self.gamma_, self.count_], np.float64),
         }
+
+    def changed_arrays(self) -> dict[str, Array]:
+        """What tells whether the last lesson gave finite numbers."""
+        return {"means": stack(self.means_), "scatter": self._late.diagonals(self.scatters_)}
 
     def components(self) -> list[Component]:
         """Means, and half of the symmetric scatter."""

@@ -13,11 +13,11 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot
+from frugalvae.maths.late_rows import LateRows
 from frugalvae.maths.ridge import solve_dual, solve_ridge
 from frugalvae.maths.symmetric import pack
 
-FEW = 4  # there are few samples if random features are so many times as many
-SOLVING = threading.Lock()  # several threads may predict at once
+SOLVING = threading.RLock()  # several threads may predict at once
 
 
 class RunningRidge(HeadDefaults):
@@ -25,8 +25,9 @@ class RunningRidge(HeadDefaults):
 
     Learning task by task, in any batches, gives what learning everything at once gives. Weights
     are solved for at the first prediction after a change: as long as no sum was loaded or merged
-    and there are few samples, from as many equations as samples, which is the same and much
-    faster. A subclass says what features are random, and what penalty is used.
+    and there are fewer samples than features, from as many equations as samples, which is the same
+    and much faster; H^T H is not even formed then, until it is saved or merged. A subclass says
+    what features are random, and what penalty is used.
     """
 
     seed_: int
@@ -43,7 +44,8 @@ class RunningRidge(HeadDefaults):
         self.classes_: list[int] = []
         self._projection: Array | None = None  # derived, like the weights; never stored
         self._weights: Array | None = None
-        self._rows: list[tuple[Array, Array]] | None = None  # all that was summed, while few
+        self._late = LateRows(width, known=False)  # random features that gram_ may lack yet
+        self._columns: list[Array] = []  # the class of each
 
     @property
     def classes(self) -> list[int]:
@@ -54,20 +56,21 @@ class RunningRidge(HeadDefaults):
         """Add the samples to the sums."""
         if not self.classes_:
             self.seed_ = int(replay.rng.integers(2**31 - 1))
-            self.gram_ = np.zeros((self.width, self.width), self.precision)
             self.targets_ = np.zeros((self.width, 0), self.precision)
-            self._rows = []
+            self._late = LateRows(self.width)
         new = [label for label in task.classes if label not in self.classes_]
         grown = np.zeros((self.width, len(new)), self.precision)
         self.classes_ = self.classes_ + new
         hidden = self._hidden(task.features.astype(self.precision))  # (n, width)
         targets = one_hot(np.searchsorted(task.classes, task.labels), len(task.classes))
         targets = targets.astype(self.precision)  # (n, classes of the task)
-        self.gram_ += hidden.T @ hidden
         self.targets_ = np.concatenate([self.targets_, grown], axis=1)
         columns = [self.classes_.index(label) for label in task.classes]
         self.targets_[:, columns] += hidden.T @ targets
-        self._note_rows(hidden, np.array(columns)[targets.argmax(axis=1)])
+        self._late.add([hidden])
+        self._columns.append(np.array(columns)[targets.argmax(axis=1)])
+        if not self._late.known:
+            self._sum_up()
         self._weights = None
         self._look_at(hidden, targets, replay.rng)
 
@@ -88,7 +91,9 @@ class RunningRidge(HeadDefaults):
         targets = np.zeros((self.width, len(known)), self.precision)
         targets[:, : len(self.classes_)] = self.targets_
         targets[:, [known.index(labels[label]) for label in other.classes_]] += other.targets_
-        self.classes_, self.targets_, self._weights, self._rows = known, targets, None, None
+        self.classes_, self.targets_, self._weights = known, targets, None
+        for head in (self, other):
+            head._sum_up()
         self.gram_ = self.gram_ + other.gram_
 
     def forget(self, label: int) -> list[str]:
@@ -97,22 +102,26 @@ class RunningRidge(HeadDefaults):
         keep = [column for column, known in enumerate(self.classes_) if known != label]
         self.targets_ = self.targets_[:, keep].copy()
         self.classes_ = [known for known in self.classes_ if known != label]
-        self._weights = self._rows = None
+        self._weights = None
+        self._sum_up()
         return ["the head's Gram matrix still contains its samples"]
 
-    def _note_rows(self, hidden: Array, columns: Array) -> None:
-        """Remember samples (n, width) and their columns (n,), unless they have become many."""
-        if self._rows is not None:
-            self._rows = [*self._rows, (hidden, columns)]
-            if sum(len(rows) for rows, _ in self._rows) > self.width // FEW:
-                self._rows = None
+    def _sum_up(self) -> None:
+        """Bring the Gram matrix up to date; rows are let go."""
+        with SOLVING:
+            (self.gram_,) = self._late.summed(self._grams, self.precision)
+            self._columns = []
+
+    @property
+    def _grams(self) -> list[Array]:
+        return [self.gram_] if hasattr(self, "gram_") else []
 
     def _solved(self, penalty: float) -> tuple[Array, float]:
         """The weights (width, k) of a penalty, in float64, and the penalty that it took."""
-        if self._rows is None:
+        if not self._late.known:
             return solve_ridge(self.gram_, self.targets_, penalty)
-        hidden, columns = (np.concatenate(parts) for parts in zip(*self._rows, strict=True))
-        return solve_dual(hidden, one_hot(columns, len(self.classes_)), penalty)
+        targets = one_hot(np.concatenate(self._columns), len(self.classes_))
+        return solve_dual(self._late.all(0), targets, penalty)
 
     def _look_at(self, hidden: Array, targets: Array, rng: np.random.Generator) -> None:
         """Keep what is needed of the newest samples to choose a penalty; here, nothing."""
@@ -134,8 +143,9 @@ class RunningRidge(HeadDefaults):
             weights = self._weights
             if weights is None:
                 self._settle()
-                weights = self._weights = self._solve()
-        return self.scale * (self._hidden(features.astype(np.float64)) @ weights)
+                weights = self._weights = self._solve().astype(np.float32)
+        targets: Array = self._hidden(features.astype(np.float32)) @ weights
+        return self.scale * targets.astype(np.float64)
 
     def derived_bytes(self, dim: int) -> int:
         """What the projection of features of that dimension takes, in float32 and in float64."""
@@ -144,11 +154,16 @@ class RunningRidge(HeadDefaults):
     def arrays(self) -> dict[str, Array]:
         """The two sums. The projection follows from the seed, the weights from the sums."""
         self._settle()
+        self._sum_up()
         return {"gram": pack(self.gram_), "targets": self.targets_, "seed": np.array([self.seed_])}
+
+    def changed_arrays(self) -> dict[str, Array]:
+        """What tells whether the last lesson gave finite numbers."""
+        return {"targets": self.targets_, "gram": self._late.diagonals(self._grams)}
 
     def components(self) -> list[Component]:
         """Half of the symmetric Gram matrix, and one column per class."""
-        width = self.gram_.itemsize
+        width = np.dtype(self.precision).itemsize
         return [
             component("head: gram", self.width**2, triangle(self.width), width),
             component("head: targets", self.targets_.size, width=width),

@@ -5,11 +5,12 @@ few, a prior that all classes share fills in; its parameters follow from the mea
 (empirical Bayes):
 
 1. The covariance of a class is W + w S_c / n_c. W is the shared covariance with a ridge, S_c the
-   scatter of the class, and w its weight, which grows with n_c.
+   scatter of the class, and w its weight, which grows with n_c. Of classes of one sample there is
+   no scatter: W is then guessed from how the class means differ.
 2. The class means have a prior N(g, B). A mean of few samples keeps the directions in which
    classes differ, and loses the others.
 3. Means are drawn towards the length that the prior expects. With one sample in every class this
-   is the cosine similarity around g.
+   is the cosine similarity around g, whitened by what is guessed of W.
 4. A class gets back a part of what not knowing its mean costs it. A class that has too few
    samples for a scatter of its own borrows what scatters add to the classes that a row is like.
 
@@ -31,6 +32,8 @@ from frugalvae.maths.symmetric import invert_lower
 
 LEAST_RIDGE = 0.03  # of the mean variance
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them
+GUESSED = 0.2  # of the covariance of class means: a guess of its shape within them
+LEAST_GUESSED = 1e-3  # less of it is left out
 WEIGHT, HALF_WEIGHT = 0.1, 25  # w = WEIGHT n / (n + HALF_WEIGHT)
 DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
 CREDIT = 0.1  # of what not knowing a mean costs
@@ -114,16 +117,19 @@ class SharedCovariance:
         amount = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
         added = amount * _level(moments, freedom)
         rows, scatter = moments.roots, moments.scatter
-        if scatter is None and len(rows) < rank:
-            values, axes = _principal_axes(rows.astype(np.float64))
-            variances = values / max(freedom, 1) + added  # (q,)
+        guessed = _guessed_rows(moments, freedom)  # (k, r), or none
+        if scatter is None and len(rows) + len(guessed) < rank:
+            own = rows.astype(np.float64) / max(freedom, 1) ** 0.5
+            both = np.concatenate([own, guessed])
+            values, axes = _principal_axes(both)
+            variances = values + added  # (q,)
             gains = variances**-0.5 - added**-0.5
             inverse = float((1 / variances).sum()) + (rank - len(values)) / added
             return cls(axes, gains, added, max(0.0, 1 - added * inverse / rank))
         if scatter is None:
             rows = rows.astype(np.float64)
             scatter = rows.T @ rows
-        matrix = _whitening(scatter / max(freedom, 1), added)
+        matrix = _whitening(scatter / max(freedom, 1) + guessed.T @ guessed, added)
         noise = 1 - added * float((matrix**2).sum()) / rank
         return cls(matrix, None, added, max(0.0, noise))
 
@@ -407,7 +413,8 @@ def posterior(
     freedom = max(1.0, samples - classes)
     shared = SharedCovariance.of(moments, ridge) if shared is None else shared
     others, weight = moments.other_means.shape[1], classes / samples
-    level = moments.other_squares / max(others, 1) / freedom + shared.ridge
+    guessed = _guessed_share(samples - classes) * _variance(moments.other_means)
+    level = moments.other_squares / max(others, 1) / freedom + guessed + shared.ridge
     scale = (weight / level) ** 0.5
     white = _side_by_side(shared.whiten(moments.means), scale * moments.other_means)
     centre, deviations, prior = _mean_prior(white, counts, rank, shared.noise, weight)
@@ -443,10 +450,34 @@ def _weight(counts: Any) -> Any:
 
 def _level(moments: Moments, freedom: float) -> float:
     """The mean variance within classes; a guess counts as much as one sample."""
-    means = _side_by_side(moments.means, moments.other_means)
-    apart = ((means - means.mean(axis=0)) ** 2).sum() / max(1, len(means) - 1) / means.shape[1]
+    apart = _variance(_side_by_side(moments.means, moments.other_means))
     total = float(moments.variances.mean())
     return float((total + GUESS * apart) / (freedom + 1)) or 1.0
+
+
+def _variance(means: Array) -> float:
+    """The mean variance of class means (k, d)."""
+    squares = float(((means - means.mean(axis=0)) ** 2).sum())
+    size = max(1, len(means) - 1) * int(max(1, means.shape[1]))
+    return squares / size
+
+
+def _guessed_rows(moments: Moments, freedom: float) -> Array:
+    """Rows (k, r) whose outer products are a guess of the covariance within classes, or none.
+
+    Samples of a class differ most where class means do.
+    """
+    means, share = moments.means.astype(np.float64), _guessed_share(freedom)
+    if not share:
+        return means[:0]
+    rows: Array = (share / max(1, len(means) - 1)) ** 0.5 * (means - means.mean(axis=0))
+    return rows
+
+
+def _guessed_share(freedom: float) -> float:
+    """The share of the covariance of class means in the guess, which counts as one sample."""
+    share = GUESSED / (freedom + 1)
+    return share if share > LEAST_GUESSED else 0.0
 
 
 def _whitening(covariance: Array, added: float) -> Array:

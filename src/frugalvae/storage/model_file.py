@@ -57,8 +57,10 @@ def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
     """Write a model, all at once or not at all."""
     check_choice("dtype", dtype, ("float32", "float16"))
     if len(model.classes):
-        parts = parts_of(model)
-        check_learned(*(parts[:1] if model.head_stale else parts))  # a head may finish its sums
+        memory, head = parts_of(model)
+        check_learned(memory)
+        if not model.head_stale:
+            check_kept(head, head.arrays())  # it may finish its sums here
     writer = Writer(half=dtype == "float16")
     content = to_bytes(describe(model, writer), writer.arrays)
     try:

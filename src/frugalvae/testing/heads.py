@@ -59,15 +59,14 @@ def the_same_seed_gives_the_same_logits(make: Callable[[], Head]) -> None:
 
 
 def a_row_does_not_depend_on_the_others(make: Callable[[], Head]) -> None:
-    """Logits are finite, (n, k), and the same for a row by itself."""
+    """Logits are finite, (n, k), and the same for a row by itself, to float32's rounding."""
     head, x = _fitted(make(), blobs([0, 1]), blobs([2])), blobs([0, 1, 2], seed=9).features
     logits = head.logits(x)
     require(logits.shape == (60, 3), f"logits have shape {logits.shape}, expected (60, 3)")
     require(np.isfinite(logits).all(), "logits are not finite")
     alone = head.logits(x[7:8])
-    require(
-        np.allclose(logits[7:8], alone, rtol=1e-9, atol=1e-9), "a row by itself scores otherwise"
-    )
+    apart = np.abs(logits[7:8] - alone).max()
+    require(apart <= 1e-5 * max(1, np.abs(logits).max()), "a row by itself scores otherwise")
 
 
 def classes_of_one_sample_will_do(make: Callable[[], Head]) -> None:
