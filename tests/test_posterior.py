@@ -135,7 +135,7 @@ def test_the_covariance_of_a_class_is_the_shared_one_and_a_share_of_its_own() ->
 def guess(means: Array, freedom: int) -> Array:
     """What class means (k, d) say of the covariance within them."""
     share = 0.2 / (freedom + 1)
-    return (share if share > 1e-3 else 0) * np.cov(means.T)
+    return (share if share > 0.01 else 0) * np.cov(means.T)
 
 
 def twin_scores(x: Array, y: Array, test: Array) -> Array:

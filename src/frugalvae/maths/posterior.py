@@ -33,7 +33,7 @@ from frugalvae.maths.symmetric import invert_lower
 LEAST_RIDGE = 0.03  # of the mean variance
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them
 GUESSED = 0.2  # of the covariance of class means: a guess of its shape within them
-LEAST_GUESSED = 1e-3  # less of it is left out
+LEAST_GUESSED = 0.01  # less of it is left out
 WEIGHT, HALF_WEIGHT = 0.1, 25  # w = WEIGHT n / (n + HALF_WEIGHT)
 DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
 CREDIT = 0.1  # of what not knowing a mean costs
