@@ -25,24 +25,25 @@ from frugalvae.testing.rules import blobs
 from tests.small_clip import clip_on_disk
 from tests.tool import Encoders, Tool, paint
 
-#: Whether this is an installation without PyTorch and other extras; see ``make test-light``.
+#: Whether this is the base installation, without any extra; see ``make test-light``.
 LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
 
 #: Tests of what needs them. Whatever is not listed must be right without them.
 HEAVY = """
-    test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine test_demo
-    test_devices test_equations test_evaluation test_fixed_point_proof test_hub test_networks
-    test_normalise test_nullspace test_priors test_prompt test_race test_ray test_report
-    test_resnet18 test_results test_run test_samples test_saving_networks test_suggest test_text
-    test_tool_check test_vae test_vae_factors
+    test_accounting_networks test_bench test_clip_encoder test_clip_path test_cosine
+    test_demo test_devices test_equations test_evaluation test_fixed_point_proof test_hub
+    test_networks test_normalise test_nullspace test_priors test_prompt test_race test_ray
+    test_report test_resnet18 test_results test_rivals test_run test_samples
+    test_saving_networks test_suggest test_text test_tool_check test_vae test_vae_factors
 """
 collect_ignore = [f"{name}.py" for name in HEAVY.split()] if LIGHT else []
 
 
 def pytest_configure() -> None:
     """A light installation must be one, or its tests would prove nothing."""
-    if LIGHT and importlib.util.find_spec("torch"):
-        pytest.exit("FRUGALVAE_LIGHT is set, and PyTorch is installed here", returncode=2)
+    heavy = [name for name in ("torch", "sklearn", "scipy") if importlib.util.find_spec(name)]
+    if LIGHT and heavy:
+        pytest.exit(f"FRUGALVAE_LIGHT is set, and {', '.join(heavy)} is here", returncode=2)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import check_estimator
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError, UnknownClassError
+from frugalvae.estimator import NotFittedError
 from tests.conftest import LIGHT, SMALL, accuracy, blobs
 
 
@@ -50,6 +48,8 @@ def state(classifier: FrugalClassifier) -> bytes:
 
 @pytest.mark.parametrize("memory", ["moments", "vae-fo"])
 def test_scikit_learn_accepts_the_estimator(memory: str) -> None:
+    from sklearn.utils.estimator_checks import check_estimator
+
     template = FrugalClassifier(memory)
     if memory == "vae-fo":
         template.memory = make_memory(memory, hidden=16, latent=8, epochs=10, max_steps=40)
@@ -138,6 +138,8 @@ def test_templates_are_never_changed() -> None:
 
 
 def test_fit_starts_over_and_clone_knows_nothing(taught: FrugalClassifier) -> None:
+    from sklearn.base import clone
+
     taught.fit(*named([5]))
     assert taught.classes_.tolist() == ["class 5"]
     assert taught.n_tasks_ == 1

@@ -21,11 +21,10 @@ import pytest
 import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits
-from sklearn.exceptions import NotFittedError
 
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import FrugalError, InputError, MemoryFileError
+from frugalvae.estimator import NotFittedError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.symmetric import square_root
 from frugalvae.memories.store_all import StoreAllMemory
@@ -593,6 +592,8 @@ class OldDraws:
 
 
 def answers_as_it_did(name: str, near: float = 1e-6) -> tuple[FrugalClassifier, dict[str, Any]]:
+    from sklearn.datasets import load_digits
+
     """A fixture, which was written by the code of its time, with what stands beside it."""
     recorded = json.loads((FIXTURES / f"{name}.json").read_text())
     loaded = FrugalClassifier.load(FIXTURES / f"{name}.frugal", device="cpu")
@@ -620,6 +621,8 @@ def test_a_file_of_an_earlier_rule_answers_the_same_about_as_surely(name: str) -
 def test_a_file_of_moments_still_replays_and_learns_as_it_did(
     name: str, whole: bool, scratch: Path
 ) -> None:
+    from sklearn.datasets import load_digits
+
     loaded, recorded = answers_as_it_did(name)
     memory: Any = loaded.memory_
     assert memory.is_whole is whole

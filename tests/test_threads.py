@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from frugalvae import FrugalClassifier
+from frugalvae.estimator import NotFittedError
 from tests.conftest import blobs, small_head
 
 FIRST, BETWEEN = "class 0", ["class 3", "class 4", "class 5"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from frugalvae import joining, naming
 from frugalvae.calibration import Calibration
-from frugalvae.checks import EXPECTED, as_label, check_finite, position_of
+from frugalvae.checks import as_label, position_of
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, check_number
+from frugalvae.estimator import Estimator, NotFittedError
 from frugalvae.model import Model, Recipe
 from frugalvae.novelty import TaughtNovelty
 from frugalvae.storage.model_file import load, save
@@ -41,7 +38,7 @@ _TEACHING: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()  # a lo
 _GUARD = threading.Lock()
 
 
-class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FrugalClassifier(Estimator):
     """Learns classes as they come, keeps no data, and classifies among all of them.
 
     Parameters
@@ -187,7 +184,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         with self._teaching():
             noted = copy.copy(self)  # scikit-learn notes width and names of features at once
-            features, labels = noted._check_samples(X, y, first=not self._is_fitted())
+            features, labels = noted.check_samples(X, y, first=not self._is_fitted())
             model = self._model().learn(
                 features, labels, text=text, names=names, defer_head=defer_head
             )
@@ -254,11 +251,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
-        return self._fitted().predict(self._check_features(X))
+        return self._fitted().predict(self._features(X))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class, columns in the order of ``classes_``."""
-        return self._fitted().predict_proba(self._check_features(X))
+        return self._fitted().predict_proba(self._features(X))
 
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
@@ -283,7 +280,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf.knows([known, other]).tolist()
         [True, False]
         """
-        return self._fitted().familiarity(self._check_features(X))
+        return self._fitted().familiarity(self._features(X))
 
     def expected_accuracy(self) -> dict[Any, float]:
         """For each class, the share of new samples to expect correct; no samples are needed.
@@ -351,7 +348,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         with self._teaching():
             position_of(label, self._fitted().classes, "; teach new classes with partial_fit()")
-            self.model_ = self._model().update(label, self._check_features(X))
+            self.model_ = self._model().update(label, self._features(X))
         return self
 
     def merge(
@@ -413,7 +410,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [1, 1]
         """
         with self._teaching():
-            self.model_ = self._fitted().unlearn(label, self._check_features(X))
+            self.model_ = self._fitted().unlearn(label, self._features(X))
         return self
 
     def forget(self, label: Any, X: ArrayLike | None = None, *, scrub: bool = False) -> list[str]:
@@ -506,7 +503,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from frugalvae.images.photographs import digests_of_rows
 
         model, noted = self._model(), copy.copy(self)
-        features, labels = noted._check_samples(X, y, first=not self._is_fitted())
+        features, labels = noted.check_samples(X, y, first=not self._is_fitted())
         digests = digests_of_rows(features, np.arange(len(features)))
         checked = check(model, features, labels, digests=digests)
         for note in checked.notes:
@@ -543,7 +540,7 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from frugalvae.care.suggest import suggest
 
-        suggested = suggest(self._fitted(), self._check_features(X), n)
+        suggested = suggest(self._fitted(), self._features(X), n)
         for note in suggested.notes:
             logger.warning("%s", note)
         return suggested.suggestions
@@ -786,36 +783,11 @@ class FrugalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return replace(vars(self).get("model_") or Model(), recipe=self._recipe())
 
     def _fitted(self) -> Model:
-        check_is_fitted(self)
+        if not self._is_fitted():
+            raise NotFittedError("nothing was taught yet; call fit() or load() first")
         return self.model_
 
-    def _check_samples(
-        self, X: ArrayLike, y: ArrayLike, first: bool
-    ) -> tuple[NDArray[np.float32], NDArray[Any]]:
-        """Features and labels as scikit-learn takes them; the first ones decide the width."""
-        try:
-            features, labels = validate_data(
-                self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
-            )
-        except ValueError as error:
-            raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
-        try:
-            labels = column_or_1d(labels, warn=True)
-            with warnings.catch_warnings():  # a sample per class is no regression problem
-                warnings.filterwarnings("ignore", "The number of unique classes is greater")
-                check_classification_targets(labels)
-        except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
-            raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
-        return check_finite(features), labels
-
-    def _check_features(self, X: ArrayLike) -> NDArray[np.float32]:
+    def _features(self, X: ArrayLike) -> NDArray[np.float32]:
         """Features as wide as those that were learned."""
         self._fitted()
-        try:
-            features = validate_data(
-                self, X, dtype=np.float32, reset=False, ensure_all_finite=False
-            )
-        except ValueError as error:
-            told, width = str(error).rstrip("."), self.n_features_in_
-            raise InputError(f"{told}. Give X of shape (n, {width}), n at least 1") from error
-        return check_finite(features)
+        return self.check_features(X)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 
 #: The extra that installs each optional package.
 EXTRAS = {
+    "sklearn": "sklearn",
+    "scipy": "sklearn",
     "torch": "vae",
     "transformers": "clip",
     "huggingface_hub": "onnx",

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 
 Matrix = NDArray[np.float64]
 
@@ -37,6 +36,39 @@ def accuracy_row(
         if belongs.any():
             row[position] = np.mean(prediction[belongs] == truth[belongs])
     return row
+
+
+def confusion(
+    truth: NDArray[Any], prediction: NDArray[Any], labels: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Number of samples by true label (rows) and predicted one (columns), (k, k).
+
+    >>> confusion(np.array(["a", "b", "b"]), np.array(["a", "a", "b"]), np.array(["b", "a"]))
+    array([[1, 1],
+           [0, 1]])
+    """
+    order = np.argsort(labels)
+    rows, columns = (
+        order[np.searchsorted(labels, values, sorter=order)] for values in (truth, prediction)
+    )
+    places = np.bincount(rows * len(labels) + columns, minlength=len(labels) ** 2)
+    return places.reshape(len(labels), len(labels))
+
+
+def wilson_interval(right: int, count: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Between which shares the true one lies, in 95 of 100 cases, if ``right`` of ``count`` were.
+
+    Wilson's interval, which is never empty and never outside of 0 to 1.
+
+    >>> low, high = wilson_interval(9, 10)
+    >>> round(low, 3), round(high, 3)
+    (0.596, 0.982)
+    """
+    share, spread = right / count, z * z / count
+    centre = share + spread / 2
+    reach = float(np.sqrt(spread * (share * (1 - share) + spread / 4)))
+    low, high = (centre - reach) / (1 + spread), (centre + reach) / (1 + spread)
+    return (low if right else 0.0), (high if right < count else 1.0)
 
 
 def accuracy_by_task(matrix: ArrayLike) -> list[float]:
@@ -212,6 +244,8 @@ def precision_and_recall(
             f"{len(truth)} real features and {len(drawn)} samples; expected more than "
             f"{neighbours} of each, because balls reach to neighbour {neighbours}"
         )
+    from scipy.spatial.distance import cdist
+
     between = cdist(truth, drawn)  # (real, samples)
     precision = (between <= _radii(truth, neighbours)[:, None]).any(axis=0).mean()
     recall = (between <= _radii(drawn, neighbours)).any(axis=1).mean()
@@ -220,6 +254,8 @@ def precision_and_recall(
 
 def _radii(rows: Matrix, neighbours: int) -> Matrix:
     """Distance of each row to its n-th nearest other row."""
+    from scipy.spatial.distance import cdist
+
     ordered: Matrix = np.partition(cdist(rows, rows), neighbours, axis=1)
     return ordered[:, neighbours]  # 0 is the row itself
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import confusion_matrix
 
 import frugalvae
 from frugalvae.bench import metrics
@@ -161,9 +160,7 @@ def run_stream(
         record.accuracy.append(row.tolist())
         if after_task is not None:
             after_task(classifier, record)
-    record.confusion = pack_counts(
-        confusion_matrix(truth, prediction, labels=np.concatenate(parts))
-    )
+    record.confusion = pack_counts(metrics.confusion(truth, prediction, np.concatenate(parts)))
     counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
     record.metrics = scores(record.accuracy, counts, every_task) | {
         "accuracy": float(np.mean(prediction == truth)),

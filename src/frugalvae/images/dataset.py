@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from frugalvae.errors import InputError, check_number
+from frugalvae.errors import InputError, check_number, needing
 from frugalvae.images.cifar import read_cifar
 from frugalvae.images.decode import decode, reading_images
 from frugalvae.images.feature_file import Features
@@ -139,8 +139,9 @@ def load_digits() -> Features:
 
 def split_digits() -> list[NDArray[Any]]:
     """Pixels from 0 to 16 for training and for the test, (n, 64) each, then their labels."""
-    from sklearn.datasets import load_digits as bundled
-    from sklearn.model_selection import train_test_split
+    with needing("the data set 'digits'"):
+        from sklearn.datasets import load_digits as bundled
+        from sklearn.model_selection import train_test_split
 
     pixels, labels = bundled(return_X_y=True)
     return train_test_split(pixels, labels, test_size=0.3, random_state=0, stratify=labels)

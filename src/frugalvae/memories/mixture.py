@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.cost import Component, component
-from frugalvae.errors import check_number
+from frugalvae.errors import check_number, needing
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, logsumexp
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
@@ -63,8 +63,9 @@ class MixtureMemory(MemoryDefaults):
             self.mixtures_[label] = self._fit(task.of(label), int(rng.integers(2**31 - 1)))
 
     def _fit(self, x: Array, seed: int) -> Mixture:
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.mixture import GaussianMixture
+        with needing("memory 'mixture'"):
+            from sklearn.exceptions import ConvergenceWarning
+            from sklearn.mixture import GaussianMixture
 
         parts = min(self.parts, len(np.unique(x, axis=0)))
         if parts == 1:

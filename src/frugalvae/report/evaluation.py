@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
-from sklearn.metrics import confusion_matrix
 
 from frugalvae.bench import metrics
 from frugalvae.bench.metrics import CALIBRATION_BINS
@@ -148,15 +146,12 @@ class Evaluation:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95% confidence interval of the accuracy, which suits few samples too."""
-        test = binomtest(int(self.correct.sum()), len(self.truth))
-        low, high = test.proportion_ci(method="wilson")
-        return float(low), float(high)
+        return metrics.wilson_interval(int(self.correct.sum()), len(self.truth))
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
         """Number of samples by true class (rows) and predicted class (columns)."""
-        labels = range(len(self.classes))
-        return confusion_matrix(self.truth, self.answers, labels=labels)
+        return metrics.confusion(self.truth, self.answers, np.arange(len(self.classes)))
 
     @cached_property
     def class_counts(self) -> NDArray[np.int64]:
