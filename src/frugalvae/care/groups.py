@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.maths.arrays import Array, unit
+from frugalvae.maths.linkage import average_linkage
 from frugalvae.memories.moments import MomentMemory
 
 LEAST = 3  # samples that make a group
@@ -31,14 +32,9 @@ def group_unknown(directions: Array, rows: Array, memory: MomentMemory) -> list[
     rows = rows[:MOST]
     if len(rows) < LEAST:
         return []
-    from scipy.cluster.hierarchy import fcluster, linkage
-
     around = unit(directions[rows] - directions.mean(axis=0))
-    upper = np.triu_indices(len(rows), 1)
-    distances = np.maximum(1 - around @ around.T, 0)[upper]
-    labels = fcluster(
-        linkage(distances, "average"), 1 - PART * usual_similarity(memory), "distance"
-    )
+    distances = np.maximum(1 - around @ around.T, 0)
+    labels = average_linkage(distances, 1 - PART * usual_similarity(memory))
     groups = [rows[labels == label].tolist() for label in np.unique(labels)]
     return sorted((group for group in groups if len(group) >= LEAST), key=len, reverse=True)
 
