@@ -31,7 +31,7 @@ def average_linkage(distances: Array, most: float) -> Array:
         apart[other] = apart[:, other] = np.inf
         sizes[one] += sizes[other]
         groups[groups == other] = one
-        for row in np.flatnonzero(np.isin(nearest, (one, other))).tolist() + [one, other]:
+        for row in [*np.flatnonzero(np.isin(nearest, (one, other))).tolist(), one, other]:
             nearest[row] = apart[row].argmin()
             near[row] = apart[row, nearest[row]]
         closer = joined < near
