@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from frugalvae.errors import needing
 from frugalvae.maths.arrays import Array, one_hot, softmax
 
 #: Of scores (n, k) and one-hot targets (n, k): the summed loss and its gradient (n, k).
@@ -48,7 +49,8 @@ def fit_linear(x: Array, y: Array, start: Array, loss: Loss, strength: float, st
     steps
         Iterations of L-BFGS at most.
     """
-    from scipy.optimize import minimize
+    with needing("a classifier that is fitted on all samples"):
+        from scipy.optimize import minimize
 
     targets = one_hot(y, start.shape[1]).astype(x.dtype)
 

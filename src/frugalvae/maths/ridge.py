@@ -9,6 +9,7 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import solve_positive
 
 #: What heads may try, and what RanPAC tries.
 PENALTIES = tuple(10.0**power for power in range(-8, 9))
@@ -50,19 +51,14 @@ def solve_dual(hidden: Array, targets: Array, penalty: float) -> tuple[Array, fl
 
 def _solve(square: Array, right: Array, penalty: float) -> tuple[Array, float]:
     """X with (square + penalty I) X = right, and the penalty that it took."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
     while True:
         check_number("penalty", penalty, 1e-12, 1e38)  # or the loop would not end
-        ridged = square.astype(np.float64, order="F")
+        ridged = square.astype(np.float64)
         ridged[np.diag_indices(len(ridged))] += penalty
         try:
-            factor = cho_factor(ridged, overwrite_a=True, check_finite=False)
-        except LinAlgError:
+            return solve_positive(ridged, right.astype(np.float64)), penalty
+        except np.linalg.LinAlgError:
             penalty *= 10
-            continue
-        found: Array = cho_solve(factor, right.astype(np.float64), check_finite=False)
-        return found, penalty
 
 
 @dataclass(frozen=True)
@@ -93,12 +89,10 @@ class RidgePath:
     @classmethod
     def of(cls, hidden: Array, targets: Array) -> RidgePath:
         """The path of samples (n, m) and targets (n, k)."""
-        from scipy.linalg import eigh
-
         hidden = hidden.astype(np.float64)
         dual = len(hidden) <= hidden.shape[1]
         square = hidden @ hidden.T if dual else hidden.T @ hidden
-        values, vectors = eigh(square, overwrite_a=True, check_finite=False, driver="evd")
+        values, vectors = np.linalg.eigh(square)
         return cls(hidden, targets.astype(np.float64), np.maximum(values, 0), vectors)
 
     @property

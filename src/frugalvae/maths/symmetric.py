@@ -89,6 +89,16 @@ def solve_upper(lower: Array, right: Array) -> Array:
     return solve_lower(lower.T[::-1, ::-1], right[::-1])[::-1]  # reversed, lower.T is lower
 
 
+def solve_positive(matrix: Array, right: Array) -> Array:
+    """X with ``matrix @ X = right``; a matrix that is not positive definite is an error.
+
+    >>> solve_positive(np.array([[4.0, 2.0], [2.0, 2.0]]), np.array([[6.0], [4.0]])).tolist()
+    [[1.0], [1.0]]
+    """
+    lower = np.linalg.cholesky(matrix)
+    return solve_upper(lower, solve_lower(lower, right))
+
+
 def invert_lower(lower: Array) -> Array:
     """The inverse of a lower triangular matrix (d, d), by halves.
 
