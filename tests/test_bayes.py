@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from scipy.stats import multivariate_normal
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
@@ -56,8 +57,6 @@ def test_gaussians_are_drawn_towards_their_mean(covariance: str) -> None:
 
 
 def test_a_shared_covariance_gives_linear_discriminant_analysis() -> None:
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
     task, x = blobs([0, 1, 2], 60, spread=2.0), blobs([0, 1, 2], seed=5, spread=2.0).features
     memory = learned(make_memory("gaussian-shared"), task)
     found = memory.log_density(x, Shrinkage(ridge=1e-6))  # type: ignore[attr-defined]

@@ -7,6 +7,8 @@ import copy
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import Ridge
 
 from frugalvae.heads.lda import StreamingLDAHead
 from frugalvae.heads.nearest_mean import NearestMeanHead
@@ -78,8 +80,6 @@ def test_mixture_finds_separate_parts(rng: np.random.Generator) -> None:
 
 
 def test_streaming_lda_is_linear_discriminant_analysis() -> None:
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
     rng = np.random.default_rng(0)
     mixing = rng.normal(size=(6, 6))
     x = np.concatenate([rng.normal(size=(40, 6)) @ mixing + rng.normal(size=6) for _ in range(4)])
@@ -93,8 +93,6 @@ def test_streaming_lda_is_linear_discriminant_analysis() -> None:
 
 
 def test_ridge_agrees_with_scikit_learn() -> None:
-    from sklearn.linear_model import Ridge
-
     replay = replay_of(StoreAllMemory(), blobs([0, 1]), blobs([2]))
     head = RidgeHead(samples=50, penalty=0.1, scale=1.0)
     twin = Replay(replay.memory, copy.deepcopy(replay.rng))  # draws the same

@@ -177,11 +177,16 @@ def test_a_head_can_start_from_text_features() -> None:
             "NaN or infinity .* in 16 of 16 places, the first in row 0, column 0",
         ),
         (np.full((2, 8), np.inf), ["a", "b"], InputError, "NaN or infinity"),
-        (np.zeros((2, 7)), ["a", "b"], ValueError, "7 features, but .* expecting 8"),
-        (np.zeros((0, 8)), [], ValueError, "0 sample"),
-        (np.zeros((3, 8)), ["a", "b"], ValueError, "inconsistent numbers of samples"),
+        (
+            np.zeros((2, 7)),
+            ["a", "b"],
+            ValueError,
+            r"7 features, but|shape \(2, 7\)",
+        ),
+        (np.zeros((0, 8)), [], ValueError, r"0 sample|shape \(0, 8\)"),
+        (np.zeros((3, 8)), ["a", "b"], ValueError, "inconsistent numbers of samples|for 3 rows"),
         (np.zeros((1, 8)), [7], InputError, "labels like 7 were given, but labels like 'class 0'"),
-        (np.zeros(8), ["a"], ValueError, "Expected 2D array"),
+        (np.zeros(8), ["a"], ValueError, r"Expected 2D array|shape \(8,\)"),
     ],
 )
 def test_bad_input_is_refused_and_changes_nothing(

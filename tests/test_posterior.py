@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths import posterior as rule_of
@@ -62,8 +63,6 @@ def between(found: Array) -> Array:
 @settings(max_examples=10)
 @given(seed=st.integers(0, 100), classes=st.integers(3, 6))
 def test_classes_of_many_samples_give_linear_discriminant_analysis(seed: int, classes: int) -> None:
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
     """Where their means are equally far from the centre: lengths are drawn towards a common one."""
     rng = np.random.default_rng(seed)
     mixing, y = np.eye(6) + 0.3 * rng.normal(size=(6, 6)), np.arange(5000 * classes) % classes

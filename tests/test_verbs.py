@@ -45,8 +45,8 @@ def test_what_cannot_be_forgotten_updated_or_renamed_changes_nothing(
         (lambda: taught.forget(["class 1"]), UnknownClassError, "never taught"),
         (lambda: taught.forget("class 1", scrub="yes"), InputError, "scrub is 'yes'"),
         (lambda: taught.update("class 9", x), UnknownClassError, r"partial_fit\(\)"),
-        (lambda: taught.update("class 1", x[:, :7]), InputError, r"7 features.*shape \(n, 8\)"),
-        (lambda: taught.update("class 1", x[:0]), InputError, "0 sample"),
+        (lambda: taught.update("class 1", x[:, :7]), InputError, r"7.*\(n, 8\)"),
+        (lambda: taught.update("class 1", x[:0]), InputError, r"0 sample|shape \(0, 8\)"),
         (lambda: taught.update("class 1", x + np.nan), InputError, "NaN or infinity"),
         (lambda: taught.rename("class 9", "a"), UnknownClassError, "Did you mean"),
         (

@@ -784,7 +784,7 @@ class FrugalClassifier(Estimator):
 
     def _fitted(self) -> Model:
         if not self._is_fitted():
-            raise NotFittedError("nothing was taught yet; call fit() or load() first")
+            raise NotFittedError("not fitted: nothing was taught yet; call fit() or load() first")
         return self.model_
 
     def _features(self, X: ArrayLike) -> NDArray[np.float32]:
