@@ -17,7 +17,7 @@ from frugalvae import joining, naming
 from frugalvae.calibration import Calibration
 from frugalvae.checks import as_label, position_of
 from frugalvae.cost import MemoryReport
-from frugalvae.errors import InputError, check_number
+from frugalvae.errors import check_number
 from frugalvae.estimator import Estimator, NotFittedError
 from frugalvae.model import Model, Recipe
 from frugalvae.novelty import TaughtNovelty
