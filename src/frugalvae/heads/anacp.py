@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frugalvae.cost import Component, component, triangle
-from frugalvae.errors import InputError, check_number
+from frugalvae.errors import InputError, check_number, needing
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot, stack, unit
@@ -287,7 +287,8 @@ def gelu(x: Array) -> Array:
     >>> gelu(np.array([-10.0, 0.0, 1.0])).round(4).tolist()
     [-0.0, 0.0, 0.8413]
     """
-    from scipy.special import ndtr
+    with needing("head 'anacp'"):
+        from scipy.special import ndtr
 
     activated: Array = x * ndtr(x)
     return activated

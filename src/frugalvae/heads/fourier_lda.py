@@ -15,7 +15,7 @@ from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.late_rows import LateRows
 from frugalvae.maths.projection import normal_matrix, uniform_vector
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.maths.symmetric import pack
+from frugalvae.maths.symmetric import pack, solve_positive
 
 SOLVING = threading.RLock()  # several threads may predict at once
 
@@ -154,7 +154,7 @@ class FourierLDA(HeadDefaults):
         share, ridge = self._regularised(level, float(np.einsum("ij,ij->", covariance, covariance)))
         covariance *= share
         covariance[np.diag_indices(self.width)] += ridge
-        return _solve(covariance, right)
+        return solve_positive(covariance, right)
 
     def _solve_rows(self, number: int, right: Array) -> Array:
         """The same from the deviations themselves, by Woodbury's identity."""
@@ -165,7 +165,7 @@ class FourierLDA(HeadDefaults):
         if not share:
             return right / ridge
         square[np.diag_indices(len(rows))] += ridge / share
-        inner = _solve(square, rows @ right / self.count_)
+        inner = solve_positive(square, rows @ right / self.count_)
         solved: Array = (right - rows.T @ inner) / ridge
         return solved
 
@@ -217,12 +217,3 @@ class FourierLDA(HeadDefaults):
             component("head: scatter", self.maps * self.width**2, self.maps * triangle(self.width)),
             component("head: seed, gamma and count", 0, 3, width=8),
         ]
-
-
-def _solve(matrix: Array, right: Array) -> Array:
-    """X with matrix X = right, of a positive definite matrix that is not needed afterwards."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
-    found: Array = cho_solve(factor, right, check_finite=False)
-    return found
