@@ -3,7 +3,7 @@
 
 import { bytes, count, percent, seconds } from "./format.js";
 
-const EVENT = 4; // classes that a change names
+const EVENT = 3; // classes that a change names
 const OURS = ["the page or HTTP", "the server"]; // where this page's lessons come from
 
 export const t = {
@@ -32,9 +32,9 @@ export const t = {
   event({ action, classes = {}, from, to, source, text }) {
     const names = Object.keys(classes);
     const some = Object.entries(classes).slice(0, EVENT).map(([name, number]) => (number ? `${name} (${number})` : name));
-    if (names.length > EVENT) some.push(`${names.length - EVENT} more`);
+    const more = names.length > EVENT ? ` and ${names.length - EVENT} more` : "";
     const where = source && !OURS.includes(source) ? `, from ${source}` : "";
-    if (action === "learn" || action === "update") return `Learned ${some.join(", ")}${where}`;
+    if (action === "learn" || action === "update") return `Learned ${some.join(", ")}${more}${where}`;
     if (action === "forget") return `Forgot ${names.join(", ")}`;
     if (action === "rename") return `Renamed ${from} to ${to}`;
     if (action === "merge-classes") return `Joined ${[from].flat().join(" and ")}`;
