@@ -32,6 +32,7 @@ from benchmarks.serving import Served
 
 CLIENTS = (1, 8, 64)
 BATCH = 1_000  # requests of the long run that are sent in one go
+CONNECTIONS = 16  # on which they are sent
 
 ENCODER = """
 import sys, time
@@ -221,7 +222,7 @@ def memory(file: Path, photographs: list[Path], count: int) -> None:
 
 
 async def several(port: int, requests: list[bytes]) -> None:
-    """Requests one after the other, on two connections."""
+    """Requests on some connections, one after the other on each."""
 
     async def client(part: list[bytes]) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -230,7 +231,8 @@ async def several(port: int, requests: list[bytes]) -> None:
             await answered(reader)
         writer.close()
 
-    await asyncio.gather(client(requests[::2]), client(requests[1::2]))
+    parts = (requests[start::CONNECTIONS] for start in range(CONNECTIONS))
+    await asyncio.gather(*map(client, parts))
 
 
 def resident(served: Served) -> float:
