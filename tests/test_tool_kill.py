@@ -361,6 +361,7 @@ def test_undo_takes_back_the_first_lesson_too(tool: Tool) -> None:
     assert tool.beside == ["birds.frugal"]
     status = tool.json("status")
     assert (status["classes"], status["tasks"], status["undo"]) == (0, [], False)
+    assert "encoder" not in tool("status")
     assert f"{tool.file}: there is nothing to undo" in tool("undo", code=2)
     for verb, *words in (("predict", folder), ("rename", "cat", "emu"), ("forget", "cat")):
         assert f"{tool.file} knows no class" in tool(verb, *words, code=2)

@@ -47,9 +47,10 @@ def show(summary: Summary, display: Display, most: int) -> None:
     known = f"{plural(summary.classes, 'class')} in {plural(len(summary.tasks), 'task')}"
     taken = f"{size(summary.bytes)}, last changed {summary.changed}"
     encoder = described(summary.encoder) if summary.encoder else "not known"
+    made_by = [f"encoder  {encoder}; feature dimension {summary.features}"]
     display.say(
         f"{summary.file}: {known}, {taken}",
-        f"encoder  {encoder}; feature dimension {summary.features}",
+        *(made_by if summary.classes else []),
         f"memory   {summary.memory}",
         f"head     {summary.head}",
         *(
@@ -58,7 +59,8 @@ def show(summary: Summary, display: Display, most: int) -> None:
         ),
     )
     display.say(*other_names(summary.aliases, most))
-    show_tables(summary, display)
+    if summary.classes:
+        show_tables(summary, display)
     display.say(*(f"warning: {warning}" for warning in summary.warnings))
     if summary.undo:
         display.say(f"The last change can be undone: frugalvae undo {summary.file}")
