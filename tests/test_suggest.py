@@ -28,6 +28,7 @@ def test_the_choice_is_greedy(seed: int, n: int) -> None:
     so_far, expected = np.zeros(30), list[int]()
     for _ in range(n):
         gains = np.array([(np.maximum(row - so_far, 0) * doubt).sum() for row in near])
+        gains *= np.sqrt(doubt)
         gains[expected] = -1
         expected.append(int(gains.argmax()))
         so_far = np.maximum(so_far, near[expected[-1]])

@@ -2,8 +2,8 @@
 
 A sample that is labelled tells most about the samples around it. So samples are chosen one after
 the other, each time the one that covers most doubt: the sum, over all samples, of how uncertain
-they are times how much nearer the chosen one is to them than those chosen before. Samples that look
-unknown count as entirely uncertain.
+they are times how much nearer the chosen one is to them than those chosen before; all that times
+the root of how uncertain it is itself. Samples that look unknown count as entirely uncertain.
 """
 
 from __future__ import annotations
@@ -155,14 +155,14 @@ def doubts(chances: Array) -> Array:
 def most_telling(directions: Array, doubt: Array, n: int) -> list[int]:
     """Rows that cover most doubt (m,), one after the other; ``directions`` have length one.
 
-    What a row adds never grows as others are chosen (it is submodular). So the greedy choice covers
-    at least 63 % of what the best one would, and what rows added before is a bound of what they add
-    now: few have to be looked at again.
+    What a row adds never grows as others are chosen. So what it added before is a bound of what
+    it adds now, and few rows have to be looked at again.
     """
     covered = np.argsort(-doubt, kind="stable")[:COVERED]
     weights, so_far = doubt[covered].astype(np.float32), np.zeros(len(covered), np.float32)
     targets = np.ascontiguousarray(directions[covered])
-    bounds = np.concatenate(
+    own = np.sqrt(doubt)
+    bounds = own * np.concatenate(
         [_nearness(block, targets) @ weights for block in in_blocks(directions, 1024)]
     )
     chosen = list[int]()
@@ -170,7 +170,7 @@ def most_telling(directions: Array, doubt: Array, n: int) -> list[int]:
         while True:
             best = int(bounds.argmax())
             near = _nearness(directions[best], targets)
-            bounds[best] = np.maximum(near - so_far, 0) @ weights
+            bounds[best] = own[best] * (np.maximum(near - so_far, 0) @ weights)
             if bounds.argmax() == best:
                 break
         chosen.append(best)
