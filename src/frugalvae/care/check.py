@@ -49,12 +49,10 @@ def check(
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> x, y = rng.normal(size=(60, 32)), np.repeat(["cat", "emu"], 30)
-    >>> x[:, 0] += 9 * (y == "emu")
-    >>> y[3] = "emu"
-    >>> [(f.kind, f.row, f.label, f.other) for f in check(Model(), x, y).findings]
-    [('wrong-label', 3, 'emu', 'cat')]
+    >>> x = np.random.default_rng(0).normal(size=(9, 32))
+    >>> x[8] = 1.01 * x[0]
+    >>> [(f.row, f.why) for f in check(Model(), x, ["hat"] * 9).of_kind("duplicate")]
+    [(8, 'nearly the same as another of its class')]
     """
     features = check_features(X, model.n_features or None)
     labels = check_labels(y, len(features))

@@ -13,7 +13,7 @@ from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories.moments import MomentMemory
 
-POWER = 6.0  # of densities, times the length of a whitened row
+POWER = 4.5  # of densities, times the length of a whitened row
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from frugalvae.memories.moments import MomentMemory
 
 LIKELY = 20  # classes that a sample may be of, besides its own
 BLOCK = 2048  # rows that are looked at at a time
+LEAST_NOISE = 1e-4  # of a whitened coordinate, where all samples are the same
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class LeftOut:
     scores
         Log densities of these classes, up to a term that all share, (n, c).
     lengths
-        Of the whitened rows, (n,).
+        Of the whitened rows, (n,). Both are in units of how samples vary around class means: the
+        shared covariance has a ridge, which makes that less than one where samples are few.
     likeness
         To the class that a sample is most like, (n,): the cosine with its mean in whitened
         coordinates; the inverse of the distance where there is one class only.
@@ -53,14 +55,15 @@ def left_out(memory: MomentMemory, task: Task) -> LeftOut:
     rule, single = memory.rule, len(memory.classes) == 1
     position = {label: column for column, label in enumerate(memory.classes)}
     owners = np.array([position[label] for label in task.labels.tolist()])
-    parts = []
+    parts, noise = [], max(rule.shared.noise, LEAST_NOISE)
     for rows in in_blocks(np.arange(len(owners)), BLOCK):
         white, own = memory.whitened(task.features[rows]), owners[rows]
         if single:  # centred on itself, it has no direction
             parts.append(_of_one_class(rule, white))
             continue
         scores, cosines = scores_without(rule, white, own)
-        parts.append(_likeliest(scores, cosines, np.linalg.norm(white, axis=1), own))
+        lengths = np.linalg.norm(white, axis=1) / noise**0.5
+        parts.append(_likeliest(scores / noise, cosines, lengths, own))
     return LeftOut(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 

@@ -11,10 +11,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import add, add_encoder, check_output, choice, refuse_encoder
+from frugalvae.cli.options import (
+    add,
+    add_encoder,
+    check_output,
+    check_source,
+    choice,
+    holds_features,
+)
+from frugalvae.cli.pages import page_of, write_page
 from frugalvae.console import Display, complain, print_json
-from frugalvae.errors import InputError, MissingPackageError, needing
-from frugalvae.files import check_place, write_text
+from frugalvae.errors import InputError
+from frugalvae.files import check_place
 from frugalvae.formatting import percent, plural, printable
 
 if TYPE_CHECKING:
@@ -41,12 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the classifier that is to learn them; without it, images are only compared with each "
         "other",
     )
-    parser.add_argument(
-        "source",
-        type=Path,
-        metavar="FOLDER",
-        help="a folder of images, a zip archive of it, or FEATURES.npz",
-    )
+    add(parser, "source")
     about = "the page to write (default: check.html)"
     add(parser, "--output", default=Path("check.html"), help=about)
     parser.add_argument(
@@ -74,30 +77,26 @@ def run(options: argparse.Namespace) -> None:
     display = Display(options.quiet or options.json)
     with display.watching(), open_samples(model, options) as samples:
         checked = examine(model, samples)
-        page = page_about(checked, samples, options)
+        page = page_of("check", lambda: page_about(checked, samples, options.source))
     write_list(options.list, remarks(options), entries(checked, samples.names))
     if options.json and not options.quiet:
         print_json(report(checked, samples))
     display.say(*samples.notes, *counted(samples.skipped))
     show(checked, samples, display)
-    if isinstance(page, MissingPackageError):
-        raise page  # the findings are printed all the same
-    write_text(options.output, page)
-    display.say(f"written: {options.output}, and {options.list} for 'frugalvae learn --except'")
+    write_page(
+        page, options.output, display, f", and {options.list} for 'frugalvae learn --except'"
+    )
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:
-    """Refuse what would be overwritten, and an encoder for features."""
-    if not options.source.exists():
-        raise InputError(f"{options.source}: there is no such file or folder; check the path")
+    """Refuse what would be overwritten, a source that is not there, an encoder for features."""
+    check_source(options)
     for output in (options.output, options.list):
         for given in (options.file, options.source):
             if given is not None and output.resolve() == given.resolve():
                 raise InputError(f"{output} is what is to be checked; give another name")
     check_output(options.output, ".html", ".htm")
     check_place(options.list)
-    if options.source.suffix == ".npz":
-        refuse_encoder(options, options.source)
 
 
 # --------------------------------------------------------------------------- what is checked
@@ -144,7 +143,7 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
     from frugalvae.images.listing import open_images
 
     path = options.source
-    if path.suffix == ".npz" and not path.is_dir():
+    if holds_features(path):
         yield from_features(model, options)
         return
     known = [*map(str, model.classes.tolist()), *model.aliases]
@@ -310,18 +309,11 @@ def entries(checked: Checked, names: Sequence[str]) -> list[tuple[str, str, bool
     return lines
 
 
-def page_about(
-    checked: Checked, samples: Samples, options: argparse.Namespace
-) -> str | MissingPackageError:
-    """The page; or what has to be installed for it."""
-    try:
-        with needing("the page of 'check'"):
-            from frugalvae.report.check_page import check_page, pictured
-            from frugalvae.report.thumbnails import thumbnails
+def page_about(checked: Checked, samples: Samples, source: Path) -> str:
+    """The page, with thumbnails."""
+    from frugalvae.report.care_pages import Gallery, check_page, pictured_findings
+    from frugalvae.report.thumbnails import thumbnails
 
-            pictures = thumbnails(pictured(checked), samples.read) if samples.read else {}
-            names = [printable(name) for name in samples.names]
-            notes = [*samples.notes, *checked.notes]
-            return check_page(checked, names, pictures, notes, str(options.source))
-    except MissingPackageError as error:
-        return error
+    names, notes = [printable(name) for name in samples.names], [*samples.notes, *checked.notes]
+    pictures = thumbnails(pictured_findings(checked), samples.read)
+    return check_page(checked, Gallery(str(source), names, notes, pictures))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from frugalvae import __version__
 from frugalvae.cli.options import add, add_encoder, check_output, choice, refuse_encoder
+from frugalvae.cli.pages import page_of, write_page
 from frugalvae.console import Display, complain, print_json
-from frugalvae.errors import InputError, MissingPackageError, needing, suggestion
-from frugalvae.files import write_text
+from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import percent, plural, printable
 
 if TYPE_CHECKING:
@@ -62,16 +62,13 @@ def run(options: argparse.Namespace) -> None:
     display, model = Display(options.quiet or options.json), store.load()
     with display.watching(), open_samples(model, options) as samples:
         evaluation = evaluate(model, samples, options)
-        page = page_about(evaluation, samples)
+        page = page_of("evaluate", lambda: page_about(evaluation, samples))
     if options.json and not options.quiet:
         told = {"skipped": samples.left_out, "assumed": samples.notes}
         print_json({**evaluation.to_json(), **told})
     display.say(*samples.notes, *counted(samples.left_out))
     show(evaluation, display)
-    if isinstance(page, MissingPackageError):
-        raise page  # the scores are printed all the same
-    write_text(options.output, page)
-    display.say(f"written: {options.output}")
+    write_page(page, options.output, display)
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:
@@ -111,17 +108,12 @@ def evaluate(model: Model, samples: Samples, options: argparse.Namespace) -> Eva
     )
 
 
-def page_about(evaluation: Evaluation, samples: Samples) -> str | MissingPackageError:
-    """The page; or what has to be installed for it."""
-    try:
-        with needing("the page of 'evaluate'"):
-            from frugalvae.report.evaluation_page import evaluation_page, pictured
-            from frugalvae.report.thumbnails import thumbnails
+def page_about(evaluation: Evaluation, samples: Samples) -> str:
+    """The page, with thumbnails."""
+    from frugalvae.report.evaluation_page import evaluation_page, pictured
+    from frugalvae.report.thumbnails import thumbnails
 
-            pictures = thumbnails(pictured(evaluation), samples.read) if samples.read else {}
-            return evaluation_page(evaluation, pictures)
-    except MissingPackageError as error:
-        return error
+    return evaluation_page(evaluation, thumbnails(pictured(evaluation), samples.read))
 
 
 def show(evaluation: Evaluation, display: Display) -> None:

@@ -155,6 +155,19 @@ def refuse_encoder(options: argparse.Namespace, features: Path) -> None:
         )
 
 
+def holds_features(path: Path) -> bool:
+    """Whether a path is a feature file, not images."""
+    return path.suffix == ".npz" and not path.is_dir()
+
+
+def check_source(options: argparse.Namespace) -> None:
+    """Refuse a ``source`` that does not exist, and an encoder if it holds features."""
+    if not options.source.exists():
+        raise InputError(f"{options.source}: there is no such file or folder; check the path")
+    if holds_features(options.source):
+        refuse_encoder(options, options.source)
+
+
 def check_output(output: Path, *known: str) -> None:
     """Refuse a file that cannot be written, or whose ending promises another format."""
     if output.suffix and output.suffix.lower() not in known:
@@ -171,6 +184,11 @@ def check_output(output: Path, *known: str) -> None:
 SHARED: dict[str, dict[str, Any]] = {
     "file": {"type": Path, "metavar": "FILE.frugal", "help": "the classifier"},
     "label": {"metavar": "CLASS", "help": "a class that the classifier knows"},
+    "source": {
+        "type": Path,
+        "metavar": "FOLDER",
+        "help": "a folder of images, a zip archive of it, or a feature file (.npz)",
+    },
     "--batch-size": {
         "type": positive,
         "default": BATCH_SIZE,

@@ -9,10 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import add, add_encoder, check_output, choice, positive, refuse_encoder
+from frugalvae.cli.options import (
+    add,
+    add_encoder,
+    check_output,
+    check_source,
+    choice,
+    holds_features,
+    positive,
+)
+from frugalvae.cli.pages import page_of, write_page
 from frugalvae.console import Display, complain, print_json
-from frugalvae.errors import InputError, MissingPackageError, needing
-from frugalvae.files import write_text
+from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, shortened
 
 if TYPE_CHECKING:
@@ -31,12 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "are looked into, and mean nothing. Nothing is learned."
     )
     add(parser, "file")
-    parser.add_argument(
-        "source",
-        type=Path,
-        metavar="FOLDER",
-        help="a folder of images, a zip archive of it, or FEATURES.npz (the array x, or x_train)",
-    )
+    add(parser, "source")
     parser.add_argument(
         "-n",
         "--number",
@@ -72,31 +75,24 @@ def run(options: argparse.Namespace) -> None:
         suggested = Suggested()
         if len(pool.features):
             suggested = suggest(model, pool.features, options.number)
-        page = page_about(suggested, pool, options)
+        page = page_of("suggest", lambda: page_about(suggested, pool, options.source))
         if options.copy_to is not None:
             copy_to(options.copy_to, suggested, pool)
     if options.json and not options.quiet:
         print_json(report(suggested, pool))
     display.say(*pool.notes, *suggested.notes, *counted(pool.skipped))
     show(suggested, pool, display)
-    if isinstance(page, MissingPackageError):
-        raise page  # the suggestions are printed all the same
-    write_text(options.output, page)
     copied = "" if options.copy_to is None else f", and folders in {options.copy_to}"
-    display.say(f"written: {options.output}{copied}")
+    write_page(page, options.output, display, copied)
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:
     """Refuse wrong paths, before anything heavy is imported."""
-    if not options.source.exists():
-        raise InputError(f"{options.source}: there is no such file or folder; check the path")
+    check_source(options)
     check_output(options.output, ".html", ".htm")
-    features = options.source.suffix == ".npz" and not options.source.is_dir()
-    if features:
-        refuse_encoder(options, options.source)
     if options.copy_to is None:
         return
-    if features:
+    if holds_features(options.source):
         raise InputError(f"{options.source} holds features, no images; leave out --copy-to")
     if options.copy_to.exists() and (
         not options.copy_to.is_dir() or any(options.copy_to.iterdir())
@@ -133,7 +129,7 @@ def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Pool]:
     from frugalvae.taught import NONE
 
     taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
-    if options.source.suffix == ".npz" and not options.source.is_dir():
+    if holds_features(options.source):
         x, made_by = read_rows(options.source, ("x", "x_train"))
         check_same(model.encoder, made_by, options.file, options.source)
         fresh = np.flatnonzero(~np.isin(digests_of_rows(x, np.arange(len(x))), taught))
@@ -220,18 +216,11 @@ def copy_to(folder: Path, suggested: Suggested, pool: Pool) -> None:
         target.write_bytes(pool.read(row))
 
 
-def page_about(
-    suggested: Suggested, pool: Pool, options: argparse.Namespace
-) -> str | MissingPackageError:
-    """The page; or what has to be installed for it."""
-    try:
-        with needing("the page of 'suggest'"):
-            from frugalvae.report.suggest_page import pictured, suggest_page
-            from frugalvae.report.thumbnails import thumbnails
+def page_about(suggested: Suggested, pool: Pool, source: Path) -> str:
+    """The page, with thumbnails."""
+    from frugalvae.report.care_pages import Gallery, pictured_suggestions, suggest_page
+    from frugalvae.report.thumbnails import thumbnails
 
-            pictures = thumbnails(pictured(suggested), pool.read) if pool.read else {}
-            names = [printable(name) for name in pool.names]
-            notes = [*pool.notes, *suggested.notes]
-            return suggest_page(suggested, names, pictures, notes, str(options.source))
-    except MissingPackageError as error:
-        return error
+    names, notes = [printable(name) for name in pool.names], [*pool.notes, *suggested.notes]
+    pictures = thumbnails(pictured_suggestions(suggested), pool.read)
+    return suggest_page(suggested, Gallery(str(source), names, notes, pictures))

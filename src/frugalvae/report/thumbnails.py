@@ -15,7 +15,7 @@ SIDE = 128  # pixels; more than are shown, for screens with high resolution
 QUALITY = 72
 
 
-def thumbnails(rows: Iterable[int], read: Callable[[int], bytes]) -> dict[int, str]:
+def thumbnails(rows: Iterable[int], read: Callable[[int], bytes] | None) -> dict[int, str]:
     """A thumbnail for each row; images that can no longer be read are left out.
 
     Parameters
@@ -23,8 +23,10 @@ def thumbnails(rows: Iterable[int], read: Callable[[int], bytes]) -> dict[int, s
     rows
         Which images, in any order; repeated rows count once.
     read
-        Returns the content of an image file.
+        Returns the content of an image file; None if there are no images.
     """
+    if read is None:
+        return {}
     found = {}
     for row in track(sorted(set(rows)), "making thumbnails"):
         try:

@@ -1,15 +1,18 @@
-"""The HTML page of a check: what may be wrong with photographs, the surest first."""
+"""The HTML pages of ``check`` and ``suggest``: photographs, the surest or most telling first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from frugalvae.care.findings import KINDS, Checked, Finding
+from frugalvae.care.suggest import Suggested
 from frugalvae.formatting import plural
 from frugalvae.report.render import render
 
 MOST = 150  # findings of a kind that are shown
+MOST_ALIKE = 60  # photographs of a group that are shown
 
 #: What to do about each kind of finding.
 ADVICE = {
@@ -27,61 +30,73 @@ ADVICE = {
 }
 
 
-def check_page(
-    checked: Checked,
-    names: Sequence[str],
-    pictures: Mapping[int, str],
-    notes: Sequence[str],
-    source: str,
-) -> str:
-    """One page that loads nothing from elsewhere.
+@dataclass(frozen=True)
+class Gallery:
+    """The samples that a page is about.
 
-    Parameters
+    Attributes
     ----------
-    checked
-        The findings.
+    source
+        Where they are.
     names
         The file of each sample, or its row.
-    pictures
-        Thumbnails of rows as addresses, at least of those in :func:`pictured`; may be empty.
     notes
-        What was assumed and what could not be checked.
-    source
-        What was checked.
+        What was assumed, and what could not be done.
+    pictures
+        Thumbnails of rows as addresses, at least of those that the page shows; may be empty.
     """
+
+    source: str
+    names: Sequence[str]
+    notes: Sequence[str]
+    pictures: Mapping[int, str]
+
+
+def check_page(checked: Checked, gallery: Gallery) -> str:
+    """What may be wrong with samples, on one page that loads nothing from elsewhere."""
+    what = "photograph" if gallery.pictures else "sample"
     return render(
         "check.html",
-        groups=[group for group in map(checked.of_kind, KINDS) if group],
+        groups=[group for kind in KINDS if (group := checked.of_kind(kind))],
         headings=KINDS,
         advice=ADVICE,
-        names=names,
-        pictures=pictures,
         typical=checked.typical,
-        notes=notes,
-        source=source,
+        gallery=gallery,
         leave_out=len(checked.rows_to_leave_out),
         most=MOST,
-        summary=summary(checked, len(names)),
+        summary=summary(checked, len(gallery.names), what),
     )
 
 
-def summary(checked: Checked, count: int) -> str:
+def suggest_page(suggested: Suggested, gallery: Gallery) -> str:
+    """Which samples to label, on one page that loads nothing from elsewhere."""
+    return render("suggest.html", s=suggested, gallery=gallery, most=MOST_ALIKE)
+
+
+def summary(checked: Checked, count: int, what: str) -> str:
     """What was found, in a sentence."""
     found = len({finding.row for finding in checked.findings if finding.row is not None})
     if not checked.findings:
-        return f"Nothing was found in {plural(count, 'photograph')}."
+        return f"Nothing was found in {plural(count, what)}."
     about = len([finding for finding in checked.findings if finding.row is None])
     classes = f", and {plural(about, 'finding')} about classes" if about else ""
-    return f"{found:,} of {plural(count, 'photograph')} deserve a look{classes}."
+    deserve = "deserves" if found == 1 else "deserve"
+    return f"{found:,} of {plural(count, what)} {deserve} a look{classes}."
 
 
-def pictured(checked: Checked) -> list[int]:
-    """Rows whose thumbnails the page shows."""
+def pictured_findings(checked: Checked) -> list[int]:
+    """Rows whose thumbnails :func:`check_page` shows."""
     rows: list[int | None] = []
     for kind in KINDS:
         for finding in checked.of_kind(kind)[:MOST]:
             rows += [finding.row, finding.twin, *_examples(finding, checked.typical)]
     return [row for row in rows if row is not None]
+
+
+def pictured_suggestions(suggested: Suggested) -> list[int]:
+    """Rows whose thumbnails :func:`suggest_page` shows."""
+    rows = [found.row for found in suggested.suggestions]
+    return rows + [row for group in suggested.groups for row in group[:MOST_ALIKE]]
 
 
 def _examples(finding: Finding, typical: Mapping[Any, int]) -> list[int | None]:
