@@ -227,6 +227,24 @@ def test_copies_in_two_classes_are_told_as_such() -> None:
     assert finding.sure == pytest.approx(1, abs=1e-3)
 
 
+def test_of_copies_in_two_classes_the_wrong_one_is_told() -> None:
+    x, y = blobs(4)
+    x, y = np.concatenate([x, x[[7]]]), np.append(y, 3)  # would speak for class 3 if it was taught
+    checked = check(Model(), x, y)
+    assert [(f.row, f.twin) for f in checked.of_kind("duplicate")] == [(100, 7)]
+    assert [(f.row, f.other) for f in checked.of_kind("wrong-label")] == [(100, 0)]
+    assert checked.rows_to_leave_out == [100]
+
+
+def test_classes_of_nearly_the_same_name_are_told_once() -> None:
+    x, y = blobs(5)
+    names = np.array(["ant", "bee", "Cardinal", "dog", "eel"])[y].astype(object)
+    names[[42, 43]] = "Cardinl"
+    checked = check(Model(), x, names)
+    assert [(f.label, f.other) for f in checked.of_kind("names")] == [("Cardinl", "Cardinal")]
+    assert checked.of_kind("wrong-label") == []
+
+
 def test_most_pairs_are_ruled_out_in_few_directions() -> None:
     rng = np.random.default_rng(0)
     directions = unit(rng.normal(size=(300, 200)).astype(np.float32))

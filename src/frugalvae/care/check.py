@@ -16,6 +16,7 @@ from frugalvae.care.outliers import LEAST
 from frugalvae.checks import check_features, check_kind, check_labels
 from frugalvae.formatting import plural, shortened
 from frugalvae.interfaces import Task
+from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import Model
 from frugalvae.taught import NONE
 
@@ -63,17 +64,18 @@ def check(
     before = _taught_before(model, labels, digests)
     fresh = np.setdiff1d(np.arange(len(labels)), [finding.row for finding in before])
     part = Task(features[fresh], task.labels[fresh])
-    found, notes = [*before, *_of_classes(model, labels)], _limits(model, digests)
+    classes = _of_classes(model, labels)
+    found, notes = [*before, *classes], _limits(model, digests)
     typical: dict[Any, int] = {}
     if len(fresh):
         memory, said = moments_with(model, part, rng)
-        judged = judge(memory, part)
-        notes += said + _unjudged(len(memory.classes), labels[fresh], judged)
-        found += _mistaken(labels, names, fresh, judged)
-        typical = _typical(labels, fresh, judged)
-        found += _outliers(labels, fresh, judged)
         twins = near_duplicates(memory.mapped(part.features))
         twins += [] if patterns is None else same_pixels(patterns[fresh])
+        judged = _judge(model, memory, part, twins, rng)
+        notes += said + _unjudged(len(memory.classes), labels[fresh], judged)
+        found += _mistaken(labels, names, fresh, judged, classes)
+        typical = _typical(labels, fresh, judged)
+        found += _outliers(labels, fresh, judged)
         found += _duplicates(labels, fresh, twins, judged.wrong)
     return Checked.of([f for f in found if f.sure >= SURE], notes, typical)
 
@@ -95,6 +97,23 @@ def _task(
     numbers = known | {label: model.n_taught + row for row, label in enumerate(new)}
     of_row = np.array([numbers[label] for label in labels.tolist()], np.int64)
     return Task(features, of_row), {number: label for label, number in numbers.items()}
+
+
+def _judge(
+    model: Model,
+    memory: MomentMemory,
+    task: Task,
+    twins: list[Twin],
+    rng: np.random.Generator,
+) -> Judged:
+    """Judge samples. One that is in two classes would speak for both: it is not taught."""
+    apart = [twin for twin in twins if task.labels[twin.row] != task.labels[twin.of]]
+    taught = np.ones(len(task.labels), bool)
+    taught[[row for twin in apart for row in (twin.row, twin.of)]] = False
+    left = Task(task.features[taught], task.labels[taught])
+    if taught.all() or len(left.classes) < 2:
+        return judge(memory, task)
+    return judge(moments_with(model, left, rng)[0], task, taught)
 
 
 # --------------------------------------------------------------------------- findings
@@ -129,15 +148,21 @@ def _of_classes(model: Model, labels: NDArray[Any]) -> list[Finding]:
 
 
 def _mistaken(
-    labels: NDArray[Any], names: dict[int, Any], fresh: NDArray[np.int64], judged: Judged
+    labels: NDArray[Any],
+    names: dict[int, Any],
+    fresh: NDArray[np.int64],
+    judged: Judged,
+    classes: list[Finding],
 ) -> list[Finding]:
-    """Samples that look like another class."""
+    """Samples that look like another class, unless it has nearly the same name."""
+    same = {frozenset((f.label, f.other)) for f in classes if f.kind == "names"}
     found = []
     for place in np.flatnonzero(judged.wrong >= SURE).tolist():
         row, sure = int(fresh[place]), float(judged.wrong[place])
         other = names[int(judged.likelier[place])]
-        why = f"it looks like {other}"
-        found.append(Finding("wrong-label", sure, labels[row].item(), why, row, other=other))
+        label, why = labels[row].item(), f"it looks like {other}"
+        if frozenset((label, other)) not in same:
+            found.append(Finding("wrong-label", sure, label, why, row, other=other))
     return found
 
 

@@ -53,8 +53,7 @@ def left_out(memory: MomentMemory, task: Task) -> LeftOut:
     [[0, 1], [1, 0], [0, 1]]
     """
     rule, single = memory.rule, len(memory.classes) == 1
-    position = {label: column for column, label in enumerate(memory.classes)}
-    owners = np.array([position[label] for label in task.labels.tolist()])
+    owners = _columns(memory, task)
     parts, noise = [], max(rule.shared.noise, LEAST_NOISE)
     for rows in in_blocks(np.arange(len(owners)), BLOCK):
         white, own = memory.whitened(task.features[rows]), owners[rows]
@@ -65,6 +64,17 @@ def left_out(memory: MomentMemory, task: Task) -> LeftOut:
         lengths = np.linalg.norm(white, axis=1) / noise**0.5
         parts.append(_likeliest(scores / noise, cosines, lengths, own))
     return LeftOut(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def as_new(memory: MomentMemory, task: Task) -> LeftOut:
+    """The same of samples that ``memory`` was not taught, though it knows their classes."""
+    rule, noise = memory.rule, max(memory.rule.shared.noise, LEAST_NOISE)
+    white, owners = memory.whitened(task.features), _columns(memory, task)
+    lengths = np.linalg.norm(white, axis=1)
+    scale = lengths[:, None] * np.linalg.norm(rule.targets, axis=1)
+    cosines = white @ rule.targets.T / np.maximum(scale, 1e-30)
+    scores = rule.scores(white) / noise
+    return LeftOut(*_likeliest(scores, cosines, lengths / noise**0.5, owners))
 
 
 def scores_without(rule: Posterior, white: Array, owners: Array) -> tuple[Array, Array]:
@@ -93,6 +103,12 @@ def scores_without(rule: Posterior, white: Array, owners: Array) -> tuple[Array,
     squares[each, owners] = own_squares
     lengths = np.linalg.norm(white, axis=1)[:, None]
     return scores, linear / np.maximum(lengths * np.sqrt(squares), 1e-30)
+
+
+def _columns(memory: MomentMemory, task: Task) -> Array:
+    """The class of each sample, as a number from 0, (n,)."""
+    position = {label: column for column, label in enumerate(memory.classes)}
+    return np.array([position[label] for label in task.labels.tolist()])
 
 
 def _targets_without(rule: Posterior, white: Array, mine: Array, owners: Array) -> Array:

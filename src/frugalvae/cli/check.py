@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
     display = Display(options.quiet or options.json)
     with display.watching(), open_samples(model, options) as samples:
         checked = examine(model, samples)
-        page = page_of("check", lambda: page_about(checked, samples, options.source))
+        page = page_of("check", lambda: page_about(checked, samples, options))
     write_list(options.list, remarks(options), entries(checked, samples.names))
     if options.json and not options.quiet:
         print_json(report(checked, samples))
@@ -284,15 +284,18 @@ def report(checked: Checked, samples: Samples) -> dict[str, Any]:
 
 def remarks(options: argparse.Namespace) -> list[str]:
     """What stands at the head of the list."""
-    file = options.file or "FILE.frugal"
-    command = shlex.join(
-        ["frugalvae", "learn", *map(str, (file, options.source, "--except", options.list))]
-    )
     return [
         "what 'frugalvae check' would leave out; delete the line of an image to teach it after all",
         "lines with # are not taken: take the # away from an image to leave it out, too",
-        printable(command),
+        learning(options),
     ]
+
+
+def learning(options: argparse.Namespace) -> str:
+    """The command that learns what is not on the list."""
+    file = options.file or "FILE.frugal"
+    words = map(str, (file, options.source, "--except", options.list))
+    return printable(shlex.join(["frugalvae", "learn", *words]))
 
 
 def entries(checked: Checked, names: Sequence[str]) -> list[tuple[str, str, bool]]:
@@ -309,11 +312,12 @@ def entries(checked: Checked, names: Sequence[str]) -> list[tuple[str, str, bool
     return lines
 
 
-def page_about(checked: Checked, samples: Samples, source: Path) -> str:
+def page_about(checked: Checked, samples: Samples, options: argparse.Namespace) -> str:
     """The page, with thumbnails."""
     from frugalvae.report.care_pages import Gallery, check_page, pictured_findings
     from frugalvae.report.thumbnails import thumbnails
 
     names, notes = [printable(name) for name in samples.names], [*samples.notes, *checked.notes]
     pictures = thumbnails(pictured_findings(checked), samples.read)
-    return check_page(checked, Gallery(str(source), names, notes, pictures))
+    gallery = Gallery(str(options.source), names, notes, pictures)
+    return check_page(checked, gallery, learning(options))

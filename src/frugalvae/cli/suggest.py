@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -55,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="copy suggested images to folders in this new folder: 'perhaps NAME' for the most "
-        "probable class, 'new class 1' for a group; sort and rename them, then learn the folder",
+        "probable class, 'new class 1' for a group, 'unknown'; sort and rename them, then learn "
+        "the folder",
     )
     add_encoder(parser, remembered=True)
     add(parser, "--trust", "--json", "--quiet")
@@ -84,6 +86,11 @@ def run(options: argparse.Namespace) -> None:
     show(suggested, pool, display)
     copied = "" if options.copy_to is None else f", and folders in {options.copy_to}"
     write_page(page, options.output, display, copied)
+    if options.copy_to is not None:
+        learn = shlex.join(["frugalvae", "learn", str(options.file), str(options.copy_to)])
+        display.say(
+            f"give its folders the right names, move what is wrong, then: {printable(learn)}"
+        )
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:
@@ -200,7 +207,7 @@ def copy_to(folder: Path, suggested: Suggested, pool: Pool) -> None:
     assert pool.read is not None
     grouped = {row for rows in suggested.groups for row in rows}
     places = [
-        (f"perhaps {str(found.label).replace('/', ' ')}", found.row)
+        (f"perhaps {str(found.label).replace('/', ' ')}" if found.known else "unknown", found.row)
         for found in suggested.suggestions
         if found.row not in grouped
     ]

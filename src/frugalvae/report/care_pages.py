@@ -52,8 +52,11 @@ class Gallery:
     pictures: Mapping[int, str]
 
 
-def check_page(checked: Checked, gallery: Gallery) -> str:
-    """What may be wrong with samples, on one page that loads nothing from elsewhere."""
+def check_page(checked: Checked, gallery: Gallery, learning: str) -> str:
+    """What may be wrong with samples, on one page that loads nothing from elsewhere.
+
+    ``learning`` is the command that learns all but what is better left out.
+    """
     what = "photograph" if gallery.pictures else "sample"
     return render(
         "check.html",
@@ -62,6 +65,7 @@ def check_page(checked: Checked, gallery: Gallery) -> str:
         advice=ADVICE,
         typical=checked.typical,
         gallery=gallery,
+        learning=learning,
         leave_out=len(checked.rows_to_leave_out),
         most=MOST,
         summary=summary(checked, len(gallery.names), what),
