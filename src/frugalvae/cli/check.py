@@ -23,7 +23,7 @@ from frugalvae.cli.pages import page_of, write_page
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
-from frugalvae.formatting import percent, plural, printable
+from frugalvae.formatting import percent, plural, printable, shortened
 
 if TYPE_CHECKING:
     from frugalvae.care.findings import Checked, Finding
@@ -225,6 +225,8 @@ def examine(model: Model, samples: Samples) -> Checked:
         for finding in checked.findings
     ]
     typical = {label: places[row] for label, row in checked.typical.items()}
+    poor = {finding.row for finding in samples.poor}  # which is why they look unusual
+    found = [finding for finding in found if finding.kind != "outlier" or finding.row not in poor]
     return Checked.of([*found, *samples.poor], checked.notes, typical)
 
 
@@ -236,7 +238,8 @@ def show(checked: Checked, samples: Samples, display: Display) -> None:
     from frugalvae.care.findings import KINDS
 
     images = "image" if samples.read else "sample"
-    classes = plural(len(set(samples.labels.tolist())), "class")
+    names = sorted({str(label) for label in samples.labels.tolist()})
+    classes = f"{plural(len(names), 'class')}: {shortened(names)}"
     display.say(f"{plural(len(samples.names), images)} of {classes}", *checked.notes)
     for kind, heading in KINDS.items():
         found = checked.of_kind(kind)
@@ -251,7 +254,9 @@ def show(checked: Checked, samples: Samples, display: Display) -> None:
         display.say("nothing found")
         return
     count = len(checked.rows_to_leave_out)
-    display.say(f"{plural(count, images)} better left out, {percent(count / len(samples.names))}")
+    if count:
+        share = percent(count / len(samples.names))
+        display.say(f"{plural(count, images)} better left out, {share}")
 
 
 def line(finding: Finding, names: Sequence[str]) -> str:

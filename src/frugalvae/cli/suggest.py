@@ -174,6 +174,9 @@ def told_before(count: int, what: str) -> list[str]:
 
 def show(suggested: Suggested, pool: Pool, display: Display) -> None:
     """What the terminal shows."""
+    if not suggested.suggestions:
+        display.say("nothing to label")
+        return
     what = "image" if pool.read else "sample"
     display.say(f"{plural(len(suggested.suggestions), what)} of {len(pool.names):,} to label:")
     for found in suggested.suggestions[:SHOWN]:
