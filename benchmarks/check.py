@@ -33,7 +33,7 @@ from sklearn.metrics import average_precision_score
 from frugalvae.bench.data_sources import find_data
 from frugalvae.care.check import check
 from frugalvae.care.judge import judge
-from frugalvae.care.moments import moments_with
+from frugalvae.care.moments import add_samples, open_moments
 from frugalvae.care.suggest import suggest
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, unit
@@ -162,7 +162,9 @@ def compare(name: str, kind: str, rate: float, options: argparse.Namespace) -> N
 def suspicion(x: Array, labels: Array) -> Array:
     """What samples are ranked by."""
     task, rng = Task(x, labels), np.random.default_rng(0)
-    return judge(moments_with(Model(), task, rng)[0], task).wrong
+    memory, _ = open_moments(Model(), x, rng)
+    add_samples(memory, task)
+    return judge(memory, task).wrong
 
 
 def cleanlab(python: Path, x: Array, labels: Array, scaled: bool) -> dict[str, Array]:

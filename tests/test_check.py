@@ -15,7 +15,7 @@ from frugalvae.care.duplicates import _candidates, _twins, near_duplicates, same
 from frugalvae.care.findings import Checked, Finding
 from frugalvae.care.image_quality import poor_ones, quality_of
 from frugalvae.care.left_out import left_out, scores_without
-from frugalvae.care.moments import moments_with
+from frugalvae.care.moments import add_samples, open_moments
 from frugalvae.care.wrong_labels import wrong_labels
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
@@ -106,7 +106,8 @@ def test_samples_are_left_out_as_the_rule_has_it(budget: int | None, more: int) 
     model = Model(recipe).learn(x[half], y[half])
     rng = np.random.default_rng(0)
     task = Task(x[~half].astype(np.float32), y[~half])
-    memory, _ = moments_with(model, task, rng)
+    memory, _ = open_moments(model, task.features, rng)
+    add_samples(memory, task)
     assert memory.counts_ == {label: 20 + more * (label == 0) for label in range(7)}
     assert (memory.rank_ == 16) == (budget is None)
     owners = task.labels
@@ -151,7 +152,8 @@ def test_wrong_labels_are_found_among_few_samples() -> None:
 def test_more_samples_add_up_to_what_teaching_them_gives() -> None:
     x, y = blobs(1)
     task, rng = Task(x.astype(np.float32), y), np.random.default_rng(0)
-    memory, notes = moments_with(Model().learn(x[::2], y[::2]), task, rng)
+    memory, notes = open_moments(Model().learn(x[::2], y[::2]), task.features, rng)
+    add_samples(memory, task)
     taught = make_memory("moments", directions=0)
     taught.learn(Task(np.concatenate([x[::2], x]), np.concatenate([y[::2], y])), rng)
     assert notes == []

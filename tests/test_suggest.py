@@ -109,12 +109,17 @@ def test_a_folder_with_folders_is_looked_into_and_copied(
     assert taught.file.read_bytes() == before
     copied = list(Path("sorted").glob("*/*.png"))
     assert len(copied) >= 3
-    assert all(path.parent.name.startswith(("perhaps ", "new class ")) for path in copied)
+    assert all(
+        path.parent.name.startswith(("perhaps ", "new class ", "unknown")) for path in copied
+    )
+    assert said.splitlines()[-1].endswith(f"then: frugalvae learn {taught.file} sorted")
     page = Path("suggest.html").read_text("utf-8")
     assert page.count("data:image/jpeg") >= 3
     assert "--copy-to sorted exists already" in taught(
         "suggest", pool, "--copy-to", "sorted", code=2
     )
+    (pool / "cat" / "6.png").unlink()  # the only one of its folder that was not taught
+    assert "nothing to label" in taught("suggest", pool / "cat")
 
 
 def test_features_are_suggested_without_thumbnails(

@@ -11,12 +11,11 @@ from frugalvae.care.class_list import few, near_names
 from frugalvae.care.duplicates import Twin, near_duplicates, same_pixels
 from frugalvae.care.findings import SURE, Checked, Finding
 from frugalvae.care.judge import Judged, judge
-from frugalvae.care.moments import moments_with
+from frugalvae.care.moments import add_samples, open_moments
 from frugalvae.care.outliers import LEAST
 from frugalvae.checks import check_features, check_kind, check_labels
 from frugalvae.formatting import plural, shortened
 from frugalvae.interfaces import Task
-from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import Model
 from frugalvae.taught import NONE
 
@@ -68,10 +67,12 @@ def check(
     found, notes = [*before, *classes], _limits(model, digests)
     typical: dict[Any, int] = {}
     if len(fresh):
-        memory, said = moments_with(model, part, rng)
+        memory, said = open_moments(model, part.features, rng)
         twins = near_duplicates(memory.mapped(part.features))
         twins += [] if patterns is None else same_pixels(patterns[fresh])
-        judged = _judge(model, memory, part, twins, rng)
+        taught = _in_one_class(part, twins)
+        add_samples(memory, Task(part.features[taught], part.labels[taught]))
+        judged = judge(memory, part, taught)
         notes += said + _unjudged(len(memory.classes), labels[fresh], judged)
         found += _mistaken(labels, names, fresh, judged, classes)
         typical = _typical(labels, fresh, judged)
@@ -99,21 +100,17 @@ def _task(
     return Task(features, of_row), {number: label for label, number in numbers.items()}
 
 
-def _judge(
-    model: Model,
-    memory: MomentMemory,
-    task: Task,
-    twins: list[Twin],
-    rng: np.random.Generator,
-) -> Judged:
-    """Judge samples. One that is in two classes would speak for both: it is not taught."""
-    apart = [twin for twin in twins if task.labels[twin.row] != task.labels[twin.of]]
+def _in_one_class(task: Task, twins: list[Twin]) -> Array:
+    """Which samples (n,) have no twin in another class; all, if few classes have such samples.
+
+    A photograph that is in two classes would speak for both.
+    """
     taught = np.ones(len(task.labels), bool)
-    taught[[row for twin in apart for row in (twin.row, twin.of)]] = False
-    left = Task(task.features[taught], task.labels[taught])
-    if taught.all() or len(left.classes) < 2:
-        return judge(memory, task)
-    return judge(moments_with(model, left, rng)[0], task, taught)
+    for row, other, _ in twins:
+        if task.labels[row] != task.labels[other]:
+            taught[[row, other]] = False
+    enough = len(np.unique(task.labels[taught])) > 1
+    return taught if enough else np.ones_like(taught)
 
 
 # --------------------------------------------------------------------------- findings

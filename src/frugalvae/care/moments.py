@@ -7,6 +7,7 @@ import copy
 import numpy as np
 
 from frugalvae.interfaces import Task
+from frugalvae.maths.arrays import Array
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import Model
 
@@ -35,20 +36,26 @@ def moments_of(model: Model, rng: np.random.Generator) -> tuple[MomentMemory, li
     return memory, notes
 
 
-def moments_with(
-    model: Model, task: Task, rng: np.random.Generator
+def open_moments(
+    model: Model, features: Array, rng: np.random.Generator
 ) -> tuple[MomentMemory, list[str]]:
-    """A memory of what a model was taught and of more samples; and what is to be said of it.
+    """A memory of what a model was taught, to which samples can be added by :func:`add_samples`.
 
-    It keeps no rows of single classes: which ones were kept would depend on the very samples that
+    ``features`` (n, d) are theirs: they decide how features are mapped if nothing was taught. It
+    keeps no rows of single classes: which ones were kept would depend on the very samples that
     are to be judged.
     """
     memory, notes = moments_of(model, rng)
     memory.budget, memory.directions = ROOM, 0
-    rooted = memory.rooted_ if memory.counts_ else bool((task.features >= 0).all())
-    more = _without_rows(task, rooted)
-    memory.merge(more, {label: label for label in more.counts_})
+    if not memory.counts_:
+        memory.rooted_ = bool((features >= 0).all())
     return memory, notes
+
+
+def add_samples(memory: MomentMemory, task: Task) -> None:
+    """Add samples to a memory that keeps no rows."""
+    more = _without_rows(task, memory.rooted_)
+    memory.merge(more, {label: label for label in more.counts_})
 
 
 def _without_rows(task: Task, rooted: bool) -> MomentMemory:
