@@ -20,9 +20,9 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.files import write_bytes
+from frugalvae.files import locked, write_bytes
 from frugalvae.storage import store as storing
-from frugalvae.storage.store import Store, locked
+from frugalvae.storage.store import Store
 from tests.killing import full
 from tests.tool import QUICK, Encoders, Tool, paint
 from tests.waiting import PATIENCE, wait_until
@@ -469,7 +469,7 @@ def test_hidden_files_of_others_are_not_swept_away(
 def test_the_second_process_waits_for_the_first(tool: Tool, encoders: Encoders) -> None:
     tool.learn(paint(tool.folder / "one", "cat"))
     held = (
-        "import sys, time; from pathlib import Path; from frugalvae.storage.store import locked\n"
+        "import sys, time; from pathlib import Path; from frugalvae.files import locked\n"
         "with locked(Path(sys.argv[1]), 'frugalvae learn photos', 0):\n"
         "    print('held', flush=True); sys.stdin.read(1)"
     )
@@ -531,7 +531,7 @@ def test_many_that_wait_hold_the_lock_one_at_a_time(tmp_path: Path) -> None:
     (tmp_path / ".counter.lock").touch()
     (tmp_path / "counter").write_text("0")
     counting = (
-        "import sys; from pathlib import Path; from frugalvae.storage.store import locked\n"
+        "import sys; from pathlib import Path; from frugalvae.files import locked\n"
         "file = Path(sys.argv[1])\n"
         "for _ in range(25):\n"
         "    with locked(file, 'counting', 600):\n"

@@ -9,8 +9,7 @@ from typing import Any
 
 from frugalvae.bench.grid import Cell
 from frugalvae.errors import InputError
-from frugalvae.files import json_object, write_json, write_text
-from frugalvae.storage.store import locked
+from frugalvae.files import json_object, locked, write_json, write_text
 
 
 class Results:

@@ -11,18 +11,13 @@ Beside ``birds.frugal`` there may be
 A change has three steps: give the old file a second name, ``before``; replace the file; rename
 ``before`` to ``undo``. Each step happens or does not. If a kill leaves ``before``, the next
 command sees whether the file was replaced, and finishes the change.
-
-The lock is our own and not a library's: it holds a note of who has it, is removed afterwards, is
-never a link that is followed, and no file that was there before is ever written into.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
-import stat
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -30,13 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from frugalvae.errors import (
-    BusyError,
     FrugalError,
     InputError,
     MemoryFileError,
     MissingPackageError,
 )
-from frugalvae.files import check_place, sync_folder, unfinished, write_bytes
+from frugalvae.files import check_place, locked, sync_folder, unfinished, write_bytes
 
 if TYPE_CHECKING:  # a wrong path is refused before NumPy is imported
     from frugalvae.model import Model
@@ -44,7 +38,6 @@ if TYPE_CHECKING:  # a wrong path is refused before NumPy is imported
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STALE = 60  # seconds after which nobody is still writing a file
-PAUSE = 0.05  # seconds between two attempts to get the lock
 
 
 class Store:
@@ -196,92 +189,3 @@ def _second_name(path: Path, name: Path) -> None:
 
 def _same(one: Path, other: Path) -> bool:
     return os.path.samefile(one, other) or one.read_bytes() == other.read_bytes()
-
-
-# --------------------------------------------------------------------------- the lock
-
-
-@contextmanager
-def locked(path: Path, what: str, wait: float) -> Iterator[None]:
-    """Hold the lock of a file inside the block, or say who holds it.
-
-    The lock is on a hidden file beside it, which is removed afterwards. A process that dies
-    loses its lock.
-
-    Parameters
-    ----------
-    path
-        The file that is going to be changed. It need not exist.
-    what
-        The command, which processes that wait are told.
-    wait
-        Seconds to wait for another process.
-    """
-    beside = path.with_name(f".{path.name}.lock")
-    deadline = time.monotonic() + wait
-    while (descriptor := _try(beside)) is None:
-        if time.monotonic() >= deadline:
-            raise BusyError(
-                f"{path} is being changed by {_holder(beside)}; nothing was changed. Try again "
-                f"when that is done, or wait longer than {wait:g} s with --wait SECONDS"
-            )
-        time.sleep(PAUSE)
-    try:
-        holder = json.dumps({"process": os.getpid(), "command": what, "since": time.time()})
-        os.write(descriptor, holder.encode())
-        yield
-    finally:
-        beside.unlink(missing_ok=True)  # while it is held: nobody can have taken it
-        os.close(descriptor)
-
-
-def _try(beside: Path) -> int | None:
-    """A descriptor of a new, locked file; None while another process has the lock."""
-    try:
-        return _locked(beside, os.O_CREAT | os.O_EXCL)
-    except FileExistsError:
-        _check_plain(beside)
-    left = _locked(beside)
-    if left is None:
-        return None
-    beside.unlink()  # left by a process that died; whatever it is, nothing is written into it
-    os.close(left)
-    return _try(beside)
-
-
-def _locked(beside: Path, how: int = 0) -> int | None:
-    """A descriptor of the file of that name, locked; None if another process has the lock."""
-    import fcntl
-
-    try:
-        descriptor = os.open(beside, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | how, 0o666)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), os.lstat(beside)):
-            return descriptor
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)  # its holder has removed the file, or still has the lock
-    return None
-
-
-def _check_plain(beside: Path) -> None:
-    """Refuse a link, a folder or anything but a plain file in place of the lock."""
-    with suppress(FileNotFoundError):  # its holder has removed it since
-        if not stat.S_ISREG(os.lstat(beside).st_mode):
-            raise InputError(f"{beside} is in the way: it is no plain file; move it elsewhere")
-
-
-def _holder(beside: Path) -> str:
-    """The process that has the lock, as its note says."""
-    try:
-        told = json.loads(beside.read_text())
-        since = time.strftime("%H:%M:%S", time.localtime(told["since"]))
-        return f"process {told['process']} ('{told['command']}', since {since})"
-    except (OSError, ValueError, LookupError, TypeError):
-        return "another process"
