@@ -109,7 +109,6 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Learn what is new, and say what came of it."""
     from frugalvae.cli.lesson import Lesson
-    from frugalvae.cli.naming import from_names
     from frugalvae.storage.store import Store
 
     if (options.source is None) == (options.names is None):
@@ -125,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
         model = model_to_teach(store, options)
         display = Display(options.quiet or options.json)
         lesson = Lesson(options, model, store, display)
-        told = lesson.run() if options.names is None else from_names(lesson)
+        told = lesson.run()
         if told.learned:
             say_learned(display, options, told, time.perf_counter() - started)
         elif options.dry_run:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.care.except_list import ROW, read_list
 from frugalvae.checks import as_label, check_case
 from frugalvae.cli.options import choice, refuse_encoder
 from frugalvae.console import Display, complain
@@ -22,7 +21,6 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
 from frugalvae.images import encode as encoding
 from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, resume
-from frugalvae.images.feature_file import open_training
 from frugalvae.images.listing import counted, named, open_images, refuse
 from frugalvae.images.photographs import DECODERS, digests_of, digests_of_rows
 from frugalvae.intake import Intake, choose
@@ -97,6 +95,10 @@ class Lesson:
     def run(self) -> Told:
         """Teach what is new, with a line for all that is left out."""
         options = self.options
+        if options.names is not None:
+            from frugalvae.cli.naming import from_names
+
+            return from_names(self)
         if options.source.suffix == ".npz":
             refuse_encoder(options, options.source)
             return self.from_features(options.source)
@@ -112,6 +114,8 @@ class Lesson:
         options = self.options
         if options.leave_out is None:
             return np.zeros(len(names), bool)
+        from frugalvae.care.except_list import read_list
+
         listed = read_list(options.leave_out)
         found = np.isin(np.array(names, object), np.array(listed, object))
         absent = sorted(set(listed) - set(names))
@@ -182,6 +186,9 @@ class Lesson:
 
     def from_features(self, path: Path) -> Told:
         """The training rows of a feature file."""
+        from frugalvae.care.except_list import ROW
+        from frugalvae.images.feature_file import open_training
+
         features, table = open_training(path)
         check_same(self.encoder, features.encoder, self.store.given, path)
         names: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
@@ -304,9 +311,10 @@ class Lesson:
     def teach(self, told: Told, lot: Lot, taken: Taken, text: Any, encoder: Remembered) -> Told:
         """Learn and write; then what was encoded for it is not needed any more."""
         from frugalvae.changes import with_source
-        from frugalvae.cli.common import announce_model
 
         if self.store.exists:
+            from frugalvae.cli.common import announce_model
+
             announce_model(self.model, self.options.model, self.options.file)
         model = self.model
         for name, label in self.same.items():

@@ -19,14 +19,13 @@ from PIL import Image
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images, rgb
-from frugalvae.images.listing import Listing
 from frugalvae.images.walk import File, on_disk
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track
 from frugalvae.taught import NONE, digest
 
 if TYPE_CHECKING:
-    pass
+    from frugalvae.images.listing import Listing
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
 Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
