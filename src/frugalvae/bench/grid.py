@@ -198,7 +198,7 @@ def places(
             for row in experiment.rows if stream.takes(name) else ():
                 if row.memory is None or row.head is None:
                     continue
-                few = row.seeds.get(f"{name} {protocol}".strip())
+                few = row.seeds_of(name, protocol)
                 for seed in about["seeds"] if seeds is None else seeds:
                     if few is not None and seed not in few:
                         continue

@@ -171,7 +171,8 @@ class Row:
         What the paper says of a method that it quotes: its encoder, what it replays, and
         millions of parameters stored.
     seeds
-        The seeds of some columns, where the line is too expensive for all of them.
+        The seeds of some columns, where the line is too expensive for all of them: by data set and
+        protocol, by data set, or ``"*"`` for all columns.
     """
 
     name: str
@@ -183,6 +184,16 @@ class Row:
     replay: str = ""
     parameters: float | None = None
     seeds: dict[str, list[int]] = field(default_factory=dict)
+
+    def seeds_of(self, data: str, protocol: str) -> list[int] | None:
+        """The only seeds of a column, by the closest of its names; ``None`` for all.
+
+        >>> row = Row("slow", None, None, seeds={"*": [0, 1], "digits": [0], "digits all": [2]})
+        >>> row.seeds_of("digits", "all"), row.seeds_of("digits", "1"), row.seeds_of("birds", "1")
+        ([2], [0], [0, 1])
+        """
+        names = (f"{data} {protocol}".strip(), data, "*")
+        return next((self.seeds[name] for name in names if name in self.seeds), None)
 
     @property
     def quoted(self) -> bool:
