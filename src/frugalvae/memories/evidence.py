@@ -15,7 +15,8 @@ from frugalvae.maths.arrays import Array
 POWERS = 1.5 ** np.arange(1.0, 11.0)  # powers of densities that are tried, 1.5 to 58, (10,)
 EARLIER = 24.0 * 2.0 ** np.arange(-2.0, 2.6, 0.5)  # about those of older files, (10,)
 HELD_OUT = 25  # samples of a class, in one batch, that are held out
-USUAL, WORTH = 15.0, 10  # the power without evidence, and the samples that it is worth
+USUAL, WORTH = 12.0, 10  # the power with little evidence, and the samples that it is worth
+LONE = 15.0  # the power while no class has two samples
 LARGEST = 48.0  # power: a few samples that were all correct ask for any
 
 
@@ -95,7 +96,7 @@ class Evidence:
         """The power at which answers are as sure as they are right."""
         held, right = self.held_out, self.right
         if not held:
-            return USUAL
+            return LONE
         expected = right * held / (held + 1)  # nothing is certain
         power = np.interp(expected, self.sums[2:-1], np.log(POWERS))
         mean = (held * power + WORTH * np.log(USUAL)) / (held + WORTH)
