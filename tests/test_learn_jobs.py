@@ -82,7 +82,7 @@ def test_many_processes_make_the_file_that_one_makes(tool: Tool, alone: dict[str
     said = tool("learn", tool.folder / "photos", "--batch-size", 4, "--jobs", 2)
     assert "learned 3 classes from 60 images" in said
     assert arrays(tool.file) == alone
-    assert tool.beside == ["birds.frugal"]
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
     assert "60 images taught before" in tool("learn", tool.folder / "photos", "--jobs", 2)
 
 
@@ -114,7 +114,7 @@ def test_a_worker_is_killed_and_the_file_is_the_same(
     tool("learn", tool.folder / "photos", "--batch-size", 4, "--jobs", 2)
     assert len(killed) == 1
     assert arrays(tool.file) == alone
-    assert tool.beside == ["birds.frugal"]
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
 
 
 def test_images_on_which_every_process_dies_are_given_up(
@@ -168,7 +168,7 @@ def test_the_whole_command_is_killed_and_goes_on(tool: Tool, alone: dict[str, by
     )
     assert "encoded before, going on from there" in ended.stdout
     assert arrays(tool.file) == alone
-    assert tool.beside == ["birds.frugal"]
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
 
 
 @needs_proc
@@ -184,7 +184,7 @@ def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
     assert "learned 3 classes from 60 images" in tool("learn", tool.folder / "photos", *words)
     assert len(killed) == 1
     assert arrays(tool.file) == alone
-    assert tool.beside == ["birds.frugal"]
+    assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
 
 
 def test_other_memories_are_taught_in_many_processes(
