@@ -111,3 +111,10 @@ def test_other_shells_are_told_every_command(
     script = capsys.readouterr().out
     words = [*VERBS, "min-probability", "case-matters", "ray-address", "plan", "gaussian-diagonal"]
     assert [word for word in words if word not in script] == []
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([])
+    assert stopped.value.code == 0
+    assert "teach new classes from a folder of images" in capsys.readouterr().out

@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments = sys.argv[1:]
         if isinstance(sys.stdout, io.TextIOWrapper):  # letters that it lacks become escapes
             sys.stdout.reconfigure(errors="backslashreplace")
+    if not arguments:
+        arguments = ["--help"]
     plugins.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
     verb = next((word for word in arguments if not word.startswith("-")), "")
     if verb in arguments[:1] and verb not in VERBS:
