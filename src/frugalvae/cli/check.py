@@ -19,7 +19,7 @@ from frugalvae.cli.options import (
     choice,
     holds_features,
 )
-from frugalvae.cli.pages import page_of, write_page
+from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
@@ -50,8 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "other",
     )
     add(parser, "source")
-    about = "the page to write (default: check.html)"
-    add(parser, "--output", default=Path("check.html"), help=about)
+    add_page(parser, "check")
     parser.add_argument(
         "--list",
         type=Path,
@@ -83,9 +82,8 @@ def run(options: argparse.Namespace) -> None:
         print_json(report(checked, samples))
     display.say(*samples.notes, *counted(samples.skipped))
     show(checked, samples, display)
-    write_page(
-        page, options.output, display, f", and {options.list} for 'frugalvae learn --except'"
-    )
+    beside = f"{options.list} for 'frugalvae learn --except'"
+    write_page(page, options.output, display, beside)
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:

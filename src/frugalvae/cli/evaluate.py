@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from frugalvae import __version__
 from frugalvae.cli.options import add, add_encoder, check_output, choice, refuse_encoder
-from frugalvae.cli.pages import page_of, write_page
+from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import percent, plural, printable
@@ -43,8 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="IMAGES",
         help="a folder of test images, a zip archive of it, or a feature file (.npz)",
     )
-    about = "the page to write (default: evaluation.html)"
-    add(parser, "--output", default=Path("evaluation.html"), help=about)
+    add_page(parser, "evaluation")
     add(parser, "--depth", "--strict")
     add_encoder(parser, remembered=True)
     add(parser, "--json", "--trust", "--quiet")

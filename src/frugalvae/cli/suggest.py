@@ -19,7 +19,7 @@ from frugalvae.cli.options import (
     holds_features,
     positive,
 )
-from frugalvae.cli.pages import page_of, write_page
+from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, shortened
@@ -49,8 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many images to suggest (default: %(default)s)",
     )
-    about = "the page to write (default: suggest.html)"
-    add(parser, "--output", default=Path("suggest.html"), help=about)
+    add_page(parser, "suggest")
     parser.add_argument(
         "--copy-to",
         type=Path,
@@ -84,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
         print_json(report(suggested, pool))
     display.say(*pool.notes, *suggested.notes, *counted(pool.skipped))
     show(suggested, pool, display)
-    copied = "" if options.copy_to is None else f", and folders in {options.copy_to}"
+    copied = "" if options.copy_to is None else f"folders in {options.copy_to}"
     write_page(page, options.output, display, copied)
     if options.copy_to is not None:
         learn = shlex.join(["frugalvae", "learn", str(options.file), str(options.copy_to)])
