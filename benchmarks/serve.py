@@ -251,7 +251,7 @@ def kills(file: Path, requests: int) -> None:
     """Requests of all kinds while the server is killed again and again."""
     served = Served(file, "--teach")
     try:
-        tally = mixed_with_kills(served, small_picture, requests, every=4.0)
+        tally = mixed_with_kills(served, small_picture, range(requests), every=4.0)
         wrong = lost(served, tally)
     finally:
         served.close()

@@ -40,14 +40,14 @@ class Tally:
 
 
 def mixed_with_kills(
-    served: Served, picture: Callable[[int], bytes], requests: int, every: float, clients: int = 4
+    served: Served, picture: Callable[[int], bytes], numbers: range, every: float, clients: int = 4
 ) -> Tally:
     """Ask, teach and look, while the server is killed about every so many seconds.
 
     Parameters
     ----------
-    picture
-        A picture of each number, all of them different.
+    picture, numbers
+        A picture of each number, all of them different; and the number of each request.
     """
     tally, lock, done = Tally(), threading.Lock(), threading.Event()
     chance = random.Random(0)
@@ -79,7 +79,7 @@ def mixed_with_kills(
 
     try:
         with ThreadPoolExecutor(clients) as pool:
-            list(pool.map(one, range(requests)))
+            list(pool.map(one, numbers))
     finally:
         done.set()
         killer.join()

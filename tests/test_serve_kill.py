@@ -24,9 +24,10 @@ def picture(number: int) -> bytes:
 def test_nothing_that_was_answered_with_success_is_lost(tmp_path: Path) -> None:
     served = Served(tmp_path / "birds.frugal", "--teach")
     try:
-        tally = mixed_with_kills(served, picture, requests=160, every=2.0)
+        tally, start, every = mixed_with_kills(served, picture, range(160), every=2.0), 160, 0.5
         while tally.kills < 3 or len(tally.learned) < 20:  # a machine may be quick, or busy
-            more = mixed_with_kills(served, picture, requests=80, every=0.5)
+            more = mixed_with_kills(served, picture, range(start, start + 80), every)
+            start, every = start + 80, 2 * every
             tally.kills += more.kills
             tally.learned |= more.learned
             tally.sent |= more.sent

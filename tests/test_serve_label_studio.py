@@ -56,7 +56,7 @@ class Uploads(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return paint(tmp_path_factory.mktemp("labels"), "cat", "dax", "emu")
+    return paint(tmp_path_factory.mktemp("labels"), "cat", "dax", "emu", count=12)
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_what_somebody_chooses_is_learned_and_changed_with_their_mind(
     again = annotated(served, "/data/upload/1/emu-0.png", "dax", event="ANNOTATION_UPDATED").json
     assert again["result"]["moved"] == {"emu": 1}
     counts = {one["label"]: one["samples"] for one in served.get("/classes").json["classes"]}
-    assert counts == {"cat": 6, "dax": 7, "emu": 2}
+    assert counts == {"cat": 12, "dax": 13, "emu": 2}
 
 
 def test_events_without_a_class_change_nothing(served: Served) -> None:
