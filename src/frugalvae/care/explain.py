@@ -149,7 +149,7 @@ def lessons_of(model: Model, label: Any) -> list[dict[str, Any]]:
     """When a class was taught, and how many samples; names that it had before count, too.
 
     >>> from frugalvae.model import Model
-    >>> [lesson["samples"] for lesson in lessons_of(Model().learn([[1.0], [2.0]], "aa"), "a")]
+    >>> [lesson["samples"] for lesson in lessons_of(Model().learn([[1.0], [2.0]], ["a", "a"]), "a")]
     [2]
     """
     names = {str(label)} | {str(old) for old, now in model.aliases.items() if now == label}
