@@ -26,27 +26,36 @@ class Answer:
     known, familiarity
         Whether the input belongs to a taught class at all, and the score that says so; None if
         that was not asked.
+    sure
+        Whether the answer is among those of which few enough are wrong; None if not asked.
+    among
+        Classes of which the right one is probably one; None if not asked.
     """
 
     input: str
     top: list[tuple[Any, float]]
     known: bool | None = None
     familiarity: float | None = None
+    sure: bool | None = None
+    among: list[Any] | None = None
 
     @property
     def label(self) -> Any:
-        """The likeliest class; None if it is none of them, or none is likely enough."""
-        return self.top[0][0] if self.top and self.known is not False else None
+        """The likeliest class; None if it is none of them, or none is likely or sure enough."""
+        refused = self.known is False or self.sure is False
+        return self.top[0][0] if self.top and not refused else None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
+        told = {
             "input": self.input,
             "label": self.label,
             "known": self.known,
             "familiarity": self.familiarity,
             "top": [{"label": label, "probability": chance} for label, chance in self.top],
         }
+        asked = {"sure": self.sure, "set": self.among}
+        return told | {name: value for name, value in asked.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,8 @@ def rank(
     top: int = 1,
     min_probability: float = 0.0,
     threshold: float | None = None,
+    error: float | None = None,
+    coverage: float | None = None,
 ) -> list[Answer]:
     """The likeliest classes of each input; whether it is known, if there is a threshold.
 
@@ -86,6 +97,10 @@ def rank(
         How many classes to name, and how probable they have to be.
     threshold
         How familiar an input has to look to be taken for known; None does not ask.
+    error
+        The share of answers that may be wrong; None does not ask.
+    coverage
+        How often the right class has to be in the set; None does not ask.
 
     Examples
     --------
@@ -99,11 +114,14 @@ def rank(
         return []
     classes, chances = model.classes.tolist(), model.predict_proba(x)  # (n, k)
     order = (-chances).argsort(axis=1, kind="stable")[:, :top]
-    scores = [None] * len(names) if threshold is None else model.familiarity(x).tolist()
+    nothing = [None] * len(names)
+    scores = nothing if threshold is None else model.familiarity(x).tolist()
+    sure = nothing if error is None else model.is_sure(x, error).tolist()
+    sets = nothing if coverage is None else model.predict_set(x, coverage)
     answers = []
     for row, (name, score) in enumerate(zip(names, scores, strict=True)):
         ranked = [(classes[place], float(chances[row, place])) for place in order[row].tolist()]
         likely = [(label, p) for label, p in ranked if p >= min_probability]
         known = None if threshold is None or score is None else score >= threshold
-        answers.append(Answer(name, likely, known, score))
+        answers.append(Answer(name, likely, known, score, sure[row], sets[row]))
     return answers

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import UnknownClassError, suggestion
-from frugalvae.formatting import printable, shortened
+from frugalvae.formatting import plural, printable, shortened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,3 +77,29 @@ def few_samples(labels: Sequence[Any], counts: Sequence[int]) -> str:
         return ""
     names = shortened(few)
     return f"fewer than {FEW} samples, and so often missed: {names}; teach more of them"
+
+
+def expectation(found: Mapping[str, Any] | None) -> list[str]:
+    """Lines about how many new images to expect correct, as ``Forecast.to_json`` has it.
+
+    >>> shares = {"cat": 1.0, "emu": 0.8, "fox": 0.5}
+    >>> found = {"accuracy": 0.767, "low": 0.7, "high": 0.83, "ten_more": 0.02, "classes": shares}
+    >>> for line in expectation(found):
+    ...     print(line)
+    expected accuracy on new images: about 77% (70 to 83), lowest of fox (50%), emu (80%)
+    ten more images of every class would add about 2 points
+    >>> expectation(None)
+    []
+    """
+    if found is None:
+        return []
+    worst = sorted(found["classes"].items(), key=lambda item: item[1])[:2]
+    hard = [f"{label} ({share:.0%})" for label, share in worst if share < 0.9]
+    lowest = f", lowest of {printable(', '.join(hard))}" if hard else ""
+    low, high = 100 * found["low"], 100 * found["high"]
+    said = f"about {found['accuracy']:.0%} ({low:.0f} to {high:.0f})"
+    lines = [f"expected accuracy on new images: {said}{lowest}"]
+    more = round(100 * found["ten_more"])
+    if more >= 1:
+        lines.append(f"ten more images of every class would add about {plural(more, 'point')}")
+    return lines

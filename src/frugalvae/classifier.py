@@ -19,6 +19,7 @@ from frugalvae.checks import as_label, position_of
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import check_number
 from frugalvae.estimator import Estimator, NotFittedError
+from frugalvae.memories.forecast import Forecast
 from frugalvae.model import Model, Recipe
 from frugalvae.novelty import TaughtNovelty
 from frugalvae.storage.model_file import load, save
@@ -283,12 +284,9 @@ class FrugalClassifier(Estimator):
         return self._fitted().familiarity(self._features(X))
 
     def expected_accuracy(self) -> dict[Any, float]:
-        """For each class, the share of new samples to expect correct; no samples are needed.
+        """For each class, the share of new samples to expect correct; see :meth:`forecast`.
 
-        Taught samples were held out while they were there, each in closed form. Classes that
-        came later are allowed for: as many samples are expected to be taken for them as theirs
-        were taken for the class. Classes of which none was held out are missing; with memories
-        other than ``moments`` all of them are.
+        Empty if nothing was held out.
 
         Examples
         --------
@@ -299,6 +297,65 @@ class FrugalClassifier(Estimator):
         {0: 1.0, 1: 1.0}
         """
         return self._fitted().expected_accuracy()
+
+    def forecast(self) -> Forecast | None:
+        """What to expect of new samples that are like those that were taught; none are needed.
+
+        Some samples of each batch were held out while they were there. What is kept of each is a
+        margin, counted in bins: by how much its own class led. Margins are lowered by classes
+        that came later, as far as these lie near, and raised by further samples. Classes of
+        which none was held out, such as those of one sample, are expected to be like the others.
+        None with memories other than ``moments``, with a single class, where every class has one
+        sample, and for files of older versions until they are taught more.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(400, 4)), np.arange(400) % 2
+        >>> x[:, 0] += 2 * y
+        >>> expected = FrugalClassifier().fit(x, y).forecast()
+        >>> low, high = expected.interval
+        >>> bool(low < 0.84 < high), f"{expected.accuracy:.0%}"  # Bayes' rule gives 84 %
+        (True, '84%')
+        """
+        return self._fitted().forecast
+
+    def is_sure(self, X: ArrayLike, error: float = 0.05) -> NDArray[np.bool_]:
+        """Where answers may be given so that at most a share ``error`` of those given is wrong.
+
+        In the long run, for samples that are like those that were taught; of classes that were
+        not taught it promises nothing. The lead of the most probable class over the next decides;
+        how large it has to be follows from samples that were held out. The promise allows for
+        chance: it holds nine times in ten.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(4000, 4)), np.arange(4000) % 2
+        >>> x[:, 0] += 2 * y
+        >>> clf = FrugalClassifier().fit(x[:2000], y[:2000])
+        >>> sure = clf.is_sure(x[2000:], error=0.05)
+        >>> wrong = clf.predict(x[2000:]) != y[2000:]
+        >>> bool(wrong.mean() > 0.1), bool(wrong[sure].mean() <= 0.05), bool(sure.mean() > 0.4)
+        (True, True, True)
+        """
+        return self._fitted().is_sure(self._check_features(X), error)
+
+    def predict_set(self, X: ArrayLike, coverage: float = 0.95) -> list[list[Any]]:
+        """For each row, the classes among which the right one is with a probability ``coverage``.
+
+        The most probable comes first. Assumes what :meth:`is_sure` does.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(400, 4)), np.arange(400) % 2
+        >>> x[:, 0] += 2 * y
+        >>> clf = FrugalClassifier().fit(x, y)
+        >>> clf.predict_set([[9, 0, 0, 0], [1, 0, 0, 0]])
+        [[1], [1, 0]]
+        """
+        return self._fitted().predict_set(self._check_features(X), coverage)
 
     def knows(self, X: ArrayLike, threshold: float = 0.05) -> NDArray[np.bool_]:
         """Whether each row is of a class that was taught, by its :meth:`familiarity`.

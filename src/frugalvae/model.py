@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.interfaces import Head, Memory
+    from frugalvae.memories.forecast import Forecast
     from frugalvae.novelty import DistanceReference, FitReference
 
 logger = logging.getLogger(__name__)
@@ -551,11 +552,57 @@ class Model:
         """Probability of each class, (n, k), columns in the order of ``classes``."""
         return self.calibration.probabilities(self.logits(X))
 
+    def is_sure(self, X: ArrayLike, error: float) -> NDArray[np.bool_]:
+        """See :meth:`frugalvae.FrugalClassifier.is_sure`."""
+        check_number("error", error, 0, 1)
+        lead = self._promised().lead_for_error(error)
+        scores = np.sort(self._in_margins(X), axis=1)
+        sure: NDArray[np.bool_] = scores[:, -1] - scores[:, -2] >= lead
+        return sure
+
+    def predict_set(self, X: ArrayLike, coverage: float) -> list[list[Any]]:
+        """See :meth:`frugalvae.FrugalClassifier.predict_set`."""
+        check_number("coverage", coverage, 0, 1)
+        gap, scores = self._promised().gap_for_coverage(coverage), self._in_margins(X)
+        order = np.argsort(-scores, axis=1)
+        sizes = (scores >= scores.max(axis=1, keepdims=True) - gap).sum(axis=1)
+        return [self.classes[row[:size]].tolist() for row, size in zip(order, sizes, strict=True)]
+
+    def _promised(self) -> Forecast:
+        """The forecast, where answers are those that it was measured on."""
+        if getattr(self.head, "text_", None):
+            raise InputError(
+                "class names take part in answers, and how often these are right was not "
+                "measured; ask for probabilities, or teach without names"
+            )
+        found = self.forecast
+        if found is None or not hasattr(self.head, "needs_density"):
+            raise InputError(
+                "no samples were held out, so nothing can be promised; that needs memory "
+                "'moments', head 'bayes', two classes, and classes of more than one sample"
+            )
+        return found
+
+    def _in_margins(self, X: ArrayLike) -> Array:
+        """Scores (n, k) in the units of margins."""
+        power: float = self.memory.tempering  # type: ignore[union-attr]
+        return self.logits(X) / power
+
     def expected_accuracy(self) -> dict[Any, float]:
         """See :meth:`frugalvae.FrugalClassifier.expected_accuracy`."""
-        shares: dict[int, float] = getattr(self.memory, "expected_accuracy", dict)()
+        found = self.forecast
+        if found is None:
+            return {}
+        return dict(zip(found.labels, found.of_classes.tolist(), strict=True))
+
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """See :meth:`frugalvae.FrugalClassifier.forecast`; none if nothing was held out."""
+        found: Forecast | None = getattr(self.memory, "forecast", lambda: None)()
+        if found is None:
+            return None
         labels = dict(zip(self.numbers.tolist(), self.classes.tolist(), strict=True))
-        return {labels[number]: share for number, share in shares.items()}
+        return replace(found, labels=[labels[number] for number in found.labels])
 
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """See :meth:`frugalvae.FrugalClassifier.familiarity`."""

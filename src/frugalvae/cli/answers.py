@@ -13,7 +13,9 @@ from frugalvae.answers import NONE, UNSURE, Answer, Batch, Unreadable
 from frugalvae.console import json_text
 from frugalvae.formatting import printable
 
-FIELDS = ("input", "rank", "label", "probability", "known", "familiarity", "reason")
+FIELDS = (
+    "input", "rank", "label", "probability", "known", "familiarity", "reason", "sure", "set"
+)  # fmt: skip
 
 
 # --------------------------------------------------------------------------- forms
@@ -41,11 +43,17 @@ def in_words(answer: Answer) -> list[str]:
     ['emu 93.0%', 'dax 4.0%']
     >>> in_words(Answer("a.jpg", [("emu", 0.93)], known=False))
     ['none of these', 'nearest is emu (93.0% among the known classes)']
+    >>> in_words(Answer("a.jpg", [("emu", 0.53)], sure=False, among=["emu", "dax"]))
+    ['not sure', 'likeliest is emu (53.0%)', 'one of: emu, dax']
     """
     if answer.known is False:
         nearest = "nearest is {} ({:.1%} among the known classes)"
         return [NONE, *(nearest.format(*first) for first in answer.top[:1])]
-    return [f"{label} {chance:.1%}" for label, chance in answer.top] or [UNSURE]
+    among = [f"one of: {', '.join(map(str, answer.among))}"] if answer.among else []
+    if answer.sure is False:
+        likeliest = "likeliest is {} ({:.1%})"
+        return [UNSURE, *(likeliest.format(*first) for first in answer.top[:1]), *among]
+    return [*([f"{label} {chance:.1%}" for label, chance in answer.top] or [UNSURE]), *among]
 
 
 def as_csv(_: Path, batches: Iterable[Batch]) -> Iterator[str]:
@@ -62,7 +70,7 @@ def as_csv(_: Path, batches: Iterable[Batch]) -> Iterator[str]:
             if isinstance(entry, Answer):
                 writer.writerows(csv_rows(entry))
             elif not entry.skipped:
-                writer.writerow([entry.input, "", "", "", "", "", entry.reason])
+                writer.writerow([entry.input, "", "", "", "", "", entry.reason, "", ""])
         yield buffer.getvalue()
 
 
@@ -70,10 +78,12 @@ def csv_rows(answer: Answer) -> Iterator[list[Any]]:
     """The rows of an answer, under :data:`FIELDS`."""
     known = "" if answer.known is None else str(answer.known).lower()
     score = "" if answer.familiarity is None else f"{answer.familiarity:.6f}"
+    sure = "" if answer.sure is None else str(answer.sure).lower()
+    among = "" if answer.among is None else "; ".join(map(str, answer.among))
     for number, (label, chance) in enumerate(answer.top, start=1):
-        yield [answer.input, number, label, f"{chance:.6f}", known, score, ""]
+        yield [answer.input, number, label, f"{chance:.6f}", known, score, "", sure, among]
     if not answer.top:
-        yield [answer.input, "", "", "", known, score, ""]
+        yield [answer.input, "", "", "", known, score, "", sure, among]
 
 
 def as_json_lines(_: Path, batches: Iterable[Batch]) -> Iterator[str]:

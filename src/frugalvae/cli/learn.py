@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from frugalvae.cli.options import add, add_encoder, add_ray, settings_of
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
-from frugalvae.formatting import plural, printable, size
+from frugalvae.formatting import plural, size
 
 if TYPE_CHECKING:
     from frugalvae.cli.lesson import Told
@@ -184,13 +183,14 @@ def report(options: argparse.Namespace, told: Told) -> dict[str, Any]:
         "assumed": told.notes,
         **told.intake.to_json(),
         "classes": len(model.classes),
+        "expected": model.forecast.to_json() if model.forecast else None,
         "encoder": model.remembered,
     }
 
 
 def say_learned(display: Display, options: argparse.Namespace, told: Told, seconds: float) -> None:
     """What was learned, and what the file knows now."""
-    from frugalvae.changes import few_samples
+    from frugalvae.changes import expectation, few_samples
 
     model = told.model
     classes, images = plural(len(told.learned), "class"), sum(told.learned.values())
@@ -200,25 +200,6 @@ def say_learned(display: Display, options: argparse.Namespace, told: Told, secon
     display.say(
         f"learned {classes} {taught} in {seconds:.1f} s",
         f"{options.file}: {known}, {taken}",
-        *expectation(model.expected_accuracy(), len(model.classes)),
+        *expectation(model.forecast.to_json() if model.forecast else None),
         *([f"warning: {few}"] if few else []),
     )
-
-
-def expectation(shares: Mapping[Any, float], classes: int) -> list[str]:
-    """A line about how many new images to expect correct, if most classes can tell.
-
-    >>> expectation({"cat": 1.0, "emu": 0.8, "fox": 0.5}, 3)
-    ['77% of taught images were classified correctly when held out; fewest of fox (50%), emu (80%)']
-    >>> expectation({"cat": 1.0}, 3)
-    []
-    """
-    if 2 * len(shares) <= classes:
-        return []
-    mean = sum(shares.values()) / len(shares)
-    worst = sorted(shares.items(), key=lambda item: item[1])[:2]
-    hard = [f"{label} ({share:.0%})" for label, share in worst if share < 0.9]
-    fewest = f"; fewest of {', '.join(hard)}" if hard else ""
-    return [
-        f"{mean:.0%} of taught images were classified correctly when held out{printable(fewest)}"
-    ]

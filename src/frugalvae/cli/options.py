@@ -71,6 +71,22 @@ def whole(text: str, least: int) -> int:
     return int(text)
 
 
+def percentage(text: str) -> float:
+    """A share, also in percent.
+
+    >>> percentage("2%"), percentage("0.02")
+    (0.02, 0.02)
+    """
+    if not text.endswith("%"):
+        return share(text)
+    try:
+        return share(str(float(text[:-1]) / 100))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no share; expected one such as 2% or 0.02"
+        ) from error
+
+
 def share(text: str) -> float:
     """A number between 0 and 1."""
     value = number(text)

@@ -18,6 +18,7 @@ from frugalvae.cli.options import (
     add_encoder,
     check_output,
     choice,
+    percentage,
     positive,
     refuse_encoder,
     share,
@@ -50,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "JSON has predictions, each with input, label (null for none of these, or if no class is "
         "probable enough), known and familiarity (null without --unknown), and top, a list of "
-        "label and probability; and unreadable and skipped, each with input and reason. JSON "
+        "label and probability (with --error also sure, with --sets also set); and unreadable and "
+        "skipped, each with input and reason. JSON "
         "lines are the same objects, one per input. CSV has a row per input and rank: "
         f"{', '.join(FIELDS)}, which says why an input cannot be read."
     )
@@ -91,6 +93,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="how familiar an input has to look, from 0 to 1, to be taken for known (default: "
         f"{THRESHOLD}); about this share of what is known is rejected. Implies --unknown",
+    )
+    parser.add_argument(
+        "--error",
+        type=percentage,
+        metavar="SHARE",
+        help=f"answer '{UNSURE}' wherever more than this share of answers would be wrong, such as "
+        "2%% or 0.02; for images like those that were taught",
+    )
+    parser.add_argument(
+        "--sets",
+        type=percentage,
+        metavar="SHARE",
+        help="also name as many classes as hold the right one this often, such as 95%%",
     )
     form = parser.add_mutually_exclusive_group()
     for name, about in (
@@ -271,7 +286,10 @@ class Predictor:
     def rank(self, names: list[str], x: NDArray[np.float32]) -> Batch:
         """The likeliest classes of each input; whether it is known, if that was asked."""
         least, threshold = self.options.min_probability, self.threshold
-        answers: Batch = [*rank(self.model, names, x, self.options.top, least, threshold)]
+        promised = self.options.error, self.options.sets
+        answers: Batch = [
+            *rank(self.model, names, x, self.options.top, least, threshold, *promised)
+        ]
         return answers
 
 

@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from frugalvae.changes import expectation
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.formatting import plural, shortened, size
@@ -59,6 +60,7 @@ def show(summary: Summary, display: Display, most: int) -> None:
         ),
     )
     display.say(*other_names(summary.aliases, most))
+    display.say(*expectation(summary.expected))
     if summary.classes:
         show_tables(summary, display)
     display.say(*(f"warning: {warning}" for warning in summary.warnings))

@@ -21,9 +21,9 @@ covariances, but for the lengths of means.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,7 @@ LENT_POWER = 10  # of densities, times the length of a row, where scatters are l
 LEAST_LACK = 0.01  # below it a class borrows nothing
 LENDING_LACK = 0.5  # up to it a class lends
 STEPS = 10  # of the fixed point of g and b
+LEAST_LEFT = 0.02  # of W along rows that are held out
 LEAST_VARIANCE = 1e-3  # of class means, relative to the variance within classes
 
 
@@ -278,27 +279,14 @@ class Posterior:
             scores[:, few] += lent[:, None] * self.lack[few]
         return scores
 
-    def left_out(
-        self,
-        white: Array,
-        owners: Array,
-        without: Mapping[int, tuple[Array, Array]] = MappingProxyType({}),
-    ) -> Array:
-        """Scores (n, k) of taught rows, each as if its class had been taught without it.
+    def left_out(self, white: Array, owners: Array) -> Array:
+        """Scores (n, k) of taught rows (n, d), each as if its class had been taught without it.
 
         In closed form, by Sherman and Morrison's identity: without the row the class mean
-        moves, and the scatters lose one outer product. The prior, and what other classes' own
-        scatters say, are left as they are. Classes of one sample cannot lose it.
-
-        Parameters
-        ----------
-        white
-            Whitened rows, (n, d).
-        owners
-            The class of each, (n,).
-        without
-            Axes and sizes of classes' scatters that do not contain the rows; needed where rows of
-            a class were cut, for which ones are kept depends on the samples.
+        moves, and the scatters lose one outer product. The prior of class means still contains
+        the row, so this flatters where samples are few; :meth:`held_out` does not. What other
+        classes' own scatters say is left as it is. The classes are ``owners`` (n,); those of one
+        sample cannot lose it.
         """
         scores, rank = np.empty((len(white), len(self.targets))), self.rank
         freedom = max(1.0, self.moments.counts.sum() - len(self.targets))
@@ -320,12 +308,86 @@ class Posterior:
             reach = np.einsum("nr,nr->n", x[:, :rank], gone[:, :rank])[:, None]
             linear += extra * (reach * along - along**2 / 2) - square / 2
             own = self.owners == label
-            axes, sizes = without.get(label, (self.axes[own], self.sizes[own]))
-            around = gone[:, :rank] @ axes.T if label not in without else np.zeros((len(x), 1))
+            axes, sizes = self.axes[own], self.sizes[own]
+            around = gone[:, :rank] @ axes.T
             away = (x - target)[:, :rank] @ axes.T
             added[:, label] = self._own_without(around, away, sizes, label)
             scores[rows] = self._sum(linear + (self.constants + squares / 2), added, x)
         return scores
+
+    def held_out(
+        self,
+        white: Array,
+        owners: Array,
+        without: Mapping[int, tuple[Array, Array]] = MappingProxyType({}),
+        fewer: Mapping[int, tuple[Array, float]] = MappingProxyType({}),
+    ) -> HeldOutRows:
+        """Scores of taught rows, all as if none of them had been taught.
+
+        W, the class means and their prior, and the scatters of the rows' own classes are those
+        without the rows: in whitened coordinates W loses as many outer products as there are
+        rows, and classes. The ridge, and what other classes' own scatters say, are left as they
+        are. Each class must have more samples than rows.
+
+        Parameters
+        ----------
+        white
+            Whitened rows, (n, d).
+        owners
+            The class of each, (n,).
+        without
+            Axes and sizes of classes' scatters that do not contain the rows; needed where rows of
+            a class were cut, for which ones are kept depends on the samples.
+        fewer
+            The sum (d,) and the number of further samples that class means do without.
+        """
+        rank, counts = self.rank, self.moments.counts.astype(np.float64)
+        lost, sums = np.bincount(owners, minlength=len(counts)), np.zeros_like(self.deviations)
+        np.add.at(sums, owners, white)
+        left, around = (counts - lost)[:, None], sums - lost[:, None] * self.deviations  # (k, d)
+        means = self.deviations - around / left
+        own, labels = white - self.deviations[owners], np.unique(owners)
+        gaps = around[labels] / np.sqrt(left[labels])
+        gone = np.concatenate([own, gaps])[:, :rank]  # rows that the scatter loses
+        stretch = _Stretch.of(gone, max(1.0, counts.sum() - len(counts)))
+        left = left[:, 0]
+        for label, (total, more) in fewer.items():
+            means[label] -= (total - more * means[label]) / (left[label] - more)
+            left[label] -= more
+        around_new, parts = _class_means(
+            stretch(means), left, rank, self.shared.noise, len(left) / float(left.sum())
+        )
+        rule = replace(
+            self,
+            moments=replace(self.moments, counts=left),
+            centre=self.centre + around_new,
+            weights=self.weights / (_weight(counts) / counts) * (_weight(left) / left),
+            lack=_lack(left),
+            **parts,
+        )
+        rows = stretch(white) - around_new
+        linear = rows @ rule.targets.T + rule.constants
+        added = self._from_scatter(white) if len(self.owners) else np.zeros_like(linear)
+        targets = stretch.back(rule.targets[labels] + around_new)
+        for label, gap, target in zip(labels, gaps, targets, strict=True):
+            mine = owners == label
+            axes, sizes = without.get(label) or self._scatter_without(
+                label, np.concatenate([own[mine], gap[None]])[:, :rank]
+            )
+            kept = left[label] / (counts[label] - lost[label])
+            shares = rule.weights[label] * kept * sizes
+            along = (white[mine] - target)[:, :rank] @ axes.T
+            quadratic = (along**2 * (shares / (1 + shares))).sum(axis=1)
+            added[mine, label] = (quadratic - np.log1p(shares).sum()) / 2
+        return HeldOutRows(rule, rows, rule._sum(linear, added, rows))
+
+    def _scatter_without(self, label: int, gone: Array) -> tuple[Array, Array]:
+        """Axes and sizes of a class's scatter without the outer products of some rows (m, r)."""
+        own = self.owners == label
+        axes, sizes = self.axes[own].astype(np.float64), self.sizes[own]
+        along = gone @ axes.T  # (m, q)
+        left, vectors = np.linalg.eigh(np.diag(sizes) - along.T @ along)
+        return vectors.T @ axes, np.maximum(left, 0.0)
 
     def without(self, white: Array, owners: Array) -> tuple[Array, Array]:
         """Taught rows (n, d) and the means (n, d) of their classes, as if each had not been taught.
@@ -377,6 +439,40 @@ class Posterior:
         return added
 
 
+class HeldOutRows(NamedTuple):
+    """Rows that a rule was not taught: the rule, the rows as it whitens them, and their scores."""
+
+    rule: Posterior
+    white: Array
+    scores: Array
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Whitens coordinates in which W is the identity less some outer products."""
+
+    axes: Array  # (j, r)
+    left: Array  # W along them, (j,)
+
+    @classmethod
+    def of(cls, gone: Array, freedom: float) -> _Stretch:
+        """Without the outer products of rows (n, r), divided by ``freedom``."""
+        values, axes = _principal_axes(gone)
+        return cls(axes.T, np.maximum(1 - values / freedom, LEAST_LEFT))
+
+    def __call__(self, rows: Array) -> Array:
+        return self._scaled(rows, self.left**-0.5)
+
+    def back(self, rows: Array) -> Array:
+        return self._scaled(rows, self.left**0.5)
+
+    def _scaled(self, rows: Array, factors: Array) -> Array:
+        rank, scaled = self.axes.shape[1], rows.copy()
+        along = rows[:, :rank] @ self.axes.T
+        scaled[:, :rank] += (along * (factors - 1)) @ self.axes
+        return scaled
+
+
 def posterior(
     moments: Moments,
     own: float | None = None,
@@ -417,30 +513,38 @@ def posterior(
     level = moments.other_squares / max(others, 1) / freedom + guessed + shared.ridge
     scale = (weight / level) ** 0.5
     white = _side_by_side(shared.whiten(moments.means), scale * moments.other_means)
-    centre, deviations, prior = _mean_prior(white, counts, rank, shared.noise, weight)
-    targets = prior.shrunk(deviations, counts)
-    expected, unknown = prior.squares(counts, others)
-    drawn = np.maximum(DRAWN * counts / (counts + HALF_DRAWN), classes / samples)
-    squares = np.maximum((targets**2).sum(axis=1), 1e-30)
-    targets *= ((expected / squares) ** (drawn / 2))[:, None]
+    centre, parts = _class_means(white, counts, rank, shared.noise, weight)
     rows = shared.whiten(moments.roots.astype(np.float32))  # (m, r)
     axes, sizes, owners = _principal_rows(rows, moments.owners)
     limit = WEIGHT if own is None else own
     return Posterior(
         moments=moments,
-        prior=prior,
         shared=shared,
         scale=scale,
         centre=centre,
-        deviations=deviations,
-        targets=targets,
-        constants=(CREDIT * unknown - (targets**2).sum(axis=1)) / 2,
         axes=axes,
         sizes=sizes,
         owners=owners,
         weights=limit / WEIGHT * _weight(counts) / counts,
         lack=_lack(counts),
+        **parts,
     )
+
+
+def _class_means(
+    white: Array, counts: Array, rank: int, noise: float, weight: float
+) -> tuple[Array, dict[str, Any]]:
+    """The centre of whitened class means (k, d), and what a rule has of them around it."""
+    centre, deviations, prior = _mean_prior(white, counts, rank, noise, weight)
+    targets = prior.shrunk(deviations, counts)
+    expected, unknown = prior.squares(counts, white.shape[1] - rank)
+    drawn = DRAWN * counts / (counts + HALF_DRAWN)
+    drawn = np.maximum(drawn, len(counts) / float(counts.sum()))
+    squares = np.maximum((targets**2).sum(axis=1), 1e-30)
+    targets *= ((expected / squares) ** (drawn / 2))[:, None]
+    constants = (CREDIT * unknown - (targets**2).sum(axis=1)) / 2
+    parts = {"deviations": deviations, "prior": prior, "targets": targets}
+    return centre, parts | {"constants": constants}
 
 
 def _weight(counts: Any) -> Any:

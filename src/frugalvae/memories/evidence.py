@@ -1,6 +1,7 @@
 """Evidence: how samples were classified when they were held out, as sums.
 
-It tells how sure answers may be. Sums add up over batches and files, and go with their class.
+It tells how sure answers may be, and how often to expect them right. Sums add up over batches
+and files, and go with their class.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.margins import BINS, counted, leads_of_wrong, margins_of
 
 POWERS = 1.5 ** np.arange(1.0, 11.0)  # powers of densities that are tried, 1.5 to 58, (10,)
 EARLIER = 24.0 * 2.0 ** np.arange(-2.0, 2.6, 0.5)  # about those of older files, (10,)
@@ -18,22 +20,33 @@ HELD_OUT = 25  # samples of a class, in one batch, that are held out
 USUAL, WORTH = 12.0, 10  # the power with little evidence, and the samples that it is worth
 LONE = 15.0  # the power while no class has two samples
 LARGEST = 48.0  # power: a few samples that were all correct ask for any
+SURE = 2 + len(POWERS)  # sums that say how sure answers were
+SHIFTS = 8  # sums that say how margins have changed since
+LEADS = BINS // 2  # bins of leads, which are positive
+COUNTED = BINS + LEADS
+SIZE = SURE + COUNTED + SHIFTS
 
 
 def _nothing() -> Array:
-    return np.zeros(3 + len(POWERS), np.float32)
+    return np.zeros(SIZE, np.float32)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Samples held out, how many were classified correctly, and how sure answers were.
+    """Samples held out, how many were classified correctly, how sure, and by what margin.
 
     Attributes
     ----------
     sums
-        (13,): the number of samples; of correct answers; for each of ten powers, the sum of the
-        largest probability; and how many samples of classes that came later were taken for this
-        one.
+        (68,): the number of samples; of correct answers; for each of ten powers, the sum of the
+        largest probability; margins in 32 bins, and leads of wrong answers in 16
+        (:mod:`frugalvae.maths.margins`); and ``shifts``.
+    shifts
+        (8,): the sum over samples of one over the root of how many others their class had; of
+        what margins have lost to classes that came later; samples whose class had half of its
+        others, how many of them were correct, and their sum over roots; how many answers half of
+        the other classes made wrong, and how many they should have; and whether the class is
+        known to the others.
 
     Examples
     --------
@@ -41,32 +54,52 @@ class Evidence:
     >>> wrong = Evidence.of(np.array([[0.0, 1.0]]), 0)
     >>> (right + wrong).right, right.tempering > (right + wrong).tempering
     (2.0, True)
-    >>> (right + wrong + Evidence.of_taken(1)).expected
-    0.5
+    >>> int((right + wrong).margins.sum())
+    3
     """
 
     sums: Array = field(default_factory=_nothing)
 
     @classmethod
-    def of(cls, scores: Array, label: int) -> Evidence:
-        """Of scores (n, k) of samples whose class is the column ``label``."""
+    def of(cls, scores: Array, label: int, left: float = np.inf) -> Evidence:
+        """Of scores (n, k) of samples of a class, the column ``label``, with ``left`` others."""
         below = scores - scores.max(axis=1, keepdims=True)
         sure = [float((1 / np.exp(power * below).sum(axis=1)).sum()) for power in POWERS]
-        right = float((scores.argmax(axis=1) == label).sum())
-        return cls(np.array([len(scores), right, *sure, 0], np.float32))
+        margins = margins_of(scores, np.full(len(scores), label))
+        leads = counted(leads_of_wrong(scores, np.full(len(scores), label)))[-LEADS:]
+        seen = [len(scores), float((margins > 0).sum()), *sure, *counted(margins), *leads]
+        return cls(np.array([*seen, len(scores) / left**0.5, *[0] * (SHIFTS - 1)], np.float32))
 
     @classmethod
-    def of_taken(cls, count: int) -> Evidence:
-        """Of samples of classes that came later, which were taken for this one."""
+    def of_half(cls, right: Array, left: float) -> Evidence:
+        """Of samples that were right or not (n,) where half of their class was ``left``."""
         sums = _nothing()
-        sums[-1] = count
+        sums[-6:-3] = len(right), right.sum(), len(right) / left**0.5
+        return cls(sums)
+
+    @classmethod
+    def of_shifts(
+        cls, lost: float = 0.0, real: float = 0.0, supposed: float = 0.0, met: bool = False
+    ) -> Evidence:
+        """Of what margins lose to other classes; see ``shifts``."""
+        sums = _nothing()
+        sums[-7], sums[-3:] = lost, (real, supposed, met)
         return cls(sums)
 
     @classmethod
     def of_older_file(cls, sums: Array) -> Evidence:
-        """Of sums (13,) in which the power was not divided by the root of the lead, usually 8."""
-        sure = np.interp(np.log(POWERS), np.log(EARLIER), sums[2:-1])
-        return cls(np.concatenate([sums[:2], sure, sums[-1:]]).astype(np.float32))
+        """Of sums (12,) in which the power was not divided by the root of the lead, usually 8."""
+        sure = np.interp(np.log(POWERS), np.log(EARLIER), sums[2:SURE])
+        return cls.of_arrays(np.concatenate([sums[:2], sure]))
+
+    @classmethod
+    def of_arrays(
+        cls, sums: Array, margins: Array | None = None, shifts: Array | None = None
+    ) -> Evidence:
+        """Of what a file keeps: older ones had no margins."""
+        margins = np.zeros(COUNTED) if margins is None else margins
+        shifts = np.zeros(SHIFTS) if shifts is None else shifts
+        return cls(np.concatenate([sums, margins, shifts]).astype(np.float32))
 
     def __add__(self, other: Evidence) -> Evidence:
         return Evidence(self.sums + other.sums)
@@ -82,14 +115,24 @@ class Evidence:
         return float(self.sums[1])
 
     @property
-    def expected(self) -> float:
-        """The share of new samples to expect correct, with the classes that have come since.
+    def margins(self) -> Array:
+        """How many margins were in each bin, (32,)."""
+        return self.sums[SURE : SURE + BINS]
 
-        Two classes are about as often taken for each other: as many samples of this class may now
-        be taken for later ones as the other way round. About half of these had been right.
-        """
-        right = self.right - float(self.sums[-1]) / 2
-        return max(0.0, right) / self.held_out if self.held_out else float("nan")
+    @property
+    def leads(self) -> Array:
+        """How many wrong answers led over the second best class by how much, (16,)."""
+        return self.sums[SURE + BINS : SURE + COUNTED]
+
+    @property
+    def shifts(self) -> Array:
+        """What is known of how margins change, (8,)."""
+        return self.sums[-SHIFTS:]
+
+    @property
+    def met(self) -> bool:
+        """Whether the other classes' margins account for this class."""
+        return bool(self.sums[-1])
 
     @property
     def tempering(self) -> float:
@@ -98,17 +141,27 @@ class Evidence:
         if not held:
             return LONE
         expected = right * held / (held + 1)  # nothing is certain
-        power = np.interp(expected, self.sums[2:-1], np.log(POWERS))
+        power = np.interp(expected, self.sums[2:SURE], np.log(POWERS))
         mean = (held * power + WORTH * np.log(USUAL)) / (held + WORTH)
         return min(LARGEST, float(np.exp(mean)))
 
 
+def spread_over(samples: int, count: int) -> Array:
+    """So many of the samples, from first to last.
+
+    >>> spread_over(10, 4).tolist()
+    [0, 2, 5, 7]
+    """
+    rows: Array = np.arange(count) * samples // max(count, 1)
+    return rows
+
+
 class HeldOut(NamedTuple):
-    """The scatter of a class without its first new samples: axes, sizes, how many were left out."""
+    """The scatter of a class without some new samples: axes, sizes, and which were left out."""
 
     axes: Array
     sizes: Array
-    left_out: int
+    rows: Array
 
     @classmethod
     def of(cls, white: Array, leading: Array, first: int) -> HeldOut:
@@ -116,12 +169,12 @@ class HeldOut(NamedTuple):
 
         The leading axes of the other rows are found by two steps of orthogonal iteration.
         """
-        count = min(HELD_OUT, max(1, (len(white) - first) // 5))
-        rest = np.delete(white, np.s_[first : first + count], axis=0)
+        new = len(white) - first
+        rows = spread_over(new, min(HELD_OUT, max(1, new // 5)))
+        rest = np.delete(white, first + rows, axis=0)
         axes = leading.T  # (r, m)
         for _ in range(2):
             axes = np.linalg.qr(rest.T @ (rest @ axes))[0]
         along = rest @ axes  # (n - count, m)
         sizes, vectors = np.linalg.eigh((along.T @ along).astype(np.float64))
-        share = len(white) / max(1, len(rest))
-        return cls((axes @ vectors.astype(np.float32)).T, np.maximum(sizes, 0) * share, count)
+        return cls((axes @ vectors.astype(np.float32)).T, np.maximum(sizes, 0), rows)

@@ -6,7 +6,7 @@ two memories that were taught apart can be joined, and samples can be taken out 
 
 from __future__ import annotations
 
-from collections import Counter
+import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +29,11 @@ from frugalvae.maths.rounding import (
 )
 from frugalvae.maths.symmetric import add_ridge
 from frugalvae.maths.typicality import Typicality
-from frugalvae.memories.class_sums import CLASSES_HELD_OUT, WHOLE, ClassSums
+from frugalvae.memories.class_sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WHOLE, ClassSums
 from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut
+from frugalvae.memories.evidence import COUNTED, SHIFTS, SURE, Evidence, HeldOut
+from frugalvae.memories.forecast import Forecast
+from frugalvae.memories.rehearsal import Rehearsal, lengths, losses, tempered
 from frugalvae.memories.room import Room, usual_bytes
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most varianc
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
 LARGEST = float(np.finfo(np.float32).max)
 OLDER = "evidence"  # what files called the evidence when leads did not matter
-LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
+MOST = 65_535  # margins in a bin of a file
 
 
 class MomentMemory(ClassSums, MemoryDefaults):
@@ -146,6 +148,25 @@ class MomentMemory(ClassSums, MemoryDefaults):
         self.counts_[label] = count  # an old file's may be unknown
         self.learn(task, rng)
 
+    def merge(
+        self,
+        other: ClassSums,
+        labels: Mapping[int, int],
+        counts: object = None,
+        others: object = None,
+    ) -> None:
+        """Add what another memory was taught; see :meth:`ClassSums.merge`.
+
+        Margins were measured among the classes of each: those of the other lower them.
+        """
+        mine = list(self.counts_)
+        met = [y for y in mine if self.evidence_.get(y, Evidence()).met]
+        theirs = [labels[y] for y in other.counts_ if other.evidence_.get(y, Evidence()).met]
+        super().merge(other, labels, counts, others)
+        if met and theirs:
+            self._crowd(met, [y for y in theirs if y not in set(mine)])
+            self._crowd([y for y in theirs if y not in set(met)], met)
+
     # -------------------------------------------------------------- answers
 
     def mapped_means(self) -> Array:
@@ -190,22 +211,26 @@ class MomentMemory(ClassSums, MemoryDefaults):
 
         Densities are taken to a power, for features depend on each other in ways that Gaussians
         do not know. It makes answers as sure as they were right when samples were held out; see
-        :func:`_tempered`. A given ``tempering`` is divided by the length of the whitened row.
+        :func:`tempered`. A given ``tempering`` is divided by the length of the whitened row.
         """
         rule = self._posterior(shrinkage)
         white = self._white(rule, self.mapped(features).astype(np.float32))
         scores = rule.scores(white)
         if tempering is not None:
-            return tempering / _lengths(white) * scores
-        return self.tempering * _tempered(scores, white)
+            return tempering / lengths(white) * scores
+        return self.tempering * tempered(scores, white)
 
-    def expected_accuracy(self) -> dict[int, float]:
-        """The share of new samples of each class to expect correct, where some were held out."""
-        return {y: found.expected for y, found in self.evidence_.items() if found.held_out}
+    def forecast(self) -> Forecast | None:
+        """What to expect of new samples; none if nothing was held out."""
+        if not self.counts_:
+            return None
+        twin = copy.deepcopy(self)
+        twin._meet()
+        return Forecast.of(twin.evidence_, twin.counts_)
 
     @property
     def tempering(self) -> float:
-        """The power of densities, relative to :func:`_tempered`."""
+        """The power of densities, relative to :func:`tempered`."""
         return sum(self.evidence_.values(), Evidence()).tempering
 
     def left_out(self, features: Array, labels: Array, tempering: float | None = None) -> Array:
@@ -214,8 +239,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
         white = self._white(rule, self.mapped(features).astype(np.float64))
         scores = rule.left_out(white, self._columns(labels))
         if tempering is not None:
-            return tempering / _lengths(white) * scores
-        return self.tempering * _tempered(scores, white)
+            return tempering / lengths(white) * scores
+        return self.tempering * tempered(scores, white)
 
     def whitened(self, features: Array) -> Array:
         """Features (n, d) around the centre of all classes; W is the identity there."""
@@ -245,6 +270,12 @@ class MomentMemory(ClassSums, MemoryDefaults):
         return self._posterior(SHRINKAGE)
 
     @property
+    def held_out_typicality(self) -> Array | None:
+        """The typicality of the last samples that were held out, if that was just now."""
+        found: Array | None = self._derived.get("held out")
+        return found
+
+    @property
     def _judge(self) -> Typicality:
         derived = self._derived
         if "judge" not in derived:
@@ -266,29 +297,60 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """
         if len(self.counts_) < 2 or len(labels) < len(self.counts_):
             return
-        held = {
-            label: HELD_OUT if label not in apart else apart[label].left_out
-            for label in np.unique(labels).tolist()
+        some = np.unique(labels).tolist()
+        taught = [
+            label
+            for label in some
             if self.counts_[label] > 1 and (label in apart or self.lost(label) < WHOLE)
-        }
-        kept = [np.flatnonzero(labels == y)[: held[y]] for y in list(held)[:CLASSES_HELD_OUT]]
-        if not sum(map(len, kept)):
+        ][:CLASSES_HELD_OUT]
+        if not taught:
             return
-        chosen = np.concatenate(kept)
-        rule = self._posterior(SHRINKAGE)
-        white = self._white(rule, rows[chosen].astype(np.float32)).astype(np.float64)
-        classes = list(self.counts_)
-        position = {label: row for row, label in enumerate(classes)}
-        owners = self._columns(labels[chosen])
-        without = {position[label]: (own.axes, own.sizes) for label, own in apart.items()}
-        scores = _tempered(rule.left_out(white, owners, without), white)
-        taught, new = set(labels.tolist()), ~np.isin(labels[chosen], list(self.evidence_))
-        for column, count in Counter(scores[new].argmax(axis=1).tolist()).items():
-            if classes[column] in self.evidence_.keys() - taught:
-                self.evidence_[classes[column]] += Evidence.of_taken(count)
-        for label in np.unique(labels[chosen]).tolist():
-            found = Evidence.of(scores[labels[chosen] == label], position[label])
-            self.evidence_[label] = self.evidence_.get(label, Evidence()) + found
+        rule, names = self._posterior(SHRINKAGE), list(self.counts_)
+        columns = {label: column for column, label in enumerate(names)}
+
+        def whiten(groups: list[Array]) -> Array:
+            means = np.stack([rows[group].mean(axis=0) for group in groups])
+            return self._white(rule, means.astype(np.float32)).astype(np.float64)
+
+        rehearsal = Rehearsal(
+            rule,
+            self._columns(labels),
+            [columns[label] for label in taught],
+            {columns[label]: own for label, own in apart.items()},
+            whiten,
+            self.tempering,
+        )
+        found, typical = rehearsal.evidence(self.mapped_variances()[1])
+        self._meet()
+        for column, own in found.items():
+            label = names[column]
+            self.evidence_[label] = self.evidence_.get(label, Evidence()) + own
+        self._derived["held out"] = typical
+
+    def _meet(self) -> None:
+        """Lower the margins of known classes by what new ones take from them."""
+        new = [label for label in self.counts_ if not self.evidence_.get(label, Evidence()).met]
+        if new:
+            known = [label for label in self.counts_ if label not in set(new)]
+            self._crowd(known, new)
+            for label in new:
+                noted = Evidence.of_shifts(met=True)
+                self.evidence_[label] = self.evidence_.get(label, Evidence()) + noted
+
+    def _crowd(self, known: list[int], new: list[int]) -> None:
+        """Note what the margins of some classes lose to others that came later."""
+        held = [label for label in known if self.evidence_[label].held_out]
+        if len(known) < 2 or not held or not new:
+            return
+        rule, power = self._posterior(SHRINKAGE), self.tempering
+        sides = [self._columns(np.array(side)) for side in (known, new)]
+        for start in range(0, len(held), CLASSES_COMPARED):
+            some = held[start : start + CLASSES_COMPARED]
+            lost = losses(rule, power, self._columns(np.array(some)), *sides)
+            for label, each in zip(some, lost.tolist(), strict=True):
+                own = self.evidence_[label]
+                noted = Evidence.of_shifts(lost=float(own.margins.sum()) * each)
+                self.evidence_[label] = own + noted
 
     def _white(self, rule: Posterior, rows: Array) -> Array:
         return rule.whiten(*self._parted(rows))
@@ -401,9 +463,13 @@ class MomentMemory(ClassSums, MemoryDefaults):
         self.means_ = dict(zip(labels, means, strict=True))
         self.squares_ = dict(zip(labels, arrays["squares"].tolist(), strict=True))
         self.roots_ = dict(zip(labels, roots, strict=True))
-        taken = arrays.get("taken", np.zeros(len(labels), np.float32))
-        sums = np.column_stack([arrays[_evidence_name(arrays)], taken])
-        held = map(Evidence.of_older_file if OLDER in arrays else Evidence, sums)
+        sums = arrays[_evidence_name(arrays)]
+        if OLDER in arrays:
+            held = [Evidence.of_older_file(own) for own in sums]
+        elif "margins" in arrays:
+            held = list(map(Evidence.of_arrays, sums, arrays["margins"], arrays["shifts"]))
+        else:
+            held = list(map(Evidence.of_arrays, sums))
         self.evidence_ = {y: own for y, own in zip(labels, held, strict=True) if own.sums.any()}
         if "correlations" in arrays:
             self.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
@@ -425,13 +491,15 @@ class MomentMemory(ClassSums, MemoryDefaults):
             "means": means,
             "mean_scales": mean_scales,
             "squares": np.array(list(self.squares_.values()), np.float32),
-            "held_out": evidence[:, :-1],
+            "held_out": evidence[:, :SURE],
             "roots": roots,
             "root_scales": root_scales,
             "root_rows": np.array([len(root) for root in self.roots_.values()], np.uint32),
         }
-        if evidence[:, -1].any():
-            found["taken"] = evidence[:, -1]
+        if evidence[:, SURE:].any():
+            margins = evidence[:, SURE:-SHIFTS]
+            found["margins"] = np.minimum(margins, MOST).round().astype(np.uint16)
+            found["shifts"] = evidence[:, -SHIFTS:]
         if not self.is_whole:
             found["variances"], found["correlations"] = round_symmetric(self.scatter_)
         return found
@@ -452,8 +520,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
             return []
         rows = sum(map(len, self.roots_.values()))
         rank = 0 if self.is_whole else self.rank_
-        taken = any(found.sums[-1] for found in self.evidence_.values())
-        return Room.components(self._dim, len(self.counts_), self.rank_, rank, rows, taken)
+        margins = any(found.sums[SURE:].any() for found in self.evidence_.values())
+        return Room.components(self._dim, len(self.counts_), self.rank_, rank, rows, margins)
 
     def cost(
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
@@ -474,24 +542,6 @@ class MomentMemory(ClassSums, MemoryDefaults):
         rows = sum(map(len, self.roots_.values()))
         inside = rows if self.is_whole and rows < self.rank_ else 5 * self.rank_
         return 8 * (inside + 3 * rows + 4 * len(self.counts_)) * self.rank_
-
-
-def _tempered(scores: Array, white: Array) -> Array:
-    """Scores (n, k) of whitened rows (n, d), to be multiplied by one power for all.
-
-    They are divided by the length of the row, for rows far out are noisier, and by the root of
-    the lead of the best class over the mean of all: large leads are less certain than Gaussians
-    have it. Then the right power hardly depends on how many classes and samples there are, and
-    what was held out when few classes were known still tells it.
-    """
-    lead = scores.max(axis=1, keepdims=True) - scores.mean(axis=1, keepdims=True)
-    tempered: Array = scores / (_lengths(white) * np.sqrt(np.maximum(lead, LEAST_LEAD)))
-    return tempered
-
-
-def _lengths(white: Array) -> Array:
-    lengths: Array = np.sqrt((white**2).sum(axis=1, keepdims=True) + 1e-12)
-    return lengths
 
 
 def _of_kind(state: dict[str, Any], name: str, kind: type) -> Any:
@@ -515,15 +565,18 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         "means": ((classes, dim), np.int16),
         "mean_scales": ((classes,), np.float32),
         "squares": ((classes,), np.float32),
-        _evidence_name(arrays): ((classes, len(Evidence().sums) - 1), np.float32),
+        _evidence_name(arrays): ((classes, SURE), np.float32),
         "roots": ((rows, rank), np.int8),
         "root_scales": ((rows,), np.float32),
         "root_rows": ((classes,), np.uint32),
     }
     if "variances" not in arrays and rank != dim:
         raise MemoryFileError(f"a MomentMemory with {rank} of {dim} coordinates, and no covariance")
-    if "taken" in arrays:
+    if "taken" in arrays:  # of older files
         expected["taken"] = (classes,), np.float32
+    if "margins" in arrays:
+        expected["margins"] = (classes, COUNTED), np.uint16
+        expected["shifts"] = (classes, SHIFTS), np.float32
     if "variances" in arrays:
         expected["variances"] = (rank,), np.float32
         expected["correlations"] = (rank * (rank - 1) // 2,), np.int16
@@ -540,6 +593,7 @@ def _check_values(arrays: dict[str, Array], other_squares: float) -> None:
     """Raise if a scale or a sum of squares is what none can be."""
     largest = {"mean_scales": LARGEST / LIMITS[2], "root_scales": LARGEST / LIMITS[1]}
     for name, array in {**arrays, "other_squares": np.array([other_squares])}.items():
-        possible = (array >= 0) & (array <= largest.get(name, LARGEST))
+        least = -LARGEST if name == "shifts" else 0.0
+        possible = (array >= least) & (array <= largest.get(name, LARGEST))
         if array.dtype.kind == "f" and not possible.all():
             raise MemoryFileError(f"{name} of a MomentMemory are negative, or not finite")

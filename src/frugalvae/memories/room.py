@@ -12,8 +12,8 @@ from frugalvae.cost import Component, triangle
 from frugalvae.errors import InputError, check_number
 
 UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-PER_CLASS, PER_CLASS_BYTES = 16, 64  # count, squares, scale, rows, and evidence
-TAKEN_BYTES = 4  # and, once it is more than nothing, what was taken for the class
+PER_CLASS, PER_CLASS_BYTES = 16, 64  # count, squares, scale, rows, and how sure answers were
+MARGINS, MARGINS_BYTES = 56, 128  # and, once samples were held out, their margins
 MEAN, COVARIANCE, ROW = 2, 2, 1  # bytes of one parameter
 SCALE = 4  # bytes of the scale of a row, and of a variance beyond its correlations
 
@@ -27,7 +27,8 @@ def usual_bytes(dim: int, classes: int) -> int:
     (2010720, 3976800, 3981992)
     """
     further = MEAN * dim + 2 * ROW * (dim + SCALE) + PER_CLASS_BYTES
-    return 700_000 + 2_560 * dim + further * max(0, classes - 200)
+    margins = (MARGINS_BYTES - 4) * classes  # beside the rest: they cost no rows
+    return 700_000 + 2_560 * dim + further * max(0, classes - 200) + margins
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,10 @@ class Room:
 
     @staticmethod
     def components(
-        dim: int, classes: int, width: int, rank: int, rows: int, taken: bool = True
+        dim: int, classes: int, width: int, rank: int, rows: int, margins: bool = True
     ) -> list[Component]:
         """Means, a covariance of ``rank`` coordinates, and rows of ``width``, of all classes."""
-        parameters, room = PER_CLASS + taken, PER_CLASS_BYTES + TAKEN_BYTES * taken
+        parameters, room = PER_CLASS + MARGINS * margins, PER_CLASS_BYTES + MARGINS_BYTES * margins
         parts = [
             Component("means", classes * dim, classes * dim, MEAN * classes * dim),
             Component(

@@ -85,6 +85,9 @@ class Summary:
         Null spaces, of memories that have them.
     aliases
         Names that classes had, with their labels; None for forgotten classes.
+    expected
+        What to expect of new samples; None if nothing was held out. Classes that were taught
+        since, in small batches, are not allowed for.
     """
 
     file: str
@@ -101,6 +104,7 @@ class Summary:
     warnings: list[str]
     undo: bool
     aliases: dict[str, Any]
+    expected: dict[str, Any] | None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -117,7 +121,8 @@ def summarise(store: Store) -> Summary:
     document = contents.document
     try:
         layers, parts = list(layers_of(document["memory"] or {})), components(contents)
-    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        expected = expected_of(contents)
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
         raise MemoryFileError(f"{store.given}: what it says of its layers is wrong") from error
     return Summary(
         str(store.given),
@@ -134,6 +139,7 @@ def summarise(store: Store) -> Summary:
         warnings_of(document, layers),
         store.undo.exists(),
         document.get("aliases", {}),
+        expected,
     )
 
 
@@ -164,6 +170,24 @@ def name_of(document: Mapping[str, Any], role: str) -> str:
     if not isinstance(part, dict):
         return str(part or "the usual one")
     return str(part.get("name") or SHORT.get(part["class"], part["class"]))
+
+
+def expected_of(contents: Contents) -> dict[str, Any] | None:
+    """What to expect of new samples, as the margins of a file say it."""
+    from frugalvae.memories.evidence import Evidence
+    from frugalvae.memories.forecast import Forecast
+
+    names = ("held_out", "margins", "shifts", "counts")
+    kept = [contents.arrays.get(f"memory.arrays.{name}") for name in names]
+    if any(array is None for array in kept):
+        return None
+    document = contents.document
+    labels = dict(zip(document["numbers"], document["classes"]["values"], strict=True))
+    *sums, counts = kept
+    known = [labels[number] for number in document["memory"]["fields"]["labels"]]
+    evidence = dict(zip(known, map(Evidence.of_arrays, *sums), strict=True))
+    found = Forecast.of(evidence, dict(zip(known, counts.tolist(), strict=True)))
+    return found.to_json() if found else None
 
 
 def components(contents: Contents) -> dict[str, tuple[int, int]]:

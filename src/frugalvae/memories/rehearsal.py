@@ -1,0 +1,186 @@
+"""Rehearsal: samples of a batch are held out, and classified by the rule without them.
+
+In closed form: the rule is not fitted again (:meth:`frugalvae.maths.posterior.Posterior.held_out`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.margins import margins_of
+from frugalvae.maths.posterior import HeldOutRows, Posterior
+from frugalvae.maths.typicality import Typicality
+from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut, spread_over
+
+FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
+CLASSES_COMPARED = 2048  # of more, some stand for all
+LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A batch that was just taught, by the rule that it gave.
+
+    Attributes
+    ----------
+    rule
+        What scores rows.
+    owners
+        The class of each row of the batch: its column in scores, (n,).
+    taught
+        The classes that can be held out.
+    cut
+        What the rows of classes that were cut look like without some samples.
+    whiten
+        Whitened coordinates (m, d) of the rows whose numbers (m,) are given, in groups (m, g)
+        those of their means.
+    power
+        To which densities are taken.
+    """
+
+    rule: Posterior
+    owners: Array
+    taught: list[int]
+    cut: Mapping[int, HeldOut]
+    whiten: Callable[[list[Array]], Array]
+    power: float
+
+    def evidence(self, ratios: Array) -> tuple[dict[int, Evidence], Array]:
+        """What was found of each class, and how typical of its class each held-out sample was."""
+        found: dict[int, Evidence] = {}
+        typical = []
+        folds = self.folds
+        rows = self.whiten([np.array([row]) for row in np.concatenate(folds)])
+        ends = np.cumsum([len(fold) for fold in folds])
+        for fold, white in zip(folds, np.split(rows, ends[:-1]), strict=True):
+            held = self._held_out(white, self.owners[fold])
+            typical.append(Typicality.of(held.rule, ratios)(held.white, held.scores))
+            scores, owners = tempered(held.scores, held.white), self.owners[fold]
+            for column, own in _by_class(owners):
+                left = float(held.rule.moments.counts[column])
+                each = Evidence.of(scores[own], column, left) + self._crowded(scores[own], column)
+                found[column] = found.get(column, Evidence()) + each
+        for column, own in self._halves().items():
+            found[column] = found.get(column, Evidence()) + own
+        return found, np.concatenate(typical)
+
+    @cached_property
+    def folds(self) -> list[Array]:
+        """Numbers of rows that are held out together, some of each class.
+
+        Of a class whose rows were cut there is one fold: a fifth of its new samples.
+        """
+        most = int(np.clip(FOLDS_AND_CLASSES // len(self.rule.targets), *FOLDS))
+        folds: list[list[Array]] = [[] for _ in range(most)]
+        for column in self.taught:
+            new = np.flatnonzero(self.owners == column)
+            if column in self.cut:
+                folds[0].append(new[self.cut[column].rows])
+                continue
+            each = max(1, len(new) // 10)
+            rows = new[spread_over(len(new), min(len(new), HELD_OUT, most * each))]
+            for number, start in enumerate(range(0, len(rows), each)):
+                folds[number].append(rows[start : start + each])
+        return [np.concatenate(fold) for fold in folds if fold]
+
+    def _held_out(
+        self, white: Array, owners: Array, fewer: Mapping[int, tuple[Array, float]] | None = None
+    ) -> HeldOutRows:
+        without = {column: (own.axes, own.sizes) for column, own in self.cut.items()}
+        return self.rule.held_out(white, owners, without, fewer or {})
+
+    def _halves(self) -> dict[int, Evidence]:
+        """How samples are classified if their class has only half of its samples."""
+        scored, others = [], {}
+        for column in self.taught:
+            new, count = (
+                np.flatnonzero(self.owners == column),
+                int(self.rule.moments.counts[column]),
+            )
+            out = min(len(new), count // 2)
+            kept = self.cut[column].rows if column in self.cut else spread_over(len(new), out)
+            kept = kept[:HELD_OUT][:out]
+            scored.append(new[kept])
+            rest = np.delete(new, kept)[: out - len(kept)]
+            if len(rest):
+                others[column] = rest
+        rows = np.concatenate(scored)
+        white = self.whiten([*(np.array([row]) for row in rows), *others.values()])
+        means = zip(others.items(), white[len(rows) :], strict=True)
+        fewer = {column: (len(rest) * mean, float(len(rest))) for (column, rest), mean in means}
+        owners = self.owners[rows]
+        held = self._held_out(white[: len(rows)], owners, fewer)
+        right = margins_of(held.scores, owners) > 0
+        return {
+            column: Evidence.of_half(right[own], float(held.rule.moments.counts[column]))
+            for column, own in _by_class(owners)
+        }
+
+    def _crowded(self, scores: Array, column: int) -> Evidence:
+        """What either half of the other classes takes from samples of a class, and should take."""
+        others = np.delete(np.arange(scores.shape[1]), column)
+        halves = [others[::2], others[1::2]]
+        if not len(halves[1]):
+            return Evidence()
+        right = margins_of(scores, np.full(len(scores), column)) > 0
+        real, supposed = 0.0, 0.0
+        for known, new in (halves, halves[::-1]):
+            margins = scores[:, column] - scores[:, known].max(axis=1)
+            lost = losses(self.rule, self.power, np.array([column]), known, new)[0]
+            real += float((margins > 0).sum() - right.sum()) / 2
+            supposed += float((margins > 0).sum() - (margins > lost).sum()) / 2
+        return Evidence.of_shifts(real=real, supposed=supposed)
+
+
+def losses(rule: Posterior, power: float, columns: Array, known: Array, new: Array) -> Array:
+    """What margins of classes lose to ``new`` ones besides ``known`` ones, (columns,).
+
+    A class r takes samples of a class c about as exp(-t |m_c - m_r|^2 / 8): that is the overlap
+    of Gaussians to the power t. If new classes take a share x of what known ones do, the odds of
+    the right class fall by 1 + x, and its margins by log(1 + x) / t.
+    """
+    targets, squares = rule.targets, (rule.targets**2).sum(axis=1)
+    length = (rule.shared.noise * rule.rank + squares.mean()) ** 0.5
+    scale = power / length / max(squares.mean(), LEAST_LEAD) ** 0.5 / 8
+    taken = []  # the logarithm of what either takes
+    for side in (known, new):
+        some = side[:: 1 + len(side) // CLASSES_COMPARED]
+        apart = squares[columns][:, None] + squares[some] - 2 * targets[columns] @ targets[some].T
+        near = np.where(columns[:, None] == some, np.inf, apart)
+        taken.append(_log_sum(-scale * near) + np.log(len(side) / len(some)))
+    lost: Array = np.logaddexp(0, taken[1] - taken[0]) / power
+    return lost
+
+
+def tempered(scores: Array, white: Array) -> Array:
+    """Scores (n, k) of whitened rows (n, d), to be multiplied by one power for all.
+
+    They are divided by the length of the row, for rows far out are noisier, and by the root of
+    the lead of the best class over the mean of all: large leads are less certain than Gaussians
+    have it. Then the right power hardly depends on how many classes and samples there are, and
+    what was held out when few classes were known still tells it.
+    """
+    lead = scores.max(axis=1, keepdims=True) - scores.mean(axis=1, keepdims=True)
+    found: Array = scores / (lengths(white) * np.sqrt(np.maximum(lead, LEAST_LEAD)))
+    return found
+
+
+def lengths(white: Array) -> Array:
+    """Lengths (n, 1) of rows (n, d), above zero."""
+    found: Array = np.sqrt((white**2).sum(axis=1, keepdims=True) + 1e-12)
+    return found
+
+
+def _by_class(owners: Array) -> list[tuple[int, Array]]:
+    return [(column, owners == column) for column in np.unique(owners).tolist()]
+
+
+def _log_sum(logs: Array) -> Array:
+    top = np.maximum(logs.max(axis=-1), -1e30)
+    total: Array = top + np.log(np.exp(logs - top[..., None]).sum(axis=-1) + 1e-300)
+    return total
