@@ -240,6 +240,66 @@ def test_leaving_out_changes_nothing_where_samples_are_many() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sizes", "dim", "rank"),
+    [
+        ([25] * 8, 10, None),
+        ([25] * 8, 10, 6),
+        ([8] * 10, 60, None),
+        ([4, 9, 60, 90], 8, None),
+        ([4, 9, 60, 90], 8, 6),
+    ],
+)
+def test_holding_samples_out_is_teaching_without_them(
+    sizes: list[int], dim: int, rank: int | None
+) -> None:
+    """Also where the prior of class means would tell the samples, as there are few."""
+    x, y, _ = blobs(sizes, dim=dim, apart=0.6)
+    rule = posterior(moments_of(x, y, rank))
+    white = rule.whiten(x[:, : rule.rank], x[:, rule.rank :])
+    first = np.concatenate([np.flatnonzero(y == label) for label in range(len(sizes))])
+    gaps, right = [], np.zeros(2)
+    for fold in range(4):
+        out = np.isin(np.arange(len(y)), first[fold::4][: len(y) // 8])
+        out &= np.bincount(y[~out], minlength=len(sizes))[y] > 1
+        held = rule.held_out(white[out], y[out])
+        anew = posterior(moments_of(x[~out], y[~out], rank))
+        expected = between(scores(anew, x[out]))
+        np.testing.assert_allclose(held.rule.moments.counts, np.bincount(y[~out]))
+        gaps.append(np.corrcoef(between(held.scores).ravel(), expected.ravel())[0, 1])
+        for way, found in enumerate((held.scores, expected)):
+            right[way] += (found.argmax(axis=1) == y[out]).sum()
+    assert min(gaps) > 0.985
+    assert abs(right[0] - right[1]) <= 2
+
+
+def test_the_prior_tells_samples_that_are_left_out_one_by_one_but_not_those_held_out() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(50, 200)), np.arange(50) % 10  # there is nothing to learn
+    rule = posterior(moments_of(x, y))
+    white = rule.whiten(x, x[:, :0])
+    left_out = (rule.left_out(white, y).argmax(axis=1) == y).mean()
+    folds = [slice(start, start + 10) for start in range(0, 50, 10)]
+    held = [rule.held_out(white[fold], y[fold]).scores for fold in folds]
+    held_out = np.mean([found.argmax(axis=1) == np.arange(10) for found in held])
+    assert left_out > 0.5
+    assert held_out < 0.2
+
+
+def test_classes_with_fewer_samples_are_classified_as_if_taught_with_fewer() -> None:
+    x, y, _ = blobs([40] * 5, dim=8, apart=0.8)
+    rule = posterior(moments_of(x, y))
+    white = rule.whiten(x, x[:, :0])
+    out = np.arange(len(y)) % 40 < 5
+    more = (np.arange(len(y)) % 40 >= 5) & (np.arange(len(y)) % 40 < 30)
+    fewer = {label: (white[more & (y == label)].sum(axis=0), 25.0) for label in range(5)}
+    held = rule.held_out(white[out], y[out], fewer=fewer)
+    np.testing.assert_allclose(held.rule.moments.counts, 10)
+    anew = posterior(moments_of(x[~out & ~more], y[~out & ~more]))
+    expected = between(scores(anew, x[out]))
+    assert np.corrcoef(between(held.scores).ravel(), expected.ravel())[0, 1] > 0.88
+
+
 # --------------------------------------------------------------------------- unequal classes
 
 

@@ -326,7 +326,7 @@ class FrugalClassifier(Estimator):
         In the long run, for samples that are like those that were taught; of classes that were
         not taught it promises nothing. The lead of the most probable class over the next decides;
         how large it has to be follows from samples that were held out. The promise allows for
-        chance: it holds nine times in ten.
+        chance: it holds nineteen times in twenty.
 
         Examples
         --------

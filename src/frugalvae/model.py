@@ -579,7 +579,8 @@ class Model:
         if found is None or not hasattr(self.head, "needs_density"):
             raise InputError(
                 "no samples were held out, so nothing can be promised; that needs memory "
-                "'moments', head 'bayes', two classes, and classes of more than one sample"
+                "'moments' with head 'bayes', two classes, classes of more than one sample, and a "
+                "budget of at least 4,000 bytes per class"
             )
         return found
 

@@ -13,7 +13,7 @@ from frugalvae.maths.arrays import Array
 
 BINS, SCALE, STEP = 32, 0.05, 0.25
 EDGES = SCALE * np.sinh(STEP * (np.arange(BINS + 1) - BINS / 2))  # finest around zero, (33,)
-DOUBT = 1.28  # standard deviations of the number of wrong answers that a promise allows for
+DOUBT = 1.64  # standard deviations of the number of wrong answers that a promise allows for
 GRID = np.concatenate([[0.0], np.geomspace(2e-3, EDGES[-1], 120)])  # leads that are tried
 
 
@@ -73,15 +73,12 @@ def lead_for_error(wrong: Array, answered: Array, samples: float, error: float) 
     """The lead from which on at most a share ``error`` of answers is wrong; or infinity.
 
     ``wrong`` and ``answered`` are shares of ``samples`` held-out samples, for each lead of GRID.
-    What chance may hide is allowed for: the number of wrong ones may be larger by 1.28 of its
-    standard deviations, and by one. The promise then fails about one time in ten.
+    What chance may hide is allowed for: the number of wrong ones may be larger by 1.64 of its
+    standard deviations, and by one. The promise then fails about one time in twenty.
     """
     most = wrong * samples + DOUBT * np.sqrt(wrong * samples + 1) + 1
     kept = np.flatnonzero(most <= error * answered * samples)
-    if not len(kept):
-        return float("inf")
-    gaps = np.flatnonzero(np.diff(kept) > 1)  # down from the largest lead, without a break
-    return float(GRID[kept[gaps[-1] + 1 if len(gaps) else 0]])
+    return float(GRID[kept[0]]) if len(kept) else float("inf")
 
 
 def gap_for_coverage(missed: Array, samples: float, coverage: float) -> float:

@@ -355,7 +355,7 @@ class Posterior:
             means[label] -= (total - more * means[label]) / (left[label] - more)
             left[label] -= more
         around_new, parts = _class_means(
-            stretch(means), left, rank, self.shared.noise, len(left) / float(left.sum())
+            stretch(means), left, rank, self.shared.noise, self.prior.weight
         )
         rule = replace(
             self,

@@ -345,7 +345,7 @@ class ClassSums:
     def _room(self) -> Room:
         budget = self.budget
         if budget is None:
-            return Room(usual_bytes(self._dim, len(self.counts_)), in_bytes=True)
+            return Room(usual_bytes(self._dim, len(self.counts_)), in_bytes=True, usual=True)
         return Room.of(budget)
 
     def _sum_up(self) -> None:

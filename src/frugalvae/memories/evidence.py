@@ -170,7 +170,7 @@ class HeldOut(NamedTuple):
         The leading axes of the other rows are found by two steps of orthogonal iteration.
         """
         new = len(white) - first
-        rows = spread_over(new, min(HELD_OUT, max(1, new // 5)))
+        rows = spread_over(new, min(HELD_OUT, max(1, new // 4)))
         rest = np.delete(white, first + rows, axis=0)
         axes = leading.T  # (r, m)
         for _ in range(2):

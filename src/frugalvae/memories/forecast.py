@@ -14,10 +14,10 @@ from frugalvae.maths.margins import BINS, EDGES, GRID, gap_for_coverage, lead_fo
 from frugalvae.memories.evidence import Evidence
 
 NEAR, LEAST_DENSITY = 0.04, 0.1  # where margins decide; how many are there, at least
-DAMPED = 0.8  # more classes also mean more samples, from which old classes gain
+DAMPED = 0.85  # more classes also mean more samples, from which old classes gain
 PRIOR = 5.0  # wrong answers due to other classes that are as many as they should be
 POOLED = 5.0  # samples that the other classes' margins are worth beside a class's own
-UNSURE = 0.3  # of what later classes and more samples have changed: a standard deviation
+UNSURE = 0.4  # of what later classes and more samples have changed: a standard deviation
 NINETY = 1.645  # standard deviations on either side that nine in ten are within
 
 
@@ -118,15 +118,10 @@ class Forecast:
     def lead_for_error(self, error: float) -> float:
         """The lead over the second best class from which at most so many answers are wrong.
 
-        Answers that later classes have made wrong lead by as much as their margins are below
-        zero; of the others it is known by how much they led.
+        Those that later classes have made wrong are taken to lead as others that were wrong.
         """
-        shifts = self._cautious[:, None]
-        right, were_right = self._mean(self._above(GRID)), share_above(self.bins, 0 * self.counts)
-        turned = were_right[:, None] - np.minimum(self._above(-GRID), were_right[:, None])
-        wrong = self._mean(np.where(shifts > GRID, turned, 0.0))
-        still = float(self._mean(1 - were_right))
-        wrong = wrong + still * np.interp(GRID, EDGES[BINS // 2 :], self._led)
+        right = self._mean(self._above(GRID))
+        wrong = (1 - right[0]) * np.interp(GRID, EDGES[BINS // 2 :], self._led)
         return lead_for_error(wrong, wrong + right, float(self.held.sum()), error)
 
     def gap_for_coverage(self, coverage: float) -> float:

@@ -43,7 +43,7 @@ ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most varianc
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
 LARGEST = float(np.finfo(np.float32).max)
 OLDER = "evidence"  # what files called the evidence when leads did not matter
-MOST = 65_535  # margins in a bin of a file
+MOST = 255  # margins in a bin, in a byte of a file
 
 
 class MomentMemory(ClassSums, MemoryDefaults):
@@ -220,9 +220,15 @@ class MomentMemory(ClassSums, MemoryDefaults):
             return tempering / lengths(white) * scores
         return self.tempering * tempered(scores, white)
 
+    @property
+    def _has_margins(self) -> bool:
+        """Whether margins of samples that were held out are kept: there are some, and room."""
+        found = any(own.sums[SURE:].any() for own in self.evidence_.values())
+        return found and self._room.has_margins(len(self.counts_))
+
     def forecast(self) -> Forecast | None:
-        """What to expect of new samples; none if nothing was held out."""
-        if not self.counts_:
+        """What to expect of new samples; none if nothing was held out, or there is no room."""
+        if not self._has_margins:
             return None
         twin = copy.deepcopy(self)
         twin._meet()
@@ -496,10 +502,13 @@ class MomentMemory(ClassSums, MemoryDefaults):
             "root_scales": root_scales,
             "root_rows": np.array([len(root) for root in self.roots_.values()], np.uint32),
         }
-        if evidence[:, SURE:].any():
+        if self._has_margins:
             margins = evidence[:, SURE:-SHIFTS]
-            found["margins"] = np.minimum(margins, MOST).round().astype(np.uint16)
-            found["shifts"] = evidence[:, -SHIFTS:]
+            scales = np.minimum(1, MOST / np.maximum(margins.max(axis=1, keepdims=True), 1))
+            found["margins"] = (scales * margins).round().astype(np.uint8)
+            shifts = evidence[:, -SHIFTS:].copy()
+            shifts[:, :-1] *= scales
+            found["shifts"] = shifts
         if not self.is_whole:
             found["variances"], found["correlations"] = round_symmetric(self.scatter_)
         return found
@@ -520,22 +529,23 @@ class MomentMemory(ClassSums, MemoryDefaults):
             return []
         rows = sum(map(len, self.roots_.values()))
         rank = 0 if self.is_whole else self.rank_
-        margins = any(found.sums[SURE:].any() for found in self.evidence_.values())
-        return Room.components(self._dim, len(self.counts_), self.rank_, rank, rows, margins)
+        return Room.components(
+            self._dim, len(self.counts_), self.rank_, rank, rows, self._has_margins
+        )
 
     def cost(
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
     ) -> list[Component]:
         """What it will cost; without ``samples``, if every class has as many as fit."""
-        limit = usual_bytes(dim, classes)
-        room = Room(limit, in_bytes=True) if self.budget is None else Room.of(self.budget)
+        usual = Room(usual_bytes(dim, classes), in_bytes=True, usual=True)
+        room = usual if self.budget is None else Room.of(self.budget)
         most = classes * min(dim, 2**20 if self.directions is None else self.directions)
         rows = most if samples is None else min(most, max(0, samples - classes))
         if room.whole(dim, classes, rows) <= room.limit and self.directions is None:
-            return Room.components(dim, classes, dim, 0, rows)
+            return Room.components(dim, classes, dim, 0, rows, room.has_margins(classes))
         rank = room.rank(dim, classes, rows)
         rows = min(rows, room.rows(dim, classes, rank))
-        return Room.components(dim, classes, rank, rank, rows)
+        return Room.components(dim, classes, rank, rank, rows, room.has_margins(classes))
 
     def derived_bytes(self, dim: int) -> int:
         """About what answers take on the way."""
@@ -575,7 +585,7 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
     if "taken" in arrays:  # of older files
         expected["taken"] = (classes,), np.float32
     if "margins" in arrays:
-        expected["margins"] = (classes, COUNTED), np.uint16
+        expected["margins"] = (classes, COUNTED), np.uint8
         expected["shifts"] = (classes, SHIFTS), np.float32
     if "variances" in arrays:
         expected["variances"] = (rank,), np.float32

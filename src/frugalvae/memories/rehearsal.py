@@ -37,8 +37,7 @@ class Rehearsal:
     cut
         What the rows of classes that were cut look like without some samples.
     whiten
-        Whitened coordinates (m, d) of the rows whose numbers (m,) are given, in groups (m, g)
-        those of their means.
+        Whitened coordinates (m, d) of the means of m groups of rows, given by their numbers.
     power
         To which densities are taken.
     """
@@ -65,15 +64,15 @@ class Rehearsal:
                 left = float(held.rule.moments.counts[column])
                 each = Evidence.of(scores[own], column, left) + self._crowded(scores[own], column)
                 found[column] = found.get(column, Evidence()) + each
-        for column, own in self._halves().items():
-            found[column] = found.get(column, Evidence()) + own
+        for column, half in self._halves().items():
+            found[column] = found.get(column, Evidence()) + half
         return found, np.concatenate(typical)
 
     @cached_property
     def folds(self) -> list[Array]:
         """Numbers of rows that are held out together, some of each class.
 
-        Of a class whose rows were cut there is one fold: a fifth of its new samples.
+        Of a class whose rows were cut there is one fold: a quarter of its new samples.
         """
         most = int(np.clip(FOLDS_AND_CLASSES // len(self.rule.targets), *FOLDS))
         folds: list[list[Array]] = [[] for _ in range(most)]

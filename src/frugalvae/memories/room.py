@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from frugalvae.errors import InputError, check_number
 
 UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 PER_CLASS, PER_CLASS_BYTES = 16, 64  # count, squares, scale, rows, and how sure answers were
-MARGINS, MARGINS_BYTES = 56, 128  # and, once samples were held out, their margins
+MARGINS, MARGINS_BYTES = 56, 80  # and, once samples were held out, their margins,
+MARGINS_SHARE = 0.02  # if they take no more than this of a given budget
 MEAN, COVARIANCE, ROW = 2, 2, 1  # bytes of one parameter
 SCALE = 4  # bytes of the scale of a row, and of a variance beyond its correlations
 
@@ -27,7 +28,7 @@ def usual_bytes(dim: int, classes: int) -> int:
     (2010720, 3976800, 3981992)
     """
     further = MEAN * dim + 2 * ROW * (dim + SCALE) + PER_CLASS_BYTES
-    margins = (MARGINS_BYTES - 4) * classes  # beside the rest: they cost no rows
+    margins = (MARGINS_BYTES - 4) * classes  # which cost no rows
     return 700_000 + 2_560 * dim + further * max(0, classes - 200) + margins
 
 
@@ -41,6 +42,7 @@ class Room:
 
     limit: int
     in_bytes: bool
+    usual: bool = field(default=False, repr=False)  # nobody has given it
 
     @classmethod
     def of(cls, budget: int | str) -> Room:
@@ -61,13 +63,20 @@ class Room:
         """An amount in words."""
         return f"{amount:,} {'bytes' if self.in_bytes else 'parameters'}"
 
+    def has_margins(self, classes: int) -> bool:
+        """Whether there is room for the margins of samples that were held out."""
+        cost = (MARGINS_BYTES if self.in_bytes else MARGINS) * classes
+        return self.usual or cost <= MARGINS_SHARE * self.limit
+
     def whole(self, dim: int, classes: int, rows: int) -> int:
         """The cost while the rows of all classes say everything."""
-        return self._cost(Room.components(dim, classes, dim, 0, rows))
+        return self._cost(Room.components(dim, classes, dim, 0, rows, self.has_margins(classes)))
 
     def summed(self, dim: int, classes: int, rank: int, rows: int) -> int:
         """The cost with a covariance of ``rank`` coordinates."""
-        return self._cost(Room.components(dim, classes, rank, rank, rows))
+        return self._cost(
+            Room.components(dim, classes, rank, rank, rows, self.has_margins(classes))
+        )
 
     def rank(self, dim: int, classes: int, rows: int) -> int:
         """How many coordinates the covariance may have, if classes want so many rows.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from frugalvae.answers import THRESHOLD, Answer, rank
+from frugalvae.errors import InputError
 from frugalvae.server.looking import Seen
 from frugalvae.server.reading import Upload, as_flag, number
 from frugalvae.server.refusals import RefusedError
@@ -70,6 +72,10 @@ class Wanted:
         self.least = number(query, "min_probability", 0.0, 0.0, 1.0)
         self.threshold = number(query, "threshold", THRESHOLD, 0.0, 1.0)
         self.unknown = "threshold" in query or as_flag("unknown", query.get("unknown", "no"))
+        self.error, self.sets = (
+            number(query, name, 0.0, 0.0, 1.0) if name in query else None
+            for name in ("error", "sets")
+        )
         self.kept = query.get("kept", "tray")
         if self.kept not in KEPT:
             raise RefusedError(422, f"kept is {self.kept!r}; expected one of {', '.join(KEPT)}")
@@ -77,9 +83,9 @@ class Wanted:
     def of(self, answer: Answer) -> dict[str, Any]:
         """The part of an answer that was asked for."""
         likely = [(label, chance) for label, chance in answer.top if chance >= self.least]
+        asked = replace(answer, top=likely[: self.top])
         if not self.unknown:
-            return Answer(answer.input, likely[: self.top]).to_json()
-        asked = Answer(answer.input, likely[: self.top], answer.known, answer.familiarity)
+            asked = replace(asked, known=None, familiarity=None)
         return asked.to_json()
 
     def rank(self, model: Model | None, names: list[str], seen: list[Seen]) -> list[Answer]:
@@ -89,7 +95,11 @@ class Wanted:
         x = np.stack([one.features for one in seen])  # (n, d)
         compared = self.unknown or len(model.by_name) < len(model.classes)
         threshold = self.threshold if compared else None
-        return rank(model, names, x, max(self.top, SHOWN), threshold=threshold)
+        most, promised = max(self.top, SHOWN), {"error": self.error, "coverage": self.sets}
+        try:
+            return rank(model, names, x, most, threshold=threshold, **promised)
+        except InputError as error:  # nothing can be promised
+            raise RefusedError(422, str(error)) from error
 
 
 async def look_at(

@@ -57,6 +57,16 @@ ANSWER = table(
     top=several(CHANCE),
     id=TEXT,
     taught=maybe({**TEXT, "description": "the class that was taught this very picture"}),
+    sure=FLAG,
+    set=several(LABEL),
+)
+EXPECTED = table(
+    accuracy=SHARE,
+    low=SHARE,
+    high=SHARE,
+    ten_more=SHARE,
+    held_out=WHOLE,
+    classes={"type": "object", "additionalProperties": SHARE},
 )
 TAKEN = table(label=LABEL, share=SHARE)
 STATE: dict[str, Schema] = {"revision": TEXT, "bytes": WHOLE, "classes": WHOLE}
@@ -104,6 +114,7 @@ SCHEMAS: dict[str, Schema] = {
         undo=maybe(table(text=TEXT, when=maybe(TEXT))),
         broken=maybe(TEXT),
         warnings=several(TEXT),
+        expected=maybe(EXPECTED),
         keep=table(seconds=NUMBER, most=WHOLE, bytes=WHOLE, folder=FLAG),
         limits={"type": "object"},
     ),
@@ -168,6 +179,8 @@ QUESTIONS = [
     asked("min_probability", {**SHARE, "default": 0}, "name only classes at least this probable"),
     asked("unknown", {**FLAG, "default": False}, "say whether it is any of the classes"),
     asked("threshold", SHARE, "how familiar it has to look to be known; implies unknown"),
+    asked("error", SHARE, "answer only where at most this share of answers is wrong: adds sure"),
+    asked("sets", SHARE, "name as many classes as hold the right one so often: adds set"),
     asked(
         "kept",
         {"type": "string", "enum": list(KEPT), "default": "tray"},

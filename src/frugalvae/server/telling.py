@@ -61,6 +61,7 @@ def _empty() -> dict[str, Any]:
         "warnings": [],
         "aliases": {},
         "encoder": None,
+        "expected": None,
     }
 
 
@@ -132,8 +133,12 @@ def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any
             if other.share >= CONFUSED
         ]
     pairs.sort(key=lambda pair: -pair["share"])
-    accuracy = sum(expected.values()) / len(expected) if expected else None
-    return {"accuracy": accuracy, "classes": known, "confused": pairs[:PAIRS]}
+    forecast = snapshot.model.forecast
+    return {
+        "accuracy": forecast.accuracy if forecast else None,
+        "classes": known,
+        "confused": pairs[:PAIRS],
+    }
 
 
 async def history(request: Request) -> Response:

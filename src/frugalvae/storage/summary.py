@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from frugalvae.storage.model_file import Contents
     from frugalvae.storage.store import Store
 
+KEPT = "memory.arrays."
 MOST = 12  # classes of a task that are named, if not all are asked for
 
 #: What parts call what they keep, as their components are named, by class and by place in the
@@ -177,16 +178,16 @@ def expected_of(contents: Contents) -> dict[str, Any] | None:
     from frugalvae.memories.evidence import Evidence
     from frugalvae.memories.forecast import Forecast
 
-    names = ("held_out", "margins", "shifts", "counts")
-    kept = [contents.arrays.get(f"memory.arrays.{name}") for name in names]
-    if any(array is None for array in kept):
+    kept = {name: array for name, array in contents.arrays.items() if name.startswith(KEPT)}
+    if f"{KEPT}margins" not in kept:
         return None
     document = contents.document
     labels = dict(zip(document["numbers"], document["classes"]["values"], strict=True))
-    *sums, counts = kept
     known = [labels[number] for number in document["memory"]["fields"]["labels"]]
+    sums = [kept[f"{KEPT}{name}"] for name in ("held_out", "margins", "shifts")]
     evidence = dict(zip(known, map(Evidence.of_arrays, *sums), strict=True))
-    found = Forecast.of(evidence, dict(zip(known, counts.tolist(), strict=True)))
+    counts = dict(zip(known, kept[f"{KEPT}counts"].tolist(), strict=True))
+    found = Forecast.of(evidence, counts)
     return found.to_json() if found else None
 
 

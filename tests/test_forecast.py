@@ -1,0 +1,226 @@
+"""What to expect of new samples: against new samples, and against counting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier
+from frugalvae.errors import InputError
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.margins import (
+    GRID,
+    counted,
+    gap_for_coverage,
+    lead_for_error,
+    leads_of_wrong,
+    margins_of,
+    share_above,
+)
+from frugalvae.memories.evidence import Evidence
+from frugalvae.memories.forecast import Forecast
+from frugalvae.memories.moments import MomentMemory
+
+CLASSES, DIM = 20, 24
+
+
+def blobs(per_class: int, apart: float = 0.65, seed: int = 0, salt: int = 0) -> tuple[Array, Array]:
+    """Samples of classes with heavy tails; ``salt`` for others of the same classes."""
+    means = apart * np.random.default_rng(seed).standard_normal((CLASSES, DIM))
+    rng = np.random.default_rng([seed, salt, 1])
+    y = np.arange(CLASSES * per_class) % CLASSES
+    noise = rng.standard_normal((len(y), DIM)) / np.sqrt(rng.chisquare(6, (len(y), 1)) / 6)
+    return (means[y] + noise).astype(np.float32), y
+
+
+def streamed(x: Array, y: Array, tasks: int = 5, **settings: Any) -> FrugalClassifier:
+    clf = FrugalClassifier(**settings)
+    for part in np.array_split(np.arange(CLASSES), tasks):
+        rows = np.isin(y, part)
+        clf.partial_fit(x[rows], y[rows])
+    return clf
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2])
+def taught(request: pytest.FixtureRequest) -> tuple[FrugalClassifier, Array, Array]:
+    """A classifier that was taught in five tasks, and new samples."""
+    clf = streamed(*blobs(30, seed=request.param))
+    return clf, *blobs(100, seed=request.param, salt=1)
+
+
+# --------------------------------------------------------------------------- margins
+
+
+def test_shares_above_are_those_of_the_samples() -> None:
+    margins = np.random.default_rng(0).normal(0.05, 0.2, 5000)
+    for limit in (-0.3, -0.02, 0.0, 0.01, 0.2, 5.0, -5.0):
+        [found] = share_above(counted(margins)[None], np.array([limit]))
+        assert found == pytest.approx((margins > limit).mean(), abs=0.01)
+
+
+def test_margins_and_leads_are_those_of_a_plain_loop() -> None:
+    scores, columns = np.random.default_rng(0).normal(size=(50, 4)), np.arange(50) % 4
+    found, leads = margins_of(scores, columns), []
+    for row, column, margin in zip(scores, columns, found, strict=True):
+        assert margin == row[column] - max(np.delete(row, column))
+        if margin < 0:
+            leads.append(sorted(row)[-1] - sorted(row)[-2])
+    np.testing.assert_array_equal(leads_of_wrong(scores, columns), leads)
+
+
+def test_a_promise_allows_for_chance_and_for_no_answer() -> None:
+    answered, wrong = 1 - 0.7 * GRID / GRID[-1], 0.1 * (1 - GRID / GRID[-1])
+    few, many = (lead_for_error(wrong, answered, samples, 0.05) for samples in (300, 1e6))
+    exact = GRID[np.flatnonzero(wrong <= 0.05 * answered)[0]]
+    assert exact < few < np.inf
+    assert many == pytest.approx(exact, abs=0.02)
+    assert lead_for_error(wrong, answered, 10, 0.05) == np.inf
+    assert gap_for_coverage(wrong, 1e6, 0.9) == pytest.approx(0, abs=0.02)
+    assert gap_for_coverage(wrong, 10, 0.95) == np.inf
+
+
+# --------------------------------------------------------------------------- forecast
+
+
+def test_new_samples_are_classified_as_often_correctly_as_expected(taught: Any) -> None:
+    clf, x, y = taught
+    right = clf.predict(x) == y
+    expected = clf.forecast()
+    assert 0.5 < right.mean() < 0.95
+    assert abs(expected.accuracy - right.mean()) < 0.05
+    low, high = expected.interval
+    assert low < right.mean() < high
+    assert high - low < 0.2
+    real = [right[y == label].mean() for label in expected.labels]
+    assert np.corrcoef(list(clf.expected_accuracy().values()), real)[0, 1] > 0.5
+    then = sum(clf.memory_.evidence_.values(), Evidence())
+    assert then.right / then.held_out > right.mean() + 0.02  # when few classes were known
+
+
+def test_where_there_is_nothing_to_learn_nothing_is_expected() -> None:
+    """One by one in closed form two thirds were right here: the prior tells the samples."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((50, 200)), np.arange(50) % 10
+    assert FrugalClassifier(MomentMemory(root=False)).fit(x, y).forecast().accuracy < 0.2
+
+
+def test_of_the_answers_that_are_given_few_enough_are_wrong(taught: Any) -> None:
+    clf, x, y = taught
+    wrong = clf.predict(x) != y
+    for error in (0.05, 0.1, 0.2):
+        sure = clf.is_sure(x, error)
+        assert wrong[sure].sum() <= (error + 0.01) * sure.sum()
+    assert clf.is_sure(x, 0.2).mean() > 0.15
+    assert not clf.is_sure(x, 1e-4).any()
+    assert clf.is_sure(x, 0.999).all()
+
+
+def test_sets_hold_the_right_class_so_often(taught: Any) -> None:
+    clf, x, y = taught
+    sizes = []
+    for coverage in (0.8, 0.9, 0.95):
+        sets = clf.predict_set(x, coverage)
+        held = np.mean([label in found for found, label in zip(sets, y.tolist(), strict=True)])
+        assert coverage - 0.02 < held < coverage + 0.08
+        sizes.append(np.mean([len(found) for found in sets]))
+    assert sizes == sorted(sizes)
+    assert [found[0] for found in sets] == clf.predict(x).tolist()
+
+
+def test_more_samples_bring_about_what_was_said() -> None:
+    x, y = blobs(30)
+    test, labels = blobs(100, salt=1)
+    few = streamed(x[: 20 * CLASSES], y[: 20 * CLASSES])
+    more = streamed(x, y)
+    real = (more.predict(test) == labels).mean() - (few.predict(test) == labels).mean()
+    forecast = few.forecast()
+    assert forecast.with_more(10).accuracy - forecast.accuracy == pytest.approx(real, abs=0.02)
+    assert real > 0.02
+
+
+def test_a_class_of_one_sample_is_expected_to_do_worse_than_others() -> None:
+    x, y = blobs(20)
+    kept = (y > 0) | (np.arange(len(y)) < CLASSES)
+    expected = streamed(x[kept], y[kept]).expected_accuracy()
+    assert 0 < expected[0] < np.mean(list(expected.values()))
+
+
+# --------------------------------------------------------------------------- algebra and files
+
+
+def test_merging_lowers_what_is_expected_as_teaching_would() -> None:
+    x, y = blobs(30)
+    half = y < CLASSES // 2
+    one, other = (FrugalClassifier().fit(x[rows], y[rows]) for rows in (half, ~half))
+    then = [clf.forecast().accuracy for clf in (one, other)]
+    merged = one.merge(other).forecast().accuracy
+    at_once = FrugalClassifier().fit(x, y).forecast().accuracy
+    assert merged < np.mean(then) - 0.03
+    assert abs(merged - at_once) < 0.08
+
+
+def test_small_batches_of_new_classes_lower_it_too() -> None:
+    x, y = blobs(30)
+    clf = FrugalClassifier().fit(x[y < 10], y[y < 10])
+    before = clf.forecast().accuracy
+    for label in range(10, CLASSES):
+        rows = np.flatnonzero(y == label)[:5]
+        clf.partial_fit(x[rows], y[rows])
+    assert clf.forecast().accuracy < before - 0.03
+
+
+def test_what_is_expected_of_a_class_goes_with_it() -> None:
+    clf = streamed(*blobs(20))
+    clf.forget(3)
+    assert 3 not in clf.expected_accuracy()
+    assert 3 not in clf.forecast().labels
+
+
+def test_a_file_of_many_samples_keeps_shares(tmp_path: Path) -> None:
+    clf = streamed(*blobs(20))
+    memory, expected = clf.memory_, clf.expected_accuracy()
+    memory.evidence_ = {
+        label: Evidence(np.concatenate([1000 * own.sums[:-1], own.sums[-1:]]))
+        for label, own in memory.evidence_.items()
+    }
+    many = memory.forecast().of_classes
+    clf.save(tmp_path / "it.frugal")
+    loaded = FrugalClassifier.load(tmp_path / "it.frugal")
+    np.testing.assert_allclose(loaded.forecast().of_classes, many, atol=0.03)
+    assert len(expected) == CLASSES
+
+
+def test_margins_take_at_most_two_percent_of_a_given_budget() -> None:
+    x, y = blobs(20)
+    for budget, kept in (("100kB", True), ("50kB", False)):
+        clf = FrugalClassifier(MomentMemory(budget)).fit(x, y)
+        assert (clf.forecast() is not None) is kept
+        assert ("margins" in clf.memory_.arrays()) is kept
+    with pytest.raises(InputError, match="budget of at least 4,000 bytes per class"):
+        clf.is_sure(x)
+
+
+def test_evidence_without_margins_says_nothing() -> None:
+    older = Evidence.of_arrays(np.array([9, 8, *[8.5] * 10]))
+    assert Forecast.of({0: older, 1: older}, {0: 9, 1: 9}) is None
+    assert older.tempering > 0
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, "much", np.nan])
+def test_shares_that_are_none_are_refused(value: Any) -> None:
+    clf = streamed(*blobs(5))
+    with pytest.raises(InputError, match="error is"):
+        clf.is_sure(np.zeros((1, DIM)), value)
+    with pytest.raises(InputError, match="coverage is"):
+        clf.predict_set(np.zeros((1, DIM)), value)
+
+
+def test_nothing_is_promised_without_held_out_samples() -> None:
+    x, y = blobs(1)
+    clf = FrugalClassifier().fit(x, y)
+    assert clf.forecast() is None
+    with pytest.raises(InputError, match="no samples were held out"):
+        clf.predict_set(x)
