@@ -677,15 +677,17 @@ def test_settings_that_do_not_fit_are_refused(name: str, value: Any) -> None:
 
 def test_evidence_tells_how_samples_were_classified() -> None:
     task = samples((40, 40, 40), apart=0.7)
-    memory = taught(task)
-    found = sum(memory.evidence_.values(), Evidence())
-    assert found.held_out == 3 * 25  # of each class at most
+    found = sum(taught(task).evidence_.values(), Evidence())
+    assert found.held_out == found.margins.sum() == 3 * 40
     right = []
-    for row in np.concatenate([np.flatnonzero(task.labels == y)[:25] for y in range(3)]):
-        without = taught(part(task, np.arange(len(task.labels)) != row))
-        answer = without.log_density(task.features[[row]]).argmax()
-        right.append(without.classes[answer] == task.labels[row])
-    assert abs(found.right - sum(right)) <= 3
+    for fold in range(10):
+        out = np.arange(len(task.labels)) // 3 % 10 == fold
+        without = taught(part(task, ~out))
+        answers = without.log_density(task.features[out]).argmax(axis=1)
+        right.append((np.array(without.classes)[answers] == task.labels[out]).sum())
+    assert abs(found.right - sum(right)) <= 6
+    many = taught(samples((200,) * 30, apart=0.7))
+    assert all(own.held_out == 20 for own in many.evidence_.values())  # ten times two
 
 
 def test_logits_are_scores_over_length_and_root_of_the_lead() -> None:

@@ -50,7 +50,8 @@ def test_json_has_what_the_classifier_says(taught: Tool) -> None:
 
 def test_csv_has_a_row_for_each_rank(taught: Tool) -> None:
     rows = list(csv.DictReader(io.StringIO(taught("predict", taught.folder, "--csv", "--top=3"))))
-    assert ",".join(rows[0]) == "input,rank,label,probability,known,familiarity,reason"
+    columns = "input,rank,label,probability,known,familiarity,reason,sure,set"
+    assert ",".join(rows[0]) == columns
     assert len(rows) == 18 * 3
     assert [row["rank"] for row in rows[:3]] == ["1", "2", "3"]
     assert sum(float(row["probability"]) for row in rows[:3]) == pytest.approx(1, abs=1e-5)
@@ -150,7 +151,32 @@ def test_classes_that_are_not_probable_enough_are_not_named(taught: Tool) -> Non
     unsure = answered(taught, *words, least)
     assert (unsure["label"], unsure["top"]) == (None, [])
     assert taught("predict", *words, least) == f"{path}[0]  not sure\n"
-    assert taught("predict", *words, least, "--csv").splitlines()[1] == f"{path}[0],,,,,,"
+    assert taught("predict", *words, least, "--csv").splitlines()[1] == f"{path}[0],,,,,,,,"
+
+
+def test_answers_are_given_only_where_few_enough_are_wrong(tool: Tool) -> None:
+    learned = tool("learn", paint(tool.folder / "one", "cat", "dax", "emu"))
+    assert "expected accuracy on new images: about 100% (" in learned
+    one = tool.folder / "one" / "cat" / "3.png"
+    [line] = tool("predict", one, "--error=50%", "--sets=0.5").splitlines()
+    assert re.fullmatch(r".*3.png  cat \d+\.\d%, one of: cat", line)
+    [line] = tool("predict", one, "--error=2%").splitlines()  # 18 samples promise no such thing
+    assert re.fullmatch(r".*3.png  not sure, likeliest is cat \(\d+\.\d%\)", line)
+    [answer] = tool.json("predict", one, "--error=0.02", "--sets=50%")["predictions"]
+    assert (answer["label"], answer["sure"], answer["set"]) == (None, False, ["cat"])
+    [row] = csv.DictReader(io.StringIO(tool("predict", one, "--csv", "--error=50%")))
+    assert (row["label"], row["sure"], row["set"]) == ("cat", "true", "")
+    expected = tool.json("status")["expected"]
+    assert expected["held_out"] == 18
+    assert expected["classes"] == {"cat": 1.0, "dax": 1.0, "emu": 1.0}
+    assert 0 <= expected["low"] <= expected["accuracy"] <= expected["high"] <= 1
+    assert "expected accuracy on new images: about 100%" in tool("status")
+
+
+@pytest.mark.parametrize("value", ["much%", "120%", "2"])
+def test_a_share_that_is_none_is_refused(taught: Tool, value: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        taught("predict", taught.folder, f"--error={value}")
 
 
 def test_a_wrong_path_is_refused_before_the_work(taught: Tool) -> None:

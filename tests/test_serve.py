@@ -213,6 +213,18 @@ def test_the_tray_says_which_pictures_would_teach_most(start: Start, pictures: P
 # --------------------------------------------------------------------------- teaching
 
 
+def test_promises_are_kept_or_refused(start: Start, pictures: Path) -> None:
+    served = start()
+    expected = served.get("/status").json["expected"]
+    assert expected["accuracy"] == expected["high"] == 1
+    assert 0.5 < expected["low"] < 1
+    [answer] = served.raw("/predict?error=0.5&sets=0.5", pictures / "dax/3.png").json["predictions"]
+    assert (answer["label"], answer["sure"], answer["set"]) == ("dax", True, ["dax"])
+    [answer] = served.raw("/predict?error=0.01", pictures / "dax/3.png").json["predictions"]
+    assert (answer["label"], answer["sure"], "set" in answer) == (None, False, False)
+    assert served.raw("/predict?error=2", pictures / "dax/3.png").status == 422
+
+
 def test_a_new_file_is_taught_from_nothing(start: Start, pictures: Path) -> None:
     served = start("--teach", new=True)
     assert served.get("/status").json["classes"] == 0

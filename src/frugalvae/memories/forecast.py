@@ -106,8 +106,9 @@ class Forecast:
     @cached_property
     def interval(self) -> tuple[float, float]:
         """Bounds that hold nine times in ten."""
-        shares, weights = self.of_classes, self.counts / self.counts.sum()
-        chance = weights**2 * shares * (1 - shares) / np.maximum(self.held, 1)
+        weights, held = self.counts / self.counts.sum(), np.maximum(self.held, 1)
+        shares = (held * self.of_classes + 1) / (held + 2)  # a few that were all right may err
+        chance = weights**2 * shares * (1 - shares) / held
         changes = [
             float(self._mean(share_above(self.bins, limits))) - self.accuracy
             for limits in (-self.gained, self.lost)

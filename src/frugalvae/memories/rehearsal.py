@@ -18,6 +18,7 @@ from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut, spread_over
 
 FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
+HELD_OUT_IN_ALL = 500  # samples of a batch that are held out, if its classes are few
 CLASSES_COMPARED = 2048  # of more, some stand for all
 LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
 
@@ -75,14 +76,15 @@ class Rehearsal:
         Of a class whose rows were cut there is one fold: a quarter of its new samples.
         """
         most = int(np.clip(FOLDS_AND_CLASSES // len(self.rule.targets), *FOLDS))
+        limit = max(HELD_OUT, HELD_OUT_IN_ALL // len(self.taught))
         folds: list[list[Array]] = [[] for _ in range(most)]
         for column in self.taught:
             new = np.flatnonzero(self.owners == column)
             if column in self.cut:
                 folds[0].append(new[self.cut[column].rows])
                 continue
-            each = max(1, len(new) // 10)
-            rows = new[spread_over(len(new), min(len(new), HELD_OUT, most * each))]
+            each = max(1, min(len(new), limit) // 10)
+            rows = new[spread_over(len(new), min(len(new), limit, most * each))]
             for number, start in enumerate(range(0, len(rows), each)):
                 folds[number].append(rows[start : start + each])
         return [np.concatenate(fold) for fold in folds if fold]

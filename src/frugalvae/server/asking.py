@@ -95,9 +95,9 @@ class Wanted:
         x = np.stack([one.features for one in seen])  # (n, d)
         compared = self.unknown or len(model.by_name) < len(model.classes)
         threshold = self.threshold if compared else None
-        most, promised = max(self.top, SHOWN), {"error": self.error, "coverage": self.sets}
+        most = max(self.top, SHOWN)
         try:
-            return rank(model, names, x, most, threshold=threshold, **promised)
+            return rank(model, names, x, most, 0.0, threshold, self.error, self.sets)
         except InputError as error:  # nothing can be promised
             raise RefusedError(422, str(error)) from error
 
