@@ -17,6 +17,7 @@ from frugalvae.maths.margins import BINS, counted, leads_of_wrong, margins_of
 POWERS = 1.5 ** np.arange(1.0, 11.0)  # powers of densities that are tried, 1.5 to 58, (10,)
 EARLIER = 24.0 * 2.0 ** np.arange(-2.0, 2.6, 0.5)  # about those of older files, (10,)
 HELD_OUT = 25  # samples of a class, in one batch, that are held out
+FEW = 128  # rows whose principal axes are found at once
 USUAL, WORTH = 12.0, 10  # the power with little evidence, and the samples that it is worth
 LONE = 15.0  # the power while no class has two samples
 LARGEST = 48.0  # power: a few samples that were all correct ask for any
@@ -167,11 +168,16 @@ class HeldOut(NamedTuple):
     def of(cls, white: Array, leading: Array, first: int) -> HeldOut:
         """Of whitened rows (n, r), new from the row ``first`` on, and the leading ones (m, r).
 
-        The leading axes of the other rows are found by two steps of orthogonal iteration.
+        Of many other rows the leading axes are found by two steps of orthogonal iteration.
         """
         new = len(white) - first
         rows = spread_over(new, min(HELD_OUT, max(1, new // 4)))
         rest = np.delete(white, first + rows, axis=0)
+        if len(rest) <= FEW:
+            values, vectors = np.linalg.eigh((rest @ rest.T).astype(np.float64))
+            kept = np.flatnonzero(values > 1e-6 * values.max(initial=1e-30))[::-1][: len(leading)]
+            roots = (vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32)
+            return cls(roots.T @ rest, values[kept], rows)
         axes = leading.T  # (r, m)
         for _ in range(2):
             axes = np.linalg.qr(rest.T @ (rest @ axes))[0]
