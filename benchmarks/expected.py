@@ -134,11 +134,12 @@ def more_row(split: Split) -> str | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(FILES), metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FILES)}")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--more", action="store_true")
     options = parser.parse_args()
+    options.names = options.names or list(FILES)
     if options.more:
         print("| | seed | samples | expected | real |\n| --- | --- | --- | --- | --- |")
         for name, seed, split in splits(options.names, options.seeds, options.small):
@@ -151,7 +152,7 @@ def main() -> None:
     print(f"| | seed | expected | new | test | agreement | with test | {errors} | {sets} |")
     print("| --- " * (7 + len(ERRORS) + len(COVERAGES)) + "|")
     for name, seed, split in splits(options.names, options.seeds, options.small):
-        model = split.taught()
+        model = split.taught(SAMPLES if options.small else None)
         print(
             f"| {name} | {seed} | {accuracy_row(model, split)} | {promise_row(model, split)} |",
             flush=True,

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -257,7 +258,7 @@ class Posterior:
         volumes: Array = 0.5 * np.bincount(self.owners, np.log1p(shares), len(self.targets))
         return found - volumes
 
-    @property
+    @cached_property
     def _offsets(self) -> Array:
         rank = self.rank
         offsets = np.einsum("mr,mr->m", self.axes, self.targets[self.owners, :rank])

@@ -17,7 +17,7 @@ from frugalvae.maths.posterior import HeldOutRows, Posterior
 from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut, spread_over
 
-FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
+FOLDS, FOLDS_AND_CLASSES = (2, 10), 300  # at least and at most; their product with the classes
 HELD_OUT_IN_ALL = 500  # samples of a batch that are held out, if its classes are few
 CLASSES_COMPARED = 2048  # of more, some stand for all
 LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
@@ -52,21 +52,22 @@ class Rehearsal:
 
     def evidence(self, ratios: Array) -> tuple[dict[int, Evidence], Array]:
         """What was found of each class, and how typical of its class each held-out sample was."""
-        found: dict[int, Evidence] = {}
-        typical = []
-        folds = self.folds
+        folds, typical, scores = self.folds, [], []
+        left = np.zeros(len(self.rule.targets))
         rows = self.whiten([np.array([row]) for row in np.concatenate(folds)])
         ends = np.cumsum([len(fold) for fold in folds])
         for fold, white in zip(folds, np.split(rows, ends[:-1]), strict=True):
             held = self._held_out(white, self.owners[fold])
             typical.append(Typicality.of(held.rule, ratios)(held.white, held.scores))
-            scores, owners = tempered(held.scores, held.white), self.owners[fold]
-            for column, own in _by_class(owners):
-                left = float(held.rule.moments.counts[column])
-                each = Evidence.of(scores[own], column, left) + self._crowded(scores[own], column)
-                found[column] = found.get(column, Evidence()) + each
-        for column, half in self._halves().items():
-            found[column] = found.get(column, Evidence()) + half
+            scores.append(tempered(held.scores, held.white))
+            np.add.at(left, self.owners[fold], held.rule.moments.counts[self.owners[fold]])
+        owners, all_scores = self.owners[np.concatenate(folds)], np.concatenate(scores)
+        found = self._halves()
+        for column, own in _by_class(owners):
+            each = Evidence.of(all_scores[own], column, left[column] / own.sum())
+            found[column] = found.get(column, Evidence()) + each
+        for column, crowded in self._crowded(all_scores, owners).items():
+            found[column] += crowded
         return found, np.concatenate(typical)
 
     @cached_property
@@ -122,20 +123,26 @@ class Rehearsal:
             for column, own in _by_class(owners)
         }
 
-    def _crowded(self, scores: Array, column: int) -> Evidence:
+    def _crowded(self, scores: Array, owners: Array) -> dict[int, Evidence]:
         """What either half of the other classes takes from samples of a class, and should take."""
-        others = np.delete(np.arange(scores.shape[1]), column)
-        halves = [others[::2], others[1::2]]
-        if not len(halves[1]):
-            return Evidence()
-        right = margins_of(scores, np.full(len(scores), column)) > 0
-        real, supposed = 0.0, 0.0
-        for known, new in (halves, halves[::-1]):
-            margins = scores[:, column] - scores[:, known].max(axis=1)
-            lost = losses(self.rule, self.power, np.array([column]), known, new)[0]
-            real += float((margins > 0).sum() - right.sum()) / 2
-            supposed += float((margins > 0).sum() - (margins > lost).sum()) / 2
-        return Evidence.of_shifts(real=real, supposed=supposed)
+        columns = np.arange(scores.shape[1])
+        if len(columns) < 4:
+            return {}
+        each, classes = np.arange(len(scores)), np.unique(owners)
+        right = margins_of(scores, owners) > 0
+        real, supposed = np.zeros(len(scores)), np.zeros(len(scores))
+        for half in (columns[::2], columns[1::2]):
+            rest = np.setdiff1d(columns, half)
+            lost = np.zeros(len(columns))
+            lost[classes] = losses(self.rule, self.power, classes, half, rest)
+            others = np.where(owners[:, None] == half, -np.inf, scores[:, half])
+            margins = scores[each, owners] - others.max(axis=1)
+            real += ((margins > 0) * 1.0 - right) / 2
+            supposed += ((margins > 0) * 1.0 - (margins > lost[owners])) / 2
+        return {
+            column: Evidence.of_shifts(real=real[own].sum(), supposed=supposed[own].sum())
+            for column, own in _by_class(owners)
+        }
 
 
 def losses(rule: Posterior, power: float, columns: Array, known: Array, new: Array) -> Array:
