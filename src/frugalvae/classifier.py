@@ -339,7 +339,7 @@ class FrugalClassifier(Estimator):
         >>> bool(wrong.mean() > 0.14), bool(wrong[sure].mean() < 0.1), bool(sure.mean() > 0.5)
         (True, True, True)
         """
-        return self._fitted().is_sure(self._check_features(X), error)
+        return self._fitted().is_sure(self._features(X), error)
 
     def predict_set(self, X: ArrayLike, coverage: float = 0.95) -> list[list[Any]]:
         """For each row, the classes among which the right one is with a probability ``coverage``.
@@ -356,7 +356,7 @@ class FrugalClassifier(Estimator):
         >>> sorted({len(found) for found in sets})
         [1, 2]
         """
-        return self._fitted().predict_set(self._check_features(X), coverage)
+        return self._fitted().predict_set(self._features(X), coverage)
 
     def knows(self, X: ArrayLike, threshold: float = 0.05) -> NDArray[np.bool_]:
         """Whether each row is of a class that was taught, by its :meth:`familiarity`.

@@ -17,7 +17,7 @@ from frugalvae.maths.posterior import HeldOutRows, Posterior
 from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut, spread_over
 
-FOLDS, FOLDS_AND_CLASSES = (2, 10), 300  # at least and at most; their product with the classes
+FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
 HELD_OUT_IN_ALL = 500  # samples of a batch that are held out, if its classes are few
 CLASSES_COMPARED = 2048  # of more, some stand for all
 LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
