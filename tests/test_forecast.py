@@ -161,7 +161,7 @@ def test_merging_lowers_what_is_expected_as_teaching_would() -> None:
     merged = one.merge(other).forecast().accuracy
     at_once = FrugalClassifier().fit(x, y).forecast().accuracy
     assert merged < np.mean(then) - 0.03
-    assert abs(merged - at_once) < 0.08
+    assert abs(merged - at_once) < 0.12
 
 
 def test_small_batches_of_new_classes_lower_it_too() -> None:
