@@ -153,3 +153,16 @@ def test_it_is_small_and_comes_back_from_json() -> None:
 def test_what_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         TaughtNovelty(**wrong)
+
+
+def test_while_every_class_has_one_sample_nothing_is_called_unknown(
+    rng: np.random.Generator,
+) -> None:
+    """No two samples show how those of a class differ, so nobody can say what is unlike them."""
+    means = rng.normal(size=(5, 64))
+    clf = FrugalClassifier().fit(means, list("abcde"))
+    near = means + 0.3 * rng.normal(size=means.shape)
+    assert clf.knows(near).all()
+    assert (clf.familiarity(near) == 1).all()
+    clf.partial_fit(means[:3] + rng.normal(size=(3, 64)), list("abc"))
+    assert clf.familiarity(rng.normal(size=(5, 64))).max() < 1

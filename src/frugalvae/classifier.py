@@ -266,9 +266,10 @@ class FrugalClassifier(Estimator):
         to the mean of a class, compared with that class's own samples; see
         :class:`frugalvae.novelty.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught
-        without it. Only their quantiles are kept. Where these are missing, because every
-        class had one sample or the file is of an older version, replayed samples stand for
-        them, which are more typical than real ones.
+        without it. Only their quantiles are kept. Where these are missing, because the
+        file is of an older version, replayed samples stand for them, which are more typical than
+        real ones. While every class has a single sample, nothing shows how samples of a class
+        differ, and all rows count as familiar.
 
         Examples
         --------

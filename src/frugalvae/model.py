@@ -614,6 +614,8 @@ class Model:
                 "all classes are known by name alone: there are no samples that others could be "
                 "compared with; teach some, or ask for probabilities only"
             )
+        if self.n_samples_of_class.max() == 1:  # nothing shows how samples of a class differ
+            return np.ones(len(features))
         reference = self.reference
         if not taught.quantiles or taught.score != reference.score:
             taught = taught.with_samples(reference.of_replay, reference.score)
