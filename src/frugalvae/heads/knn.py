@@ -10,6 +10,7 @@ from frugalvae.interfaces import Memory, Replay, Task
 from frugalvae.maths.arrays import Array, unit
 
 NONE = 1e-6  # the vote of a class that is not among the neighbours
+TOGETHER = 512  # rows that are compared at once: more take memory, and no less time
 
 
 class NearestNeighboursHead(HeadDefaults):
@@ -67,14 +68,20 @@ class NearestNeighboursHead(HeadDefaults):
 
     def logits(self, features: Array) -> Array:
         """Logarithms of the votes for each class, (n, k)."""
+        x, starts = unit(features.astype(np.float32)), range(0, len(features), TOGETHER)
+        votes = [self._votes(x[start : start + TOGETHER]) for start in starts]
+        return np.concatenate([np.empty((0, len(self.classes_))), *votes])
+
+    def _votes(self, x: Array) -> Array:
+        """The same of rows (n, d) of length one."""
         stored, columns = self._neighbours()  # (N, d), (N,)
-        similar = unit(features.astype(np.float64)) @ stored.T  # (n, N)
-        count = min(self.neighbours, len(stored))
-        nearest = np.argpartition(-similar, count - 1, axis=1)[:, :count]  # (n, count)
-        closeness = np.take_along_axis(similar, nearest, axis=1)
+        similar = x @ stored.T  # (n, N)
+        others = max(0, len(stored) - self.neighbours)
+        nearest = np.argpartition(similar, others, axis=1)[:, others:]  # (n, count)
+        closeness = np.take_along_axis(similar, nearest, axis=1).astype(np.float64)
         votes = np.exp((closeness - closeness.max(axis=1, keepdims=True)) / self.temperature)
-        scores = np.full((len(features), len(self.classes_)), NONE)
-        np.add.at(scores, (np.arange(len(features))[:, None], columns[nearest]), votes)
+        scores = np.full((len(x), len(self.classes_)), NONE)
+        np.add.at(scores, (np.arange(len(x))[:, None], columns[nearest]), votes)
         logits: Array = np.log(scores)
         return logits
 
@@ -86,7 +93,7 @@ class NearestNeighboursHead(HeadDefaults):
             known = {label: column for column, label in enumerate(self.classes_)}
             columns = np.array([known.get(label, -1) for label in self.memory_.classes])[y]
             kept = columns >= 0
-            self._stored = unit(x[kept].astype(np.float64)), columns[kept]
+            self._stored = unit(x[kept].astype(np.float32)), columns[kept]
         return self._stored
 
     def arrays(self) -> dict[str, Array]:
