@@ -11,6 +11,7 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.answers import rank
+from frugalvae.cli.predict import warn_of_promise
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.margins import (
@@ -118,6 +119,18 @@ def test_of_the_answers_that_are_given_few_enough_are_wrong(taught: Any) -> None
     assert clf.is_sure(x, 0.2).mean() > 0.05
     assert not clf.is_sure(x, 1e-4).any()
     assert clf.is_sure(x, 0.999).all()
+
+
+def test_what_cannot_be_promised_is_said(taught: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    clf, x, _ = taught
+    least = clf.forecast().least_error
+    assert clf.is_sure(x, least).any()
+    assert not clf.is_sure(x, 0.999 * least).any()
+    warn_of_promise(clf.model_, least)
+    warn_of_promise(clf.model_, None)
+    assert not capsys.readouterr().err
+    warn_of_promise(clf.model_, 0.5 * least)
+    assert "cannot be promised, so no answer is sure" in capsys.readouterr().err
 
 
 def test_sets_hold_the_right_class_so_often(taught: Any) -> None:

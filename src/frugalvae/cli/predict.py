@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,7 +27,7 @@ from frugalvae.cli.options import (
 from frugalvae.console import Display, complain
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
-from frugalvae.formatting import printable
+from frugalvae.formatting import percent, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -145,7 +146,9 @@ def run(options: argparse.Namespace) -> int:
                     complain(f"{printable(entry.input)} cannot be read: {entry.reason}")
             yield batch
 
-    answers = Predictor(store.load(), options).answers()
+    model = store.load()
+    warn_of_promise(model, options.error)
+    answers = Predictor(model, options).answers()
     with writer(options, form) as write:
         for text in FORMS[form](options.file, told(answers)):
             write(text)
@@ -155,6 +158,17 @@ def run(options: argparse.Namespace) -> int:
         for line in counted(skipped):
             complain(line)
     return 1 if unreadable else 0
+
+
+def warn_of_promise(model: Model, error: float | None) -> None:
+    """Say so if too few samples were held out to promise so few wrong answers."""
+    found = None if error is None else model.forecast
+    if found is not None and error is not None and error < found.least_error:
+        complain(
+            f"--error {percent(error)} cannot be promised, so no answer is sure: "
+            f"{int(found.held.sum())} taught images were held out, which is enough for "
+            f"{percent(math.ceil(1000 * found.least_error) / 1000)}"
+        )
 
 
 def form_of(output: Path | None) -> str:

@@ -76,9 +76,14 @@ def lead_for_error(wrong: Array, answered: Array, samples: float, error: float) 
     What chance may hide is allowed for: the number of wrong ones may be larger by 1.64 of its
     standard deviations, and by one. The promise then fails about one time in twenty.
     """
-    most = wrong * samples + DOUBT * np.sqrt(wrong * samples + 1) + 1
-    kept = np.flatnonzero(most <= error * answered * samples)
+    kept = np.flatnonzero(errors_at_most(wrong, answered, samples) <= error)
     return float(GRID[kept[0]]) if len(kept) else float("inf")
+
+
+def errors_at_most(wrong: Array, answered: Array, samples: float) -> Array:
+    """The share of answers that may be wrong, by :func:`lead_for_error`, for each lead of GRID."""
+    most = wrong * samples + DOUBT * np.sqrt(wrong * samples + 1) + 1
+    return most / np.maximum(answered * samples, 1e-30)
 
 
 def gap_for_coverage(missed: Array, samples: float, coverage: float) -> float:

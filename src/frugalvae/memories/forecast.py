@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.margins import BINS, EDGES, GRID, gap_for_coverage, lead_for_error, share_above
+from frugalvae.maths.margins import (
+    BINS,
+    EDGES,
+    GRID,
+    errors_at_most,
+    gap_for_coverage,
+    lead_for_error,
+    share_above,
+)
 from frugalvae.memories.evidence import Evidence
 
 NEAR, LEAST_DENSITY = 0.04, 0.1  # where margins decide; how many are there, at least
@@ -121,9 +129,19 @@ class Forecast:
 
         Those that later classes have made wrong are taken to lead as others that were wrong.
         """
+        return lead_for_error(*self._answers, float(self.held.sum()), error)
+
+    @cached_property
+    def least_error(self) -> float:
+        """The smallest share of wrong answers that can be promised: fewer samples, larger."""
+        return float(errors_at_most(*self._answers, float(self.held.sum())).min())
+
+    @cached_property
+    def _answers(self) -> tuple[Array, Array]:
+        """Shares of samples that are answered wrongly, and answered, for each lead of GRID."""
         right = self._mean(self._above(GRID))
         wrong = (1 - right[0]) * np.interp(GRID, EDGES[BINS // 2 :], self._led)
-        return lead_for_error(wrong, wrong + right, float(self.held.sum()), error)
+        return wrong, wrong + right
 
     def gap_for_coverage(self, coverage: float) -> float:
         """How far below the best class a set reaches to hold the right one so often."""
