@@ -43,6 +43,7 @@ ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most varianc
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
 LARGEST = float(np.finfo(np.float32).max)
 OLDER = "evidence"  # what files called the evidence when leads did not matter
+LEAST_TYPICAL = 50  # held-out samples that tell how typical others are; few are left out one by one
 MOST = 255  # margins in a bin, in a byte of a file
 
 
@@ -331,7 +332,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
         for column, own in found.items():
             label = names[column]
             self.evidence_[label] = self.evidence_.get(label, Evidence()) + own
-        self._derived["held out"] = typical
+        if len(typical) >= LEAST_TYPICAL:
+            self._derived["held out"] = typical
 
     def _meet(self) -> None:
         """Lower the margins of known classes by what new ones take from them."""
