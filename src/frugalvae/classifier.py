@@ -554,9 +554,9 @@ class FrugalClassifier(Estimator):
         >>> x, y = rng.normal(size=(60, 32)), np.repeat(["cat", "emu"], 30)
         >>> x[:, 0] += 9 * (y == "emu")
         >>> y[3] = "emu"
-        >>> for finding in FrugalClassifier().check(x, y):
-        ...     print(finding.row, finding.kind, finding.other)
-        3 wrong-label cat
+        >>> surest = FrugalClassifier().check(x, y)[0]
+        >>> surest.row, surest.kind, surest.other
+        (3, 'wrong-label', 'cat')
         """
         from frugalvae.care.check import check
         from frugalvae.images.photographs import digests_of_rows

@@ -83,13 +83,12 @@ class Forecast:
         return cls(list(counts), number, held, pooled, crowding * lost, gained, leads, cost)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values: shares of samples to expect correct, and what ten more samples add."""
+        """Plain values: shares of samples to expect correct."""
         low, high = self.interval
         return {
             "accuracy": self.accuracy,
             "low": low,
             "high": high,
-            "ten_more": self.with_more(10).accuracy - self.accuracy,
             "held_out": int(self.held.sum()),
             "classes": {
                 str(y): float(p) for y, p in zip(self.labels, self.of_classes, strict=True)
@@ -97,7 +96,7 @@ class Forecast:
         }
 
     def with_more(self, samples: int) -> Forecast:
-        """If every class had so many samples more."""
+        """If every class had so many samples more: a rough guess, see ``docs/care.md``."""
         nearer = self.counts**-0.5 - (self.counts + samples) ** -0.5
         return replace(self, gained=self.gained + self.cost * nearer)
 

@@ -64,7 +64,6 @@ EXPECTED = table(
     accuracy=SHARE,
     low=SHARE,
     high=SHARE,
-    ten_more=SHARE,
     held_out=WHOLE,
     classes={"type": "object", "additionalProperties": SHARE},
 )

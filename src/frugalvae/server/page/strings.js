@@ -219,7 +219,7 @@ export const t = {
 
   classes: {
     expected: "Expected accuracy",
-    expectedHint: "Expected accuracy is that of samples held out while their class was taught. New photographs are recognised less often.",
+    expectedHint: "Expected accuracy is of new photographs like the taught ones. Those of another camera or season are recognised less often.",
     number: "Classes",
     samples: "Samples",
     file: "File",
