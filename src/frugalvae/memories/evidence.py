@@ -6,6 +6,7 @@ and files, and go with their class.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ HELD_OUT = 25  # samples of a class, in one batch, that are held out
 FEW = 128  # rows whose principal axes are found at once
 USUAL, WORTH = 12.0, 10  # the power with little evidence, and the samples that it is worth
 LONE = 15.0  # the power while no class has two samples
+HALF_SURE = 2.0  # samples per class with which answers may be half as sure as with many
 LARGEST = 48.0  # power: a few samples that were all correct ask for any
 SURE = 2 + len(POWERS)  # sums that say how sure answers were
 SHIFTS = 8  # sums that say how margins have changed since
@@ -145,6 +147,25 @@ class Evidence:
         power = np.interp(expected, self.sums[2:SURE], np.log(POWERS))
         mean = (held * power + WORTH * np.log(USUAL)) / (held + WORTH)
         return min(LARGEST, float(np.exp(mean)))
+
+
+def tempering_of(evidence: Mapping[int, Evidence], counts: Mapping[int, int]) -> float:
+    """The power at which answers are as sure as they are right, with so many samples per class.
+
+    Samples were held out of classes that had fewer: the power that suits n samples per class goes
+    as n / (n + 2). It matters for two or three.
+
+    >>> pair = Evidence.of(np.array([[1.0, 0.0], [0.0, 0.2]]), 0, left=1)
+    >>> [round(tempering_of({0: pair}, {0: n}) / pair.tempering, 2) for n in (1, 2, 1000)]
+    [1.0, 1.5, 2.99]
+    """
+    total = sum(evidence.values(), Evidence())
+    before = float(total.shifts[0])  # of 1 / root of n; older files do not say
+    if not before:
+        return total.tempering
+    now = sum(own.held_out / counts[label] ** 0.5 for label, own in evidence.items())
+    then, today = (1 + HALF_SURE * (roots / total.held_out) ** 2 for roots in (before, now))
+    return min(LARGEST, total.tempering * max(1.0, then / today))
 
 
 def spread_over(samples: int, count: int) -> Array:

@@ -31,7 +31,7 @@ from frugalvae.maths.symmetric import add_ridge
 from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.class_sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WHOLE, ClassSums
 from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.memories.evidence import COUNTED, SHIFTS, SURE, Evidence, HeldOut
+from frugalvae.memories.evidence import COUNTED, SHIFTS, SURE, Evidence, HeldOut, tempering_of
 from frugalvae.memories.forecast import Forecast
 from frugalvae.memories.rehearsal import Rehearsal, lengths, losses, tempered
 from frugalvae.memories.room import Room, usual_bytes
@@ -238,7 +238,9 @@ class MomentMemory(ClassSums, MemoryDefaults):
     @property
     def tempering(self) -> float:
         """The power of densities, relative to :func:`tempered`."""
-        return sum(self.evidence_.values(), Evidence()).tempering
+        if not self._has_margins:  # nor how many samples classes had
+            return sum(self.evidence_.values(), Evidence()).tempering
+        return tempering_of(self.evidence_, self.counts_)
 
     def left_out(self, features: Array, labels: Array, tempering: float | None = None) -> Array:
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
