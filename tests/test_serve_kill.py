@@ -27,10 +27,10 @@ def test_nothing_that_was_answered_with_success_is_lost(tmp_path: Path) -> None:
         tally, start, every = mixed_with_kills(served, picture, range(160), every=2.0), 160, 0.5
         while tally.kills < 3 or len(tally.learned) < 20:  # a machine may be quick, or busy
             more = mixed_with_kills(served, picture, range(start, start + 80), every)
-            start, every = start + 80, 2 * every
             tally.kills += more.kills
             tally.learned |= more.learned
             tally.sent |= more.sent
+            start, every = start + 80, every / 2 if tally.kills < 3 else 2 * every
         assert lost(served, tally) == []
         assert served.get("/health").json["status"] == "ok"
         assert served.stop() == 0
