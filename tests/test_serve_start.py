@@ -28,7 +28,7 @@ raise SystemExit(main(sys.argv[1:]))
 def test_it_answers_soon_and_without_heavy_packages(photographs: Path, tmp_path: Path) -> None:
     """Seconds are those that the process works, so that it does not matter how busy others are."""
     file = tmp_path / "colours.frugal"
-    imported("learn", file, photographs)
+    imported(["learn", file, photographs])
     served = Served(file, "--teach", how=("-c", TELL))
     try:
         [answer] = served.raw("/predict?unknown=1", photographs / "red/0.jpg").json["predictions"]
