@@ -22,8 +22,8 @@ import numpy as np
 from frugalvae import FrugalClassifier
 from frugalvae.bench.data_sources import find_data
 from frugalvae.maths.arrays import Array, signed_root, unit
-from frugalvae.maths.posterior import Moments, SharedCovariance
 from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.shared_covariance import Moments, SharedCovariance
 
 DATA = ("ucf101", "aircraft100", "cars196", "cub200", "cifar100")
 SHOTS = (1, 2, 4, 8, 16, 32, None)

@@ -15,7 +15,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from frugalvae import FrugalClassifier
 from frugalvae.maths import posterior as rule_of
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.posterior import Moments, Posterior, SharedCovariance, posterior
+from frugalvae.maths.posterior import Posterior, posterior
+from frugalvae.maths.shared_covariance import Moments, SharedCovariance
 from frugalvae.memories.moments import MomentMemory
 
 

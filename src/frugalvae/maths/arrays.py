@@ -84,3 +84,12 @@ def one_hot(positions: Array, count: int) -> Array:
 def in_blocks(features: Array, rows: int = 8192) -> Iterable[Array]:
     """Features in blocks of rows, so that results of each block need less memory."""
     return (features[start : start + rows] for start in range(0, len(features), rows))
+
+
+def side_by_side(rows: Array, others: Array) -> Array:
+    """Rows (n, a) with others (n, b) behind them, (n, a + b); no copy if there are none.
+
+    >>> side_by_side(np.array([[1, 2]]), np.array([[3]])).tolist()
+    [[1, 2, 3]]
+    """
+    return np.concatenate([rows, others], axis=1) if others.shape[1] else rows

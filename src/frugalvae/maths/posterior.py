@@ -28,163 +28,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import invert_lower
+from frugalvae.maths.arrays import Array, side_by_side
+from frugalvae.maths.mean_prior import MeanPrior, mean_prior
+from frugalvae.maths.shared_covariance import (
+    Moments,
+    SharedCovariance,
+    guessed_share,
+    variance_of_means,
+)
+from frugalvae.maths.symmetric import principal_axes
 
-LEAST_RIDGE = 0.03  # of the mean variance
-GUESS = 0.6  # of the variance of class means: a guess of the variance within them
-GUESSED = 0.2  # of the covariance of class means: a guess of its shape within them
-LEAST_GUESSED = 0.01  # less of it is left out
 WEIGHT, HALF_WEIGHT = 0.1, 25  # w = WEIGHT n / (n + HALF_WEIGHT)
 DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
 CREDIT = 0.1  # of what not knowing a mean costs
 LENT_POWER = 10  # of densities, times the length of a row, where scatters are lent
 LEAST_LACK = 0.01  # below it a class borrows nothing
 LENDING_LACK = 0.5  # up to it a class lends
-STEPS = 10  # of the fixed point of g and b
 LEAST_LEFT = 0.02  # of W along rows that are held out
-LEAST_VARIANCE = 1e-3  # of class means, relative to the variance within classes
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Counts, means and scatters of k classes.
-
-    ``r`` coordinates have a covariance. There may be others, which have means and one common
-    variance.
-
-    Attributes
-    ----------
-    counts
-        Samples of each class, (k,).
-    means
-        Class means, (k, r).
-    scatter
-        Sum of the outer products of samples around their class means, (r, r); ``None`` if the
-        outer products of all ``roots`` add up to it.
-    roots
-        Rows (m, r) whose outer products add up to the scatter of their class, or its largest part.
-    owners
-        The class of each row, ascending, (m,).
-    other_means
-        Class means in the other coordinates, (k, d - r).
-    other_squares
-        The sum of squares around class means in the other coordinates.
-    """
-
-    counts: Array
-    means: Array
-    scatter: Array | None
-    roots: Array
-    owners: Array
-    other_means: Array
-    other_squares: float = 0.0
-
-    @property
-    def variances(self) -> Array:
-        """The diagonal of the scatter, (r,)."""
-        if self.scatter is not None:
-            return self.scatter.diagonal()
-        squares: Array = np.einsum("mr,mr->r", self.roots, self.roots, dtype=np.float64)
-        return squares
-
-
-@dataclass(frozen=True)
-class SharedCovariance:
-    """W, the covariance that all classes share, with its ridge.
-
-    Attributes
-    ----------
-    matrix
-        L^-T, with L L^T = W, (r, r); or, where there are fewer rows than coordinates, the axes
-        along which W is more than its ridge, (r, q).
-    gains
-        ``None``, or what whitening adds along these axes, (q,).
-    ridge
-        What was added to each variance.
-    noise
-        The mean variance of a sample around its class mean in whitened coordinates.
-    """
-
-    matrix: Array
-    gains: Array | None
-    ridge: float
-    noise: float
-
-    @classmethod
-    def of(cls, moments: Moments, ridge: float | None = None) -> SharedCovariance:
-        """W of some moments. ``ridge`` is relative to the mean variance; see :func:`posterior`."""
-        samples, rank = float(moments.counts.sum()), moments.means.shape[1]
-        freedom = samples - len(moments.counts)
-        amount = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
-        added = amount * _level(moments, freedom)
-        rows, scatter = moments.roots, moments.scatter
-        guessed = _guessed_rows(moments, freedom)  # (k, r), or none
-        if scatter is None and len(rows) + len(guessed) < rank:
-            own = rows.astype(np.float64) / max(freedom, 1) ** 0.5
-            both = np.concatenate([own, guessed])
-            values, axes = _principal_axes(both)
-            variances = values + added  # (q,)
-            gains = variances**-0.5 - added**-0.5
-            inverse = float((1 / variances).sum()) + (rank - len(values)) / added
-            return cls(axes, gains, added, max(0.0, 1 - added * inverse / rank))
-        if scatter is None:
-            rows = rows.astype(np.float64)
-            scatter = rows.T @ rows
-        matrix = _whitening(scatter / max(freedom, 1) + guessed.T @ guessed, added)
-        noise = 1 - added * float((matrix**2).sum()) / rank
-        return cls(matrix, None, added, max(0.0, noise))
-
-    def whiten(self, rows: Array) -> Array:
-        """Whitened coordinates (n, r) of rows (n, r), in their precision."""
-        matrix = self.matrix.astype(rows.dtype)
-        white: Array = rows @ matrix
-        if self.gains is not None:
-            along = (white * self.gains.astype(rows.dtype)) @ matrix.T
-            white = rows.dtype.type(self.ridge**-0.5) * rows + along
-        return white
-
-
-@dataclass(frozen=True)
-class MeanPrior:
-    """The distribution N(0, B) of class means around their centre, in whitened coordinates.
-
-    Attributes
-    ----------
-    axes, variances
-        Directions in which classes differ, (r, j), and variances of B along them, (j,).
-    floor
-        The variance of B in all other directions of the r coordinates.
-    other, weight
-        The variance in coordinates without a covariance, and how much these count.
-    """
-
-    axes: Array
-    variances: Array
-    floor: float
-    other: float
-    weight: float
-
-    def shrunk(self, deviations: Array, counts: Array) -> Array:
-        """Posterior means (k, d) of class means (k, d) around the centre, of so many samples."""
-        rank, per_sample = len(self.axes), 1 / counts[:, None]
-        known = self.floor / (self.floor + per_sample)  # (k, 1)
-        along = (self.variances / (self.variances + per_sample) - known) * (
-            deviations[:, :rank] @ self.axes
-        )
-        inside = known * deviations[:, :rank] + along @ self.axes.T
-        beside = self.other / (self.other + per_sample) * deviations[:, rank:]
-        return np.concatenate([inside, beside], axis=1)
-
-    def squares(self, counts: Array, others: int) -> tuple[Array, Array]:
-        """The expected square of a posterior mean, and the variance that is left, (k,) each."""
-        rank, per_sample = len(self.axes), 1 / counts[:, None]
-        variances = np.append(self.variances, [self.floor, self.other])
-        times = np.append(
-            np.ones(len(self.variances)), [rank - len(self.variances), self.weight * others]
-        )
-        known = variances / (variances + per_sample)  # (k, j + 2)
-        return (known * variances) @ times, ((1 - known) * variances) @ times
 
 
 @dataclass(frozen=True)
@@ -234,7 +94,7 @@ class Posterior:
 
     def whiten(self, rows: Array, others: Array) -> Array:
         """Whitened coordinates (n, d) of rows (n, r) and their other coordinates, around g."""
-        white = _side_by_side(self.shared.whiten(rows), self.scale * others)
+        white = side_by_side(self.shared.whiten(rows), self.scale * others)
         return (white - self.centre).astype(rows.dtype)
 
     def scores(self, white: Array) -> Array:
@@ -458,7 +318,7 @@ class _Stretch:
     @classmethod
     def of(cls, gone: Array, freedom: float) -> _Stretch:
         """Without the outer products of rows (n, r), divided by ``freedom``."""
-        values, axes = _principal_axes(gone)
+        values, axes = principal_axes(gone)
         return cls(axes.T, np.maximum(1 - values / freedom, LEAST_LEFT))
 
     def __call__(self, rows: Array) -> Array:
@@ -510,10 +370,10 @@ def posterior(
     freedom = max(1.0, samples - classes)
     shared = SharedCovariance.of(moments, ridge) if shared is None else shared
     others, weight = moments.other_means.shape[1], classes / samples
-    guessed = _guessed_share(samples - classes) * _variance(moments.other_means)
+    guessed = guessed_share(samples - classes) * variance_of_means(moments.other_means)
     level = moments.other_squares / max(others, 1) / freedom + guessed + shared.ridge
     scale = (weight / level) ** 0.5
-    white = _side_by_side(shared.whiten(moments.means), scale * moments.other_means)
+    white = side_by_side(shared.whiten(moments.means), scale * moments.other_means)
     centre, parts = _class_means(white, counts, rank, shared.noise, weight)
     rows = shared.whiten(moments.roots.astype(np.float32))  # (m, r)
     axes, sizes, owners = _principal_rows(rows, moments.owners)
@@ -536,7 +396,7 @@ def _class_means(
     white: Array, counts: Array, rank: int, noise: float, weight: float
 ) -> tuple[Array, dict[str, Any]]:
     """The centre of whitened class means (k, d), and what a rule has of them around it."""
-    centre, deviations, prior = _mean_prior(white, counts, rank, noise, weight)
+    centre, deviations, prior = mean_prior(white, counts, rank, noise, weight)
     targets = prior.shrunk(deviations, counts)
     expected, unknown = prior.squares(counts, white.shape[1] - rank)
     drawn = DRAWN * counts / (counts + HALF_DRAWN)
@@ -551,97 +411,6 @@ def _class_means(
 def _weight(counts: Any) -> Any:
     """The weight of a scatter of so many samples."""
     return WEIGHT * counts / (counts + HALF_WEIGHT)
-
-
-def _level(moments: Moments, freedom: float) -> float:
-    """The mean variance within classes; a guess counts as much as one sample."""
-    apart = _variance(_side_by_side(moments.means, moments.other_means))
-    total = float(moments.variances.mean())
-    return float((total + GUESS * apart) / (freedom + 1)) or 1.0
-
-
-def _variance(means: Array) -> float:
-    """The mean variance of class means (k, d)."""
-    squares = float(((means - means.mean(axis=0)) ** 2).sum())
-    size = max(1, len(means) - 1) * int(max(1, means.shape[1]))
-    return squares / size
-
-
-def _guessed_rows(moments: Moments, freedom: float) -> Array:
-    """Rows (k, r) whose outer products are a guess of the covariance within classes, or none.
-
-    Samples of a class differ most where class means do.
-    """
-    means, share = moments.means.astype(np.float64), _guessed_share(freedom)
-    if not share:
-        return means[:0]
-    rows: Array = (share / max(1, len(means) - 1)) ** 0.5 * (means - means.mean(axis=0))
-    return rows
-
-
-def _guessed_share(freedom: float) -> float:
-    """The share of the covariance of class means in the guess, which counts as one sample."""
-    share = GUESSED / (freedom + 1)
-    return share if share > LEAST_GUESSED else 0.0
-
-
-def _whitening(covariance: Array, added: float) -> Array:
-    """L^-T (r, r), with L L^T the covariance plus ``added`` times the identity."""
-    try:
-        root = np.linalg.cholesky(covariance + added * np.eye(len(covariance)))
-    except np.linalg.LinAlgError:  # rounding, or samples taken out, left negative variances
-        values, vectors = np.linalg.eigh(covariance)
-        matrix: Array = vectors / np.sqrt(np.maximum(values, 0) + added)
-        return matrix
-    return np.ascontiguousarray(invert_lower(root).T)
-
-
-def _mean_prior(
-    white: Array, counts: Array, rank: int, noise: float, weight: float
-) -> tuple[Array, Array, MeanPrior]:
-    """The centre (d,), class means around it (k, d), and their distribution, by moments."""
-    samples, classes = float(counts.sum()), len(counts)
-    reliable, centre, spread = _centre(white[:, :rank], counts, noise)
-    inside = white[:, :rank] - centre
-    total = float(reliable.sum())
-    values, axes = _principal_axes(np.sqrt(reliable)[:, None] * inside)
-    variances = np.maximum(values / total - noise * float((reliable / counts).sum()) / total, 0)
-    variances = variances * (spread * rank / max(float(variances.sum()), 1e-12))
-    freedom = samples - classes
-    share = total / (total + rank) * freedom / (freedom + 0.1 * classes)
-    other, beside = 0.0, white[:, rank:]
-    if beside.shape[1]:
-        _, centre_beside, other = _centre(beside / weight**0.5, counts, noise)
-        beside = beside - weight**0.5 * centre_beside
-        centre = np.concatenate([centre, weight**0.5 * centre_beside])
-    floor = (1 - share) * spread
-    prior = MeanPrior(axes, share * variances + floor, floor, other, weight)
-    return centre, _side_by_side(inside, beside), prior
-
-
-def _centre(white: Array, counts: Array, noise: float) -> tuple[Array, Array, float]:
-    """How far each class mean is to be relied on (k,), their centre (d,), and their variance.
-
-    ``noise`` is the variance of a sample. A fixed point: each follows from the others.
-    """
-    spread = 0.5
-    for _ in range(STEPS):
-        reliable = counts * spread / (counts * spread + noise)
-        centre = reliable @ white / reliable.sum()
-        squares = ((white - centre) ** 2).mean(axis=1) - noise / counts
-        spread = max(LEAST_VARIANCE, float(reliable @ squares / reliable.sum()))
-    return reliable, centre, spread
-
-
-def _principal_axes(rows: Array) -> tuple[Array, Array]:
-    """Eigenvalues (j,) of ``rows.T @ rows`` above rounding, and eigenvectors (d, j)."""
-    if len(rows) < rows.shape[1]:
-        values, vectors = np.linalg.eigh(rows @ rows.T)
-        kept = values > 1e-10 * values.max(initial=1e-30)
-        return values[kept], rows.T @ vectors[:, kept] / np.sqrt(values[kept])
-    values, vectors = np.linalg.eigh(rows.T @ rows)
-    kept = values > 1e-10 * values.max(initial=1e-30)
-    return values[kept], vectors[:, kept]
 
 
 def _principal_rows(white: Array, owners: Array) -> tuple[Array, Array, Array]:
@@ -674,7 +443,3 @@ def _log_sum(scores: Array, power: Array) -> Array:
     below = np.exp(power[:, None] * (scores - top[:, None]))
     total: Array = top + np.log(below.sum(axis=1)) / power
     return total
-
-
-def _side_by_side(rows: Array, others: Array) -> Array:
-    return np.concatenate([rows, others], axis=1) if others.shape[1] else rows

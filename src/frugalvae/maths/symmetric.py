@@ -113,3 +113,19 @@ def invert_lower(lower: Array) -> Array:
     inverse[:half, :half], inverse[half:, half:] = first, second
     inverse[half:, :half] = -second @ (lower[half:, :half] @ first)
     return inverse
+
+
+def principal_axes(rows: Array) -> tuple[Array, Array]:
+    """Eigenvalues (j,) of ``rows.T @ rows`` above rounding, and eigenvectors (d, j).
+
+    >>> values, axes = principal_axes(np.array([[3.0, 0.0], [1.0, 0.0]]))
+    >>> values.tolist(), np.abs(axes).tolist()
+    ([10.0], [[1.0], [0.0]])
+    """
+    if len(rows) < rows.shape[1]:
+        values, vectors = np.linalg.eigh(rows @ rows.T)
+        kept = values > 1e-10 * values.max(initial=1e-30)
+        return values[kept], rows.T @ vectors[:, kept] / np.sqrt(values[kept])
+    values, vectors = np.linalg.eigh(rows.T @ rows)
+    kept = values > 1e-10 * values.max(initial=1e-30)
+    return values[kept], vectors[:, kept]

@@ -46,7 +46,8 @@ class Typicality:
 
     Examples
     --------
-    >>> from frugalvae.maths.posterior import Moments, posterior
+    >>> from frugalvae.maths.posterior import posterior
+    >>> from frugalvae.maths.shared_covariance import Moments
     >>> counts, means = np.array([9, 9]), np.array([[-6.0, 0.0], [6.0, 0.0]])
     >>> no_rows = np.empty((0, 2)), np.empty(0, int)
     >>> known = Moments(counts, means, 16 * np.eye(2), *no_rows, other_means=np.empty((2, 0)))

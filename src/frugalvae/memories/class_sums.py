@@ -12,10 +12,10 @@ import numpy as np
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, signed_root, stack
-from frugalvae.maths.posterior import Moments, SharedCovariance
 from frugalvae.maths.roots import mixed, outer, without
 from frugalvae.maths.rotation import rotate
 from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.shared_covariance import Moments, SharedCovariance
 from frugalvae.memories.evidence import Evidence, HeldOut
 from frugalvae.memories.room import Room, shared_out, usual_bytes
 

@@ -1,0 +1,157 @@
+"""What is known of classes, and the covariance that all of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from frugalvae.maths.arrays import Array, side_by_side
+from frugalvae.maths.symmetric import invert_lower, principal_axes
+
+LEAST_RIDGE = 0.03  # of the mean variance
+GUESS = 0.6  # of the variance of class means: a guess of the variance within them
+GUESSED = 0.2  # of the covariance of class means: a guess of its shape within them
+LEAST_GUESSED = 0.01  # less of it is left out
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Counts, means and scatters of k classes.
+
+    ``r`` coordinates have a covariance. There may be others, which have means and one common
+    variance.
+
+    Attributes
+    ----------
+    counts
+        Samples of each class, (k,).
+    means
+        Class means, (k, r).
+    scatter
+        Sum of the outer products of samples around their class means, (r, r); ``None`` if the
+        outer products of all ``roots`` add up to it.
+    roots
+        Rows (m, r) whose outer products add up to the scatter of their class, or its largest part.
+    owners
+        The class of each row, ascending, (m,).
+    other_means
+        Class means in the other coordinates, (k, d - r).
+    other_squares
+        The sum of squares around class means in the other coordinates.
+    """
+
+    counts: Array
+    means: Array
+    scatter: Array | None
+    roots: Array
+    owners: Array
+    other_means: Array
+    other_squares: float = 0.0
+
+    @property
+    def variances(self) -> Array:
+        """The diagonal of the scatter, (r,)."""
+        if self.scatter is not None:
+            return self.scatter.diagonal()
+        squares: Array = np.einsum("mr,mr->r", self.roots, self.roots, dtype=np.float64)
+        return squares
+
+
+@dataclass(frozen=True)
+class SharedCovariance:
+    """W, the covariance that all classes share, with its ridge.
+
+    Attributes
+    ----------
+    matrix
+        L^-T, with L L^T = W, (r, r); or, where there are fewer rows than coordinates, the axes
+        along which W is more than its ridge, (r, q).
+    gains
+        ``None``, or what whitening adds along these axes, (q,).
+    ridge
+        What was added to each variance.
+    noise
+        The mean variance of a sample around its class mean in whitened coordinates.
+    """
+
+    matrix: Array
+    gains: Array | None
+    ridge: float
+    noise: float
+
+    @classmethod
+    def of(cls, moments: Moments, ridge: float | None = None) -> SharedCovariance:
+        """W of some moments. ``ridge`` is relative to the mean variance; see :func:`posterior`."""
+        samples, rank = float(moments.counts.sum()), moments.means.shape[1]
+        freedom = samples - len(moments.counts)
+        amount = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
+        added = amount * _level(moments, freedom)
+        rows, scatter = moments.roots, moments.scatter
+        guessed = _guessed_rows(moments, freedom)  # (k, r), or none
+        if scatter is None and len(rows) + len(guessed) < rank:
+            own = rows.astype(np.float64) / max(freedom, 1) ** 0.5
+            both = np.concatenate([own, guessed])
+            values, axes = principal_axes(both)
+            variances = values + added  # (q,)
+            gains = variances**-0.5 - added**-0.5
+            inverse = float((1 / variances).sum()) + (rank - len(values)) / added
+            return cls(axes, gains, added, max(0.0, 1 - added * inverse / rank))
+        if scatter is None:
+            rows = rows.astype(np.float64)
+            scatter = rows.T @ rows
+        matrix = _whitening(scatter / max(freedom, 1) + guessed.T @ guessed, added)
+        noise = 1 - added * float((matrix**2).sum()) / rank
+        return cls(matrix, None, added, max(0.0, noise))
+
+    def whiten(self, rows: Array) -> Array:
+        """Whitened coordinates (n, r) of rows (n, r), in their precision."""
+        matrix = self.matrix.astype(rows.dtype)
+        white: Array = rows @ matrix
+        if self.gains is not None:
+            along = (white * self.gains.astype(rows.dtype)) @ matrix.T
+            white = rows.dtype.type(self.ridge**-0.5) * rows + along
+        return white
+
+
+def _level(moments: Moments, freedom: float) -> float:
+    """The mean variance within classes; a guess counts as much as one sample."""
+    apart = variance_of_means(side_by_side(moments.means, moments.other_means))
+    total = float(moments.variances.mean())
+    return float((total + GUESS * apart) / (freedom + 1)) or 1.0
+
+
+def variance_of_means(means: Array) -> float:
+    """The mean variance of class means (k, d)."""
+    squares = float(((means - means.mean(axis=0)) ** 2).sum())
+    size = max(1, len(means) - 1) * int(max(1, means.shape[1]))
+    return squares / size
+
+
+def _guessed_rows(moments: Moments, freedom: float) -> Array:
+    """Rows (k, r) whose outer products are a guess of the covariance within classes, or none.
+
+    Samples of a class differ most where class means do.
+    """
+    means, share = moments.means.astype(np.float64), guessed_share(freedom)
+    if not share:
+        return means[:0]
+    rows: Array = (share / max(1, len(means) - 1)) ** 0.5 * (means - means.mean(axis=0))
+    return rows
+
+
+def guessed_share(freedom: float) -> float:
+    """The share of the covariance of class means in the guess, which counts as one sample."""
+    share = GUESSED / (freedom + 1)
+    return share if share > LEAST_GUESSED else 0.0
+
+
+def _whitening(covariance: Array, added: float) -> Array:
+    """L^-T (r, r), with L L^T the covariance plus ``added`` times the identity."""
+    try:
+        root = np.linalg.cholesky(covariance + added * np.eye(len(covariance)))
+    except np.linalg.LinAlgError:  # rounding, or samples taken out, left negative variances
+        values, vectors = np.linalg.eigh(covariance)
+        matrix: Array = vectors / np.sqrt(np.maximum(values, 0) + added)
+        return matrix
+    return np.ascontiguousarray(invert_lower(root).T)
