@@ -102,10 +102,21 @@ class TaughtNovelty:
         return TaughtNovelty(rounded, self.count + count, self.score)
 
     def familiarity(self, novelty: Array) -> Array:
-        """The share of taught samples that looked at least as novel, (n,)."""
-        ascending = -np.array(self.quantiles)[::-1]  # among equal quantiles, all count
-        share: Array = np.interp(-novelty, ascending, LEVELS)
-        return share
+        """The share of taught samples that looked at least as novel, (n,).
+
+        The sample itself counts as one more, so that few taught samples refuse little. It falls
+        off beyond the most novel of them, by e with each of their standard deviations.
+
+        >>> taught = TaughtNovelty().with_samples(np.array([1.0, 2.0, 3.0]))
+        >>> taught.familiarity(np.array([1.0, 3.0, 9.0])).round(2).tolist()
+        [1.0, 0.25, 0.0]
+        """
+        quantiles = np.array(self.quantiles)
+        ascending = -quantiles[::-1]  # among equal quantiles, all count
+        share = np.interp(-novelty, ascending, LEVELS)
+        beyond = np.maximum(novelty - quantiles[-1], 0) / max(float(quantiles.std()), ROUNDING)
+        familiar: Array = (1 + self.count * share) / (1 + self.count) * np.exp(-beyond)
+        return familiar
 
 
 class FitReference:

@@ -16,7 +16,7 @@ def test_classes_are_renamed_and_forgotten(visitor: Visitor) -> None:
     visitor.see(".class-row", times=3)
     visitor.see(".class-row", "6 samples", times=3)
     visitor.see("svg.map circle", times=3)
-    visitor.see(".caution", "New photographs are recognised less often.")
+    visitor.see(".caution", "are recognised less often.")
     visitor.see(".history li", "apple", times=1)
     visitor.click("Rename apple")
     visitor.press("Escape")
