@@ -63,6 +63,10 @@ def test_a_correction_can_make_a_new_class(visitor: Visitor, pictures: Path) -> 
     visitor.see(".answer .learned", "Learned as pear")
     visitor.see(".summary", "4 classes")  # and it is asked again by itself
     visitor.see(".answer[data-state=sure] .what, .answer[data-state=unsure] .what", "pear")
+    visitor.click("Undo", ".answer")
+    visitor.see(".summary", "3 classes")
+    visitor.miss(".answer .chip[title*=pear]")  # it offers the classes that are known again
+    visitor.see(".answer .chip[title]")
 
 
 def test_yes_adds_the_photograph_to_its_class(visitor: Visitor, pictures: Path) -> None:

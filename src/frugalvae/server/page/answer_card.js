@@ -11,6 +11,9 @@ import { server } from "./server.js";
 import { t } from "./strings.js";
 import { explanation } from "./why.js";
 
+/** What decides which classes a card offers. */
+const offered = ({ known, top }) => JSON.stringify([known, top.map((one) => one.label)]);
+
 export class AnswerCard {
   answer = null;
   #lesson = null; // the state of the file that this photograph made when it was learned here
@@ -51,12 +54,16 @@ export class AnswerCard {
     return announce(inWords(answer));
   }
 
-  /** What the server says of it since the file has changed. */
+  /** What the server says of it since the file has changed. What is being typed stays. */
   renew(answer) {
-    const same = answer.taught === this.answer.taught;
-    this.take({ ...answer, seconds: this.answer.seconds });
-    const busy = this.#learning || this.correction.contains(document.activeElement);
-    if (!busy || !same) this.offer();
+    const before = this.answer;
+    const focused = this.correction.contains(document.activeElement);
+    const typing = focused && this.correction.querySelector("form");
+    this.take({ ...answer, seconds: before.seconds });
+    const same = focused && offered(answer) === offered(before);
+    if (answer.taught === before.taught && (this.#learning || typing || same)) return;
+    this.offer();
+    if (focused) this.correction.querySelector("button:not([hidden])")?.focus();
   }
 
   take(answer) {
