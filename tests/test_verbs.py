@@ -52,7 +52,7 @@ def test_what_cannot_be_forgotten_updated_or_renamed_changes_nothing(
         (
             lambda: taught.rename("class 1", "class 2"),
             KnownClassError,
-            "choose another label",
+            "choose another name",
         ),
         (lambda: taught.rename("class 1", 7), InputError, "labels like 7 were given"),
         (lambda: taught.rename("class 1", ["a"]), InputError, "expected one label"),

@@ -526,7 +526,7 @@ class Model:
         label = np.array([new])
         check_kind(label, self.classes)
         if label[0] in self.classes:
-            raise KnownClassError(f"class {new!r} is already known; choose another label")
+            raise KnownClassError(f"class {new!r} is already known; choose another name")
         before, after = self.classes[position], label[0]
         parts = [self.classes[:position], label, self.classes[position + 1 :]]
         memory, head = self._parts()
