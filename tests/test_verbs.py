@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
+from frugalvae.estimator import NotFittedError
 from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features
 from tests.conftest import accuracy, blobs, made, real_features, small_head
