@@ -148,7 +148,7 @@ class Rehearsal:
 def losses(rule: Posterior, power: float, columns: Array, known: Array, new: Array) -> Array:
     """What margins of classes lose to ``new`` ones besides ``known`` ones, (columns,).
 
-    A class r takes samples of a class c about as exp(-t |m_c - m_r|^2 / 8): that is the overlap
+    A class r takes samples of a class c about as ``exp(-t |m_c - m_r|^2 / 8)``: that is the overlap
     of Gaussians to the power t. If new classes take a share x of what known ones do, the odds of
     the right class fall by 1 + x, and its margins by log(1 + x) / t.
     """
