@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from frugalvae.answers import rank
 from frugalvae.care.explain import CELLS, WINDOW, Explanation, _by_cell, explain
 from frugalvae.errors import InputError
 from frugalvae.images.photographs import encode_photographs
@@ -61,6 +62,40 @@ def test_another_class_to_compare_with() -> None:
         explain(model, encoder, image, against="pink")
     with pytest.raises(InputError, match="compares two classes, and one is known"):
         explain(*taught("red"), image)
+
+
+class Sizes(Colours):
+    """An encoder that sees how large an image is."""
+
+    dim, side = 2, 50
+
+    def prepare(self, image: Image.Image) -> np.ndarray:
+        return np.array(image.size, np.float32) / 100
+
+    def encode(self, batch: np.ndarray) -> np.ndarray:
+        return batch
+
+
+def test_probabilities_are_those_of_an_answer(tmp_path: Path) -> None:
+    """Also of a JPEG that is decoded at a part of its size, and has parts hidden at another."""
+    encoder, path = Sizes(), tmp_path / "large.jpg"
+    recipe = Recipe("gaussian-diagonal", "nearest-mean")
+    model = Model(recipe).learn(np.float32([[1, 1], [9, 5], [4, 2]]), ["small", "large", "flat"])
+    Image.new("RGB", (900, 500), "red").save(path)
+    [answer] = rank(model, ["large"], encode_photographs(encoder, path), top=2)
+    found = explain(model, encoder, path)
+    assert list(zip(found.labels, found.probabilities, strict=True)) == [
+        (label, pytest.approx(chance)) for label, chance in answer.top
+    ]
+    assert found.image.size == (360, 200)
+
+
+def test_a_place_is_told_where_it_can_be_seen() -> None:
+    image, ring = Image.new("RGB", (40, 20), "red"), np.ones((CELLS, CELLS))
+    ring[1:-1, 1:-1] = 0
+    one, other = 1 - ring, -0.1 * ring
+    assert Explanation(("a", "b"), (0.9, 0.1), one + other, image).strongest == ("centre", "")
+    assert Explanation(("a", "b"), (0.9, 0.1), one + 5 * other, image).strongest[1] == "edges"
 
 
 def test_the_picture_has_three_panels_and_names_as_text() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.answers import rank
+from frugalvae.changes import expectation
 from frugalvae.cli.predict import warn_of_promise
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
@@ -161,6 +162,47 @@ def test_a_class_of_one_sample_is_expected_to_do_worse_than_others() -> None:
     kept = (y > 0) | (np.arange(len(y)) < CLASSES)
     expected = streamed(x[kept], y[kept]).expected_accuracy()
     assert 0 < expected[0] < np.mean(list(expected.values()))
+
+
+def test_nine_in_ten_classes_are_within_their_intervals(taught: Any) -> None:
+    clf, x, y = taught
+    forecast = clf.forecast()
+    right = clf.predict(x) == y
+    real = np.array([right[y == label].mean() for label in forecast.labels])
+    low, high = forecast.intervals.T
+    assert (low <= forecast.of_classes).all()
+    assert (forecast.of_classes <= high).all()
+    assert ((low <= real) & (real <= high)).mean() >= 0.8
+    assert (high - low).mean() < 0.4
+
+
+def test_intervals_are_wilsons_where_nothing_was_corrected() -> None:
+    bins = np.zeros((2, 32))
+    bins[:, -1] = 10, 40
+    nothing = np.zeros(2)
+    forecast = Forecast([0, 1], np.array([10.0, 40]), np.array([10.0, 40]), bins, nothing, nothing,
+                        np.zeros(16), 0.0)  # fmt: skip
+    np.testing.assert_allclose(forecast.intervals[:, 0], [10 / 12.706, 40 / 42.706], atol=1e-3)
+    np.testing.assert_allclose(forecast.intervals[:, 1], 1)
+
+
+def test_of_too_few_samples_nothing_is_said() -> None:
+    x, y = blobs(20)
+    kept = (y > 0) | (np.arange(len(y)) < CLASSES)
+    told = streamed(x[kept], y[kept]).forecast().to_json()
+    assert told["enough"]
+    assert "0" in told["classes"]
+    assert sorted(map(int, told["intervals"])) == list(range(1, CLASSES))
+    low, high = told["intervals"]["1"]
+    assert 0 <= low <= told["classes"]["1"] <= high <= 1
+    assert "about" in expectation(told)[0]
+    assert "lowest of 0 " not in expectation(told)[0]
+    two = FrugalClassifier().fit([[0, 1], [0, 2], [9, 1], [9, 2]], [0, 0, 1, 1])
+    few = two.forecast().to_json()
+    assert (few["held_out"], few["enough"], few["intervals"]) == (4, False, {})
+    assert expectation(few) == [
+        "expected accuracy on new images: too few images were tested to say"
+    ]
 
 
 # --------------------------------------------------------------------------- algebra and files

@@ -169,6 +169,7 @@ def test_answers_are_given_only_where_few_enough_are_wrong(tool: Tool) -> None:
     expected = tool.json("status")["expected"]
     assert expected["held_out"] == 18
     assert expected["classes"] == {"cat": 1.0, "dax": 1.0, "emu": 1.0}
+    assert (expected["enough"], expected["intervals"]) == (True, {})  # six of each are too few
     assert 0 <= expected["low"] <= expected["accuracy"] <= expected["high"] <= 1
     assert "expected accuracy on new images: about 100%" in tool("status")
 

@@ -157,6 +157,11 @@ def test_what_is_known_is_told(start: Start) -> None:
     assert [(one["label"], one["samples"]) for one in told["classes"]] == [("cat", 6), ("dax", 6)]
     assert [one["nearest"][0]["label"] for one in told["classes"]] == ["dax", "cat"]
     assert told["accuracy"] > 0.9
+    low, high = told["interval"]  # of twelve samples, but not of six
+    assert low < 0.9 < high
+    assert [(one["accuracy"] > 0.9, one["interval"]) for one in told["classes"]] == 2 * [
+        (True, None)
+    ]
     assert abs(told["classes"][0]["x"]) == 1
     assert "nearest" not in served.get("/classes?brief=1").json["classes"][0]
     [event] = served.get("/history").json["events"]
@@ -283,7 +288,27 @@ def test_a_picture_that_was_taught_wrongly_is_moved(start: Start, pictures: Path
     counts = {one["label"]: one["samples"] for one in served.get("/classes").json["classes"]}
     assert counts == {"cat": 6, "dax": 6, "emu": 3, "fox": 1}
     back = served.send("/learn", images(pictures, "fox")[:1], name="emu").json
-    assert (back["moved"], back["after"]["classes"]) == ({"fox": 1}, 3)
+    assert (back["moved"], back["gone"], back["after"]["classes"]) == ({"fox": 1}, ["fox"], 3)
+    events = served.get("/history").json["events"]
+    texts = [event["text"].replace(", from the page or HTTP", "") for event in events]
+    assert texts[-2:] == [
+        "learn fox (1), moved from emu (1)",
+        "learn emu (1), moved from fox (1); fox had no other and is gone",
+    ]
+    assert served.get("/status").json["undo"]["text"] == events[-1]["text"]
+    assert "fox had no other and is gone" in command("history", served.file)
+    assert served.post("/undo").json["back"] == ["fox"]
+    assert served.get("/history").json["events"] == events[:-1]
+
+
+def test_several_classes_may_go_at_once(start: Start, pictures: Path) -> None:
+    served = start("--teach")
+    for name in ("emu", "fox"):
+        served.send("/learn", images(pictures, name)[:1], name=name)
+    both = [*images(pictures, "emu")[:1], *images(pictures, "fox")[:1]]
+    told = served.send("/learn", both, name="gnu").json
+    assert (told["moved"], told["gone"]) == ({"emu": 1, "fox": 1}, ["emu", "fox"])
+    assert known(served) == ["cat", "dax", "gnu"]  # the file can be read
 
 
 def test_classes_are_renamed_forgotten_and_brought_back(start: Start, pictures: Path) -> None:

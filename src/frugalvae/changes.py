@@ -53,6 +53,20 @@ def with_source(model: Model, name: str) -> Model:
     return replace(model, history=(*before, {**last, "source": printable(name)}))
 
 
+def as_one_lesson(before: Model, after: Model, moved: Mapping[str, int], gone: list[str]) -> Model:
+    """The model after a lesson that took samples out of other classes, as one event.
+
+    ``moved`` are these samples by class, ``gone`` the classes that had no others.
+    """
+    if not moved:
+        return after
+    done = after.history[len(before.history) :]
+    [lesson] = [event for event in done if event["action"] == "learn"]
+    remains = [text for event in done for text in event.get("remains", ())]
+    notes = {"moved": dict(moved), "gone": gone, "remains": list(dict.fromkeys(remains))}
+    return replace(after, history=(*before.history, {**lesson, **notes}))
+
+
 def with_digest(model: Model, digest: str | None = None) -> Model:
     """With the digest in the last event of the history, and in no other."""
     history = [{k: v for k, v in event.items() if k != DIGEST} for event in model.history]
@@ -82,18 +96,24 @@ def few_samples(labels: Sequence[Any], counts: Sequence[int]) -> str:
 def expectation(found: Mapping[str, Any] | None) -> list[str]:
     """Lines about how many new images to expect correct, as ``Forecast.to_json`` has it.
 
-    >>> shares = {"cat": 1.0, "emu": 0.8, "fox": 0.5}
-    >>> found = {"accuracy": 0.767, "low": 0.7, "high": 0.83, "classes": shares}
+    >>> found = {"accuracy": 0.767, "low": 0.7, "high": 0.83, "enough": True}
+    >>> found["classes"] = {"cat": 1.0, "dax": 0.2, "emu": 0.8, "fox": 0.5}
+    >>> found["intervals"] = {"cat": [0.8, 1.0], "emu": [0.7, 0.9], "fox": [0.3, 0.7]}
     >>> expectation(found)
     ['expected accuracy on new images: about 77% (70 to 83), lowest of fox (50%), emu (80%)']
+    >>> expectation(found | {"enough": False})
+    ['expected accuracy on new images: too few images were tested to say']
     >>> expectation(None)
     []
     """
     if found is None:
         return []
-    worst = sorted(found["classes"].items(), key=lambda item: item[1])[:2]
-    hard = [f"{label} ({share:.0%})" for label, share in worst if share < 0.9]
-    lowest = f", lowest of {printable(', '.join(hard))}" if hard else ""
-    low, high = 100 * found["low"], 100 * found["high"]
-    said = f"about {found['accuracy']:.0%} ({low:.0f} to {high:.0f})"
+    said, lowest = "too few images were tested to say", ""
+    if found["enough"]:
+        low, high = 100 * found["low"], 100 * found["high"]
+        said = f"about {found['accuracy']:.0%} ({low:.0f} to {high:.0f})"
+        sayable = {label: found["classes"][label] for label in found["intervals"]}
+        worst = sorted(sayable.items(), key=lambda item: item[1])[:2]
+        hard = [f"{label} ({share:.0%})" for label, share in worst if share < 0.9]
+        lowest = f", lowest of {printable(', '.join(hard))}" if hard else ""
     return [f"expected accuracy on new images: {said}{lowest}"]

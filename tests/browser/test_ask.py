@@ -92,13 +92,50 @@ def test_a_card_offers_to_undo_the_last_change_alone(visitor: Visitor, pictures:
 
 def test_why_shows_what_speaks_for_two_classes(visitor: Visitor, pictures: Path) -> None:
     visitor.choose("ask", pictures / "asked/lemon.jpg")
-    visitor.answered()
+    card = visitor.answered()
     visitor.find(".answer .link", "Why?").click()
     visitor.see(".why canvas", times=2)
-    visitor.see(".why figcaption", "For lemon")
-    visitor.see(".why figcaption", "6 photographs", times=2)
+    visitor.see(".why .legend", f"Orange speaks for lemon ({visitor.text('.answer .chance')})")
+    second, chance = (card.locator(f".bars {part}").first for part in (".label", ".number"))
+    said = f"Blue speaks instead for {second.inner_text()} ({chance.inner_text()})"
+    visitor.see(".why .legend", said)
+    visitor.see(".why figcaption", "Taught with 6 photographs, the last on", times=2)
     visitor.find(".answer .link", "Why?").click()
     visitor.miss(".why canvas")
+
+
+def test_reasons_stay_open_and_follow_the_file(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "asked/lemon.jpg")
+    visitor.answered()
+    visitor.find(".answer .link", "Why?").click()
+    visitor.see(".why figcaption", "Taught with 6 photographs", times=2)
+    visitor.find(".answer .chip", "Yes").click()
+    visitor.see(".why figcaption", "Taught with 7 photographs", times=1)
+    visitor.see(".why .legend", f"Orange speaks for lemon ({visitor.text('.answer .chance')})")
+
+
+def test_a_class_that_goes_away_is_said(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg")
+    visitor.answered()
+    visitor.click("another …", ".answer")
+    visitor.type("What is it?", "kiwi")
+    visitor.press("Enter")
+    visitor.see(".answer .learned", "Learned as kiwi")
+    visitor.click("Clear")
+    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg")
+    card = visitor.answered()
+    visitor.see(".answer .warn-text", "This is the only photograph of kiwi")
+    card.locator(".chip", has_text="plum").click()
+    visitor.see(".answer .warn-text", "kiwi had no other and is gone. Undo brings it back.")
+    said = "Moved 1 photograph from kiwi to plum; kiwi had no other and is gone"
+    visitor.see(".last-text", said)
+    visitor.go("classes")
+    visitor.see(".history li", said, times=1)
+    visitor.miss(".history li", "Forgot")
+    visitor.go("ask")
+    visitor.click("Undo", ".answer")
+    visitor.see(".summary", "4 classes")
+    visitor.see(".answer .learned", "Learned as kiwi")
 
 
 @pytest.mark.parametrize("phone", [False, True], ids=["desk", "phone"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.browser.visitor import Visitor
@@ -17,6 +18,8 @@ def test_classes_are_renamed_and_forgotten(visitor: Visitor) -> None:
     visitor.see(".class-row", "6 samples", times=3)
     visitor.see("svg.map circle", times=3)
     visitor.see(".caution", "are recognised less often.")
+    visitor.see(".facts", re.compile(r"about 100\s% \(\d\d to 100\)"))
+    visitor.see(".class-row", "expected accuracy: too few photographs were tested to say", times=3)
     visitor.see(".history li", "apple", times=1)
     visitor.click("Rename apple")
     visitor.press("Escape")

@@ -22,6 +22,7 @@ def test_a_class_is_taught_and_undone(visitor: Visitor, pictures: Path) -> None:
     visitor.see(".result-card .what", "It knows kiwi")
     visitor.see(".result-card", "5 photographs learned")
     visitor.see(".result-card", "3 → 4")
+    visitor.see(".result-card", "Too few photographs were tested to say what it is confused with.")
     assert "kB →" in visitor.text(".result-card .facts")
     visitor.go("ask")
     visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg")

@@ -30,6 +30,8 @@ WINDOW = 2  # cells along each side of what is hidden at a time
 SIDE = 360  # pixels of the longer side of what is shown and hidden
 FOR, AGAINST = (255, 138, 0), (0, 122, 255)  # colours of the two classes
 STRENGTH = 0.75  # of the colour where a part matters most
+FAINT = 0.15  # of what the strongest part does, below which no part is said to matter
+INNER = slice(CELLS // 4, -(CELLS // 4))  # cells that are not at the edges
 MARGIN, LINE, TEXT = 12, 22, 15  # pixels around photographs, and of a line of text
 
 
@@ -40,7 +42,7 @@ class Explanation:
     Attributes
     ----------
     labels, probabilities
-        The class, and the one that it is compared with.
+        The class, and the one that it is compared with; as the photograph itself is classified.
     influence
         How much each part changes the odds of the first class against the second: the difference
         of their log-probabilities with the part, less that without it, (rows, columns). Parts
@@ -57,7 +59,8 @@ class Explanation:
     @property
     def strongest(self) -> tuple[str, str]:
         """Where in the photograph most speaks for the first class, and for the second."""
-        return _place(self.influence), _place(-self.influence)
+        least = FAINT * float(np.abs(self.influence).max())
+        return _place(self.influence, least), _place(-self.influence, least)
 
     def to_json(self, model: Model) -> dict[str, Any]:
         """Both classes, with when the model was taught them, and the influence of each part."""
@@ -128,14 +131,14 @@ def explain(
     if len(model.classes) < 2:
         raise InputError("an explanation compares two classes, and one is known; teach another")
     compared = None if against is None else position_of(against, model.classes)
-    image = _smaller(opened(photograph, None))
-    features = encode_photographs(encoder, [image, *_hidden(image)])
-    logits = model.logits(features)
+    whole = opened(photograph, getattr(encoder, "side", None))  # as who predicts opens it
+    image = _smaller(whole)
+    logits = model.logits(encode_photographs(encoder, [whole, image, *_hidden(image)]))
     chances = model.calibration.probabilities(logits[:1])[0]
     first, second = np.argsort(-chances, kind="stable")[:2].tolist()
     if compared is not None and compared != first:
         second = compared
-    odds = logits[:, first] - logits[:, second]  # (1 + windows,)
+    odds = logits[1:, first] - logits[1:, second]  # (1 + windows,)
     classes = model.classes.tolist()
     return Explanation(
         (classes[first], classes[second]),
@@ -188,21 +191,24 @@ def _by_cell(changes: Array) -> Array:
     return total / windows
 
 
-def _place(influence: Array) -> str:
-    """Where the influence is, in words; nothing if there is none.
+def _place(influence: Array, least: float = 0.0) -> str:
+    """Where the influence is, in words; nothing if none is above the least.
 
     >>> _place(np.eye(8)[:, ::-1] * (np.arange(8) > 5))
     'top right'
+    >>> _place(np.eye(8), 2.0)
+    ''
     """
     weights = np.maximum(influence, 0) ** 2
-    if not weights.sum():
+    if influence.max() <= least:
         return ""
     steps = (np.arange(CELLS) + 0.5) / CELLS
     down = float(weights.sum(axis=1) @ steps / weights.sum())
     right = float(weights.sum(axis=0) @ steps / weights.sum())
     rows = "top" if down < 0.4 else "bottom" if down > 0.6 else ""
     columns = "left" if right < 0.4 else "right" if right > 0.6 else ""
-    return f"{rows} {columns}".strip() or "centre"
+    inner = weights[INNER, INNER].sum() > 0.4 * weights.sum()
+    return f"{rows} {columns}".strip() or ("centre" if inner else "edges")
 
 
 def _smaller(image: Image.Image) -> Image.Image:

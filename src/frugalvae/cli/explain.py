@@ -73,7 +73,7 @@ def lines(one: dict[str, Any]) -> list[str]:
     >>> lines(one)
     ['wren 90.0%: what speaks for it is mostly at the centre']
     """
-    where = f"mostly at the {one['part']}" if one["part"] else "in no part of the image"
+    where = f"mostly at the {one['part']}" if one["part"] else "in hardly any part of the image"
     said = f"{one['label']} {percent(one['probability'])}: what speaks for it is {where}"
     dates = [
         f"{plural(event['samples'], 'photograph')} on {local_time(str(event['when']))}"

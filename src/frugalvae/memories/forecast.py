@@ -27,6 +27,7 @@ PRIOR = 5.0  # wrong answers due to other classes that are as many as they shoul
 POOLED = 5.0  # samples that the other classes' margins are worth beside a class's own
 UNSURE = 0.4  # of what later classes and more samples have changed: a standard deviation
 NINETY = 1.645  # standard deviations on either side that nine in ten are within
+ENOUGH = 10  # held-out samples, below which nothing is said of a class, or of all of them
 
 
 @dataclass(frozen=True)
@@ -83,16 +84,23 @@ class Forecast:
         return cls(list(counts), number, held, pooled, crowding * lost, gained, leads, cost)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values: shares of samples to expect correct."""
+        """Plain values: shares of samples to expect correct.
+
+        ``enough`` is whether that may be said of all classes; ``intervals`` has those of which it
+        may, with their bounds.
+        """
         low, high = self.interval
+        bounds = zip(self.labels, self.held.tolist(), self.intervals.tolist(), strict=True)
         return {
             "accuracy": self.accuracy,
             "low": low,
             "high": high,
             "held_out": int(self.held.sum()),
+            "enough": bool(self.held.sum() >= ENOUGH),
             "classes": {
                 str(y): float(p) for y, p in zip(self.labels, self.of_classes, strict=True)
             },
+            "intervals": {str(y): within for y, held, within in bounds if held >= ENOUGH},
         }
 
     def with_more(self, samples: int) -> Forecast:
@@ -122,6 +130,17 @@ class Forecast:
         ]
         reach = NINETY * float(chance.sum() + UNSURE**2 * (np.array(changes) ** 2).sum()) ** 0.5
         return max(0.0, self.accuracy - reach), min(1.0, self.accuracy + reach)
+
+    @cached_property
+    def intervals(self) -> Array:
+        """The same for each class, (k, 2): Wilson's score interval, and both corrections."""
+        held, share = np.maximum(self.held, 1), self.of_classes
+        smaller = 1 / (1 + NINETY**2 / held)
+        middle = smaller * (share + NINETY**2 / (2 * held))
+        chance = smaller**2 * (share * (1 - share) / held + (NINETY / (2 * held)) ** 2)
+        changes = [share_above(self.bins, limits) - share for limits in (-self.gained, self.lost)]
+        reach = NINETY * np.sqrt(chance + UNSURE**2 * np.square(changes).sum(axis=0))
+        return np.stack([np.maximum(0, middle - reach), np.minimum(1, middle + reach)], axis=1)
 
     def lead_for_error(self, error: float) -> float:
         """The lead over the second best class from which at most so many answers are wrong.

@@ -52,12 +52,13 @@ def explanation(room: Room, model: Model, content: bytes, against: Any) -> Expla
     """What speaks for the class of a picture, and what for another."""
     from frugalvae.care.explain import explain
 
+    encoder = room.looker.eye(model.remembered).encoder
     try:
-        image = room.looker.decoded(content)
+        image = room.looker.decoded(content, getattr(encoder, "side", None))
     except Exception as error:  # Pillow fails in many ways
         room.refuse_unreadable([{"input": "image", "reason": reason(error)}])
         raise
-    return explain(model, room.looker.eye(model.remembered).encoder, image, against)
+    return explain(model, encoder, image, against)
 
 
 async def suggest(request: Request) -> Response:

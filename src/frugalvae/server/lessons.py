@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.changes import DIGEST, digest_of, like, with_digest, with_source
+from frugalvae.changes import (
+    DIGEST,
+    as_one_lesson,
+    digest_of,
+    like,
+    with_digest,
+    with_source,
+)
 from frugalvae.checks import check_case, check_kind
 from frugalvae.errors import InputError
 from frugalvae.images.encode import describe
@@ -39,8 +46,10 @@ class Lesson:
         Features (n, d), and what tells each picture from others.
     unreadable
         Why others cannot be read.
-    moved, warnings
-        Pictures by class that were taken out there; and what did not go as it should.
+    moved, gone
+        Pictures by class that were taken out there; and classes that had no others.
+    warnings
+        What did not go as it should.
     """
 
     name: str
@@ -48,6 +57,7 @@ class Lesson:
     digests: NDArray[np.uint64]
     unreadable: list[dict[str, Any]] = field(default_factory=list)
     moved: dict[str, int] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -94,6 +104,8 @@ def learned(
     after = before.learn(x, intake.labels, text=text, digests={label: digests})
     for other in emptied:
         after, _ = after.forget(other)
+    lesson.gone = [str(other) for other in emptied]
+    after = as_one_lesson(model, after, lesson.moved, lesson.gone)
     if not after.encoder:
         after = replace(after, encoder=eye.remembered)
     return label, with_source(after, SOURCE), intake
@@ -168,6 +180,7 @@ def told(
     place = model.classes.tolist().index(label)
     samples = int(model.n_samples_of_class[place])
     others = [str(other) for other in known if other != label]
+    expected = model.forecast.to_json()["intervals"] if model.forecast else {}
     return {
         "label": label,
         "new": label not in known,
@@ -175,11 +188,13 @@ def told(
         "already": sum(intake.already.values()),
         "copies": sum(intake.copies.values()),
         "moved": lesson.moved,
+        "gone": lesson.gone,
         "unreadable": lesson.unreadable,
         "near": near(str(label), others) if label not in known else None,
         "before": {"bytes": size, "classes": len(known)},
         "after": {"bytes": room.served.size, "classes": len(model.classes), "samples": samples},
         "confused": confused_with(snapshot, label),
+        "interval": expected.get(str(label)),
         "warnings": [*lesson.warnings, *snapshot.summary.warnings],
         "revision": snapshot.revision,
     }

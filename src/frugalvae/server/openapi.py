@@ -60,12 +60,18 @@ ANSWER = table(
     sure=FLAG,
     set=several(LABEL),
 )
+INTERVAL = {
+    **several(SHARE),
+    "description": "bounds of its expected accuracy, if enough pictures were tested",
+}
 EXPECTED = table(
     accuracy=SHARE,
     low=SHARE,
     high=SHARE,
     held_out=WHOLE,
+    enough=FLAG,
     classes={"type": "object", "additionalProperties": SHARE},
+    intervals={"type": "object", "additionalProperties": INTERVAL},
 )
 TAKEN = table(label=LABEL, share=SHARE)
 STATE: dict[str, Schema] = {"revision": TEXT, "bytes": WHOLE, "classes": WHOLE}
@@ -87,11 +93,13 @@ SCHEMAS: dict[str, Schema] = {
         already=WHOLE,
         copies=WHOLE,
         moved={"type": "object", "additionalProperties": WHOLE},
+        gone={**several(TEXT), "description": "classes that had no others than those moved"},
         unreadable=several(UNREADABLE),
         near=maybe(TEXT),
         before=table(bytes=WHOLE, classes=WHOLE),
         after=table(bytes=WHOLE, classes=WHOLE, samples=WHOLE),
         confused=several(TAKEN),
+        interval=maybe(INTERVAL),
         warnings=several(TEXT),
         seconds=NUMBER,
         revision=TEXT,
@@ -120,7 +128,17 @@ SCHEMAS: dict[str, Schema] = {
     "Classes": table(
         revision=maybe(TEXT),
         accuracy=maybe(SHARE),
-        classes=several(table("label samples task", label=LABEL, samples=WHOLE, task=WHOLE)),
+        interval=maybe(INTERVAL),
+        classes=several(
+            table(
+                "label samples task",
+                label=LABEL,
+                samples=WHOLE,
+                task=WHOLE,
+                accuracy=maybe(SHARE),
+                interval=maybe(INTERVAL),
+            )
+        ),
         confused=several(table(label=LABEL, taken_for=LABEL, share=SHARE)),
     ),
     "History": table(events=several(table("text", text=TEXT)), undo=FLAG),

@@ -93,7 +93,8 @@ async def classes(request: Request) -> Response:
     """``GET /classes``: counts, what each is taken for, and a map of them."""
     room: Room = request.app.state.room
     snapshot = await room.served.refresh()
-    nothing: dict[str, Any] = {"revision": None, "accuracy": None, "classes": [], "confused": []}
+    nothing: dict[str, Any] = {"revision": None, "classes": [], "confused": []}
+    nothing |= {"accuracy": None, "interval": None}
     if snapshot is None:
         return JSONResponse(nothing)
     nothing["revision"] = snapshot.revision
@@ -110,7 +111,8 @@ async def classes(request: Request) -> Response:
 
 
 def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any]:
-    found, expected = snapshot.neighbours, snapshot.model.expected_accuracy()
+    forecast = snapshot.model.forecast
+    found, expected = snapshot.neighbours, forecast.to_json() if forecast else None
     most = max(one["samples"] for one in known)
     pairs = []
     for one in known:
@@ -118,7 +120,8 @@ def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any
         near = found.nearest.get(one["label"], [])
         place = found.places.get(one["label"], [None, None])
         one |= {
-            "accuracy": expected.get(one["label"]),
+            "accuracy": expected and expected["classes"].get(str(one["label"])),
+            "interval": expected and expected["intervals"].get(str(one["label"])),
             "warnings": [f"fewer than {FEW} samples, and so often missed"] if few else [],
             "x": place[0],
             "y": place[1],
@@ -133,9 +136,10 @@ def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any
             if other.share >= CONFUSED
         ]
     pairs.sort(key=lambda pair: -pair["share"])
-    forecast = snapshot.model.forecast
+    bounds = [expected["low"], expected["high"]] if expected and expected["enough"] else None
     return {
-        "accuracy": forecast.accuracy if forecast else None,
+        "accuracy": expected and expected["accuracy"],
+        "interval": bounds,
         "classes": known,
         "confused": pairs[:PAIRS],
     }

@@ -118,7 +118,8 @@ def _check_part(written: Any, role: str) -> None:
 def _check_counts(document: Mapping[str, Any], classes: int) -> None:
     """Numbers, tasks and counts of classes: as many as there are labels, and in order."""
     n_tasks, n_taught = document["n_tasks"], document["n_taught"]
-    most = classes + len(document["history"])  # an event forgets one class
+    gone = [event.get("gone") for event in document["history"]]  # one class, unless more are named
+    most = classes + sum(max(1, len(names)) if isinstance(names, list) else 1 for names in gone)
     _check_whole("n_taught", n_taught, 1, most)
     _check_whole("n_tasks", n_tasks, 1, n_taught)
     for name, most in (

@@ -271,6 +271,8 @@ def in_words(event: Mapping[str, Any]) -> str:
 
     >>> in_words({"action": "rename", "from": "wren", "to": "house wren"})
     'wren to house wren'
+    >>> in_words({"action": "learn", "classes": {"emu": 1}, "moved": {"dax": 1}, "gone": ["dax"]})
+    'emu (1), moved from dax (1); dax had no other and is gone'
     """
     classes = event.get("classes")
     if isinstance(classes, dict) and event.get("action") != "learn":  # 0: an old file does not say
@@ -280,7 +282,22 @@ def in_words(event: Mapping[str, Any]) -> str:
         shown = f"{event['from']} to {event['to']}"
     elif isinstance(event.get("from"), list):
         shown += f", of {' and '.join(map(str, event['from']))}"
-    return shown + (f", from {event['source']}" if "source" in event else "")
+    shown += f", from {event['source']}" if "source" in event else ""
+    return shown + moved_in_words(event)
+
+
+def moved_in_words(event: Mapping[str, Any]) -> str:
+    """Which classes a lesson took samples out of, and which of them had no others.
+
+    >>> moved_in_words({"moved": {"dax": 2, "emu": 1}, "gone": []})
+    ', moved from dax (2), emu (1)'
+    """
+    moved, gone = event.get("moved"), event.get("gone")
+    shown = f", moved from {named(moved, MOST)}" if isinstance(moved, dict) and moved else ""
+    if isinstance(gone, list) and gone:
+        are = "had no other and is gone" if len(gone) == 1 else "had no others and are gone"
+        shown += f"; {shortened([str(name) for name in gone])} {are}"
+    return shown
 
 
 def named(classes: dict[str, int | None], most: int) -> str:

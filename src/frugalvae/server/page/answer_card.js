@@ -18,6 +18,8 @@ export class AnswerCard {
   answer = null;
   #lesson = null; // the state of the file that this photograph made when it was learned here
   #learning = false;
+  #gone = []; // classes that went away when it was
+  #open = false; // whether the reasons are shown
 
   constructor(file, { large = false } = {}) {
     this.file = file;
@@ -69,14 +71,20 @@ export class AnswerCard {
   take(answer) {
     this.answer = answer;
     this.element.dataset.state = kindOf(answer);
-    fill(this.body, headline(answer), bars(answer, this.large ? 4 : 2));
-    fill(this.why);
+    this.draw();
+    if (this.#open && answer.top.length > 1) this.#giveReasons(); // what is shown follows the file
+    else this.#closeReasons();
+  }
+
+  draw() {
+    fill(this.body, headline(this.answer), bars(this.answer, this.large ? 4 : 2));
     this.footer();
   }
 
   /** It cannot be answered. */
   fail(reason) {
     this.element.dataset.state = "failed";
+    this.#closeReasons();
     fill(this.body, h("p", { class: "headline" }, t.answer.unreadable), h("p", { class: "muted" }, reason));
     announce(`${t.answer.unreadable}: ${reason}`);
   }
@@ -87,8 +95,10 @@ export class AnswerCard {
     const stale = server.status && this.answer.revision !== server.status.revision;
     const again = button(t.answer.again, { kind: "link" }, () => this.askAgain());
     const time = h("span", { class: "time" }, t.answer.took(this.answer.seconds));
-    const why = this.answer.top.length > 1 && [" · ", button(t.why.ask, { kind: "link", title: t.why.title }, () => this.explain())];
+    const why = this.answer.top.length > 1 && [" · ", this.whyButton()];
+    const focused = this.foot.contains(document.activeElement);
     fill(this.foot, h("bdi", {}, this.file.name), " · ", stale ? [t.answer.stale, " ", again] : [time, why]);
+    if (focused) this.foot.querySelector("button")?.focus();
     this.undo.hidden = this.#lesson !== server.status?.revision || !server.status.undo;
   }
 
@@ -102,17 +112,45 @@ export class AnswerCard {
     }
   }
 
+  // ------------------------------------------------------------ why?
+
+  whyButton() {
+    return button(t.why.ask, { kind: "link", title: t.why.title, "aria-expanded": String(this.#open) }, () => this.explain());
+  }
+
   /** Show which parts of the photograph speak for its class; hide it, if it is shown. */
-  async explain() {
-    if (this.why.childElementCount) return fill(this.why);
-    fill(this.why, h("p", { class: "muted" }, h("span", { class: "spinner" }), t.why.working));
+  explain() {
+    if (this.#open) this.#closeReasons();
+    else {
+      this.#open = true;
+      fill(this.why, h("p", { class: "muted" }, h("span", { class: "spinner" }), t.why.working));
+      this.#giveReasons();
+    }
+    this.footer();
+  }
+
+  /** The reasons of the answer that is shown; older ones stay until they are there. */
+  async #giveReasons() {
+    const { answer } = this;
+    this.why.setAttribute("aria-busy", "true");
     try {
-      fill(this.why, await explanation(this.file));
+      const found = await explanation(this.file, answer);
+      if (!this.#open || this.answer !== answer) return; // another answer has its own
+      fill(this.why, found);
       announce(this.why.innerText);
     } catch (error) {
-      fill(this.why);
+      if (this.answer !== answer) return;
+      this.#closeReasons();
+      this.footer();
       complain(error);
     }
+    this.why.removeAttribute("aria-busy");
+  }
+
+  #closeReasons() {
+    this.#open = false;
+    this.why.removeAttribute("aria-busy");
+    fill(this.why);
   }
 
   // ------------------------------------------------------------ no, it is …
@@ -130,7 +168,14 @@ export class AnswerCard {
         ? said !== null && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check")
         : [h("span", { class: "learned" }, icon("check"), t.correct.learned, " ", label(taught)), this.undo];
     const question = h("span", { class: "muted" }, said === null ? t.correct.itIs : t.correct.no);
-    return fill(this.correction, yes, question, this.undo.hidden && others.map((name) => this.chip(name)), other);
+    return fill(this.correction, yes, question, this.undo.hidden && others.map((name) => this.chip(name)), other, this.caution(taught));
+  }
+
+  /** What a correction takes away: said before it, and after it as long as it can be undone. */
+  caution(taught) {
+    const gone = !this.undo.hidden && this.#gone.length > 0 && t.correct.gone(this.#gone);
+    const only = this.undo.hidden && server.names.get(taught) === 1 && server.names.size > 1 && t.correct.only(taught);
+    return (gone || only) && h("p", { class: "warn-text" }, icon("warning"), h("bdi", {}, gone || only));
   }
 
   chip(name, text = null, title = t.correct.as(name), shape = null) {
@@ -158,7 +203,7 @@ export class AnswerCard {
       h("button", { type: "submit", class: "button primary" }, t.correct.learn),
       button(t.correct.cancel, { kind: "ghost" }, () => this.offer()),
     );
-    fill(this.correction, form);
+    fill(this.correction, form, this.caution(this.answer.taught));
     field.input.focus();
     field.open();
   }
@@ -168,8 +213,10 @@ export class AnswerCard {
     this.#learning = true;
     fill(this.correction, h("span", { class: "spinner" }), t.correct.learning);
     try {
-      const { label: taught, learned, revision } = await this.send(name);
+      const { label: taught, learned, revision, gone } = await this.send(name);
       this.#lesson = learned ? revision : null;
+      this.#gone = gone;
+      if (gone.length) announce(t.correct.gone(gone));
       this.answer.taught = String(taught);
     } catch (error) {
       complain(error);

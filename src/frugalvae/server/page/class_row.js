@@ -24,13 +24,13 @@ export class ClassRow {
   }
 
   details() {
-    const { samples, accuracy, nearest = [], warnings = [] } = this.one;
+    const { samples, accuracy, interval, nearest = [], warnings = [] } = this.one;
     const near = nearest.slice(0, 3).flatMap(({ label: other }, place) => [place ? ", " : "", label(other)]);
     return h(
       "p",
       { class: "muted details" },
       h("span", {}, t.classes.samplesOf(samples ?? 0)),
-      Number.isFinite(accuracy) && h("span", {}, t.classes.correct(accuracy)),
+      Number.isFinite(accuracy) && h("span", {}, t.classes.accuracy(accuracy, interval)),
       near.length > 0 && h("span", {}, `${t.classes.nearest} `, near),
       warnings.map((text) => h("span", { class: "warn-text" }, icon("warning"), sentence(text))),
     );

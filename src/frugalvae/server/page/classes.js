@@ -91,13 +91,13 @@ export class ClassesSection {
       [t.classes.number, String(status.classes)],
       [t.classes.samples, status.samples.toLocaleString("en")],
       [t.classes.file, bytes(status.bytes)],
-      known.accuracy !== null && [t.classes.expected, percent(known.accuracy)],
+      known.accuracy !== null && [t.classes.expected, t.classes.about(known.accuracy, known.interval)],
     ].filter(Boolean);
     fill(this.facts, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
     this.caution.hidden = known.accuracy === null;
     fill(this.warnings, status.warnings.map((text) => h("p", { class: "warning" }, icon("warning"), sentence(text))));
     this.showMap(known);
-    this.showPairs(known.confused);
+    this.showPairs(known);
     this.search.hidden = this.#classes.length < MANY;
     this.showList();
   }
@@ -111,12 +111,12 @@ export class ClassesSection {
     if (enough) this.map.append(classMap(known, width, (name) => this.point(name)));
   }
 
-  showPairs(confused) {
+  showPairs({ confused, interval }) {
     const rows = confused.slice(0, PAIRS).map(({ label: one, taken_for: other, share }) => {
       const pair = h("span", { class: "pair" }, label(one), h("span", { class: "muted" }, t.classes.takenFor), label(other));
       return h("li", {}, pair, h("span", { class: "number" }, percent(share)), bar(share));
     });
-    const none = h("p", { class: "muted" }, t.classes.confusedNone);
+    const none = h("p", { class: "muted" }, interval ? t.classes.confusedNone : t.classes.aboutConfused);
     fill(this.pairs, h("h2", {}, t.classes.confused), rows.length ? h("ul", { class: "bars pairs" }, rows) : none);
   }
 

@@ -23,25 +23,25 @@ export function lessonResult(said) {
     h("p", { class: "what" }, h("span", { class: "tick" }, icon("check")), known, label(said.label)),
     h("p", { class: "muted" }, summary(said)),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    confusion(said.confused, after.classes),
+    confusion(said, after.classes),
     said.near && h("p", { class: "muted" }, t.names.near(said.near)),
     said.warnings.map((text) => h("p", { class: "warn-text" }, icon("warning"), sentence(text))),
     h("div", { class: "row" }, said.learned > 0 && server.status?.undo && undo, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),
   );
 }
 
-function summary({ learned, already, unreadable, moved }) {
+function summary({ learned, already, unreadable, moved, gone }) {
   if (!learned) return t.teach.nothing;
   const parts = [t.teach.learned(learned)];
   if (already) parts.push(t.teach.already(already));
-  for (const [other, number] of Object.entries(moved)) parts.push(t.teach.moved(number, other));
+  for (const [other, number] of Object.entries(moved)) parts.push(t.teach.moved(number, other, gone.includes(other)));
   if (unreadable.length) parts.push(t.teach.unreadable(unreadable.length));
   return parts.join(", ");
 }
 
-function confusion(confused, classes) {
+function confusion({ confused, interval }, classes) {
   if (classes < 2) return h("p", { class: "muted" }, t.teach.confusesUnknown);
-  if (!confused.length) return h("p", { class: "muted" }, t.teach.confusesNothing);
+  if (!confused.length) return h("p", { class: "muted" }, interval ? t.teach.confusesNothing : t.teach.confusesPerhaps);
   const items = confused.map(({ label: other, share }) => h("li", {}, label(other), h("span", { class: "number" }, percent(share))));
   return h("div", { class: "confuses" }, h("p", { class: "field-label" }, t.teach.confuses), h("ul", { class: "pairs" }, items));
 }

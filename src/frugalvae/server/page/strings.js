@@ -29,11 +29,12 @@ export const t = {
   undone: (event) => (event ? `Undone: ${t.event(event)}` : "Undone"),
 
   /** A change of the file, in words; those of other programs as they are told. */
-  event({ action, classes = {}, from, to, source, text }) {
+  event({ action, classes = {}, from, to, source, text, moved, gone }) {
     const names = Object.keys(classes);
     const some = Object.entries(classes).slice(0, EVENT).map(([name, number]) => (number ? `${name} (${number})` : name));
     const more = names.length > EVENT ? ` and ${names.length - EVENT} more` : "";
     const where = source && !OURS.includes(source) ? `, from ${source}` : "";
+    if (moved) return t.moved({ moved, gone, classes });
     if (action === "learn" || action === "update") return `Learned ${some.join(", ")}${more}${where}`;
     if (action === "forget") return `Forgot ${names.join(", ")}`;
     if (action === "rename") return `Renamed ${from} to ${to}`;
@@ -41,6 +42,15 @@ export const t = {
     if (action === "unlearn") return `Took some out of ${names.join(", ")}`;
     return text;
   },
+
+  /** Photographs that became another class's, and classes that had no others. */
+  moved({ moved, gone, classes }) {
+    const [number, all] = [moved, classes].map((of) => Object.values(of).reduce((sum, one) => sum + one, 0));
+    const [from, to] = [moved, classes].map((of) => Object.keys(of).join(" and "));
+    const what = number < all ? `Learned ${count(all, "photograph")} as ${to}, ${number} of them moved from ${from}` : `Moved ${count(number, "photograph")} from ${from} to ${to}`;
+    return gone?.length ? `${what}; ${t.gone(gone)}` : what;
+  },
+  gone: (names) => `${names.join(" and ")} had no other and ${names.length > 1 ? "are" : "is"} gone`,
 
   server: {
     lost: "The server does not answer. Trying again; what you typed is kept.",
@@ -126,16 +136,19 @@ export const t = {
     cancel: "Cancel",
     learning: "Learning …",
     learned: "Learned as",
+    only: (label) => `This is the only photograph of ${label}: if it becomes another class's, ${label} goes away.`,
+    gone: (names) => `${t.gone(names)}. Undo brings ${names.length > 1 ? "them" : "it"} back.`,
   },
 
   why: {
     ask: "Why?",
     title: "Why? Show which parts speak for it",
     working: "Hiding one part after the other …",
-    speaksFor: "For",
-    where: (part) => `mostly the ${part}`,
-    nowhere: "no part in particular",
-    taught: (number, day) => `last taught on ${day}, ${count(number, "photograph")}`,
+    about: "Parts of the photograph were hidden one after the other. A part has a colour if the answer changes without it.",
+    colours: ["Orange speaks for", "Blue speaks instead for"], // as why.js has them
+    where: (part) => `Mostly at the ${part}`,
+    nowhere: "Hardly any part does",
+    taught: (number, day) => `Taught with ${count(number, "photograph")}${day ? `, the last on ${day}` : ""}`,
   },
 
   names: {
@@ -167,7 +180,7 @@ export const t = {
     doneMore: "It knows more of",
     learned: (number) => `${count(number, "photograph")} learned`,
     already: (number) => `${number} taught before`,
-    moved: (number, other) => `${number} taken out of ${other}`,
+    moved: (number, other, gone) => `${number} taken out of ${other}${gone ? ", which had no other and is gone" : ""}`,
     nothing: "Nothing new: all of these were taught before.",
     unreadable: (number) => `${number} cannot be read`,
     file: "The file",
@@ -176,6 +189,7 @@ export const t = {
     time: "Time",
     confuses: "May be confused with",
     confusesNothing: "It is not likely to be confused with anything.",
+    confusesPerhaps: "Too few photographs were tested to say what it is confused with.",
     confusesUnknown: "Teach a second class, and it says what it confuses.",
     tryIt: "Ask it",
     noImage: "No photograph is kept: only what is needed to recognise the class.",
@@ -205,7 +219,7 @@ export const t = {
     drop: "Remove",
     clear: "Empty the tray",
     cleared: "The tray is empty.",
-    assigned: (number, label) => `${count(number, "photograph")} learned as ${label}`,
+    assigned: (number, label, gone) => `${count(number, "photograph")} learned as ${label}${gone.length ? `; ${t.gone(gone)}` : ""}`,
     gone: "Some of these pictures are gone by now. Nothing was changed.",
     telling: "Teaches most first",
     tellingTitle: "Show first the photographs that would teach it most",
@@ -233,7 +247,10 @@ export const t = {
     find: "Find a class",
     found: (number) => count(number, "class"),
     nearest: "near",
-    correct: (share) => `${percent(share)} expected right`,
+    accuracy: (share, interval) => `expected accuracy${interval ? "" : ":"} ${t.classes.about(share, interval)}`,
+    /** As the command line says it, by the same rule: without bounds there are too few photographs. */
+    about: (share, interval) => (interval ? `about ${percent(share)} (${interval.map((bound) => Math.round(100 * bound)).join(" to ")})` : "too few photographs were tested to say"),
+    aboutConfused: "Too few photographs were tested to say.",
     samplesOf: (number) => count(number, "sample"),
     rename: "Rename",
     renameOf: (label) => `Rename ${label}`,

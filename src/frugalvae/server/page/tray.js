@@ -214,10 +214,10 @@ export class TraySection {
     if (!name) return this.name.input.focus();
     this.assignButton.disabled = true;
     try {
-      const { learned } = await server.change("learn", { json: { name, ids } });
+      const { learned, gone } = await server.change("learn", { json: { name, ids } });
       this.#selected.clear();
       this.name.value = "";
-      notice(learned ? t.tray.assigned(learned, name) : t.teach.nothing, { undo: learned > 0 });
+      notice(learned ? t.tray.assigned(learned, name, gone) : t.teach.nothing, { undo: learned > 0 });
     } catch (error) {
       complain(error.status === 410 ? new Error(t.tray.gone) : error);
     }

@@ -3,14 +3,15 @@
 import { request } from "./api.js";
 import { h, label } from "./dom.js";
 import { day, percent } from "./format.js";
+import { server } from "./server.js";
 import { t } from "./strings.js";
 
 const WIDE = 320; // pixels of a picture
-const COLOURS = ["255, 138, 0", "0, 122, 255"];
+const COLOURS = ["255, 138, 0", "0, 122, 255"]; // as t.why.colours calls them
 const STRENGTH = 0.75; // of the colour where a part matters most
 
-/** What the server says of a photograph: two pictures, and what they show in words. */
-export async function explanation(file) {
+/** Two pictures of a photograph, and what they show in words; percentages are those of its answer. */
+export async function explanation(file, answer) {
   const form = new FormData();
   form.append("images", file, file.name);
   const [{ classes, influence }, image] = await Promise.all([
@@ -18,19 +19,25 @@ export async function explanation(file) {
     createImageBitmap(file).catch(() => null), // a format that this browser cannot show
   ]);
   const most = Math.max(1e-9, ...influence.flat().map(Math.abs));
-  return classes.map((one, place) => {
+  const chances = new Map(answer.top.map((one) => [one.label, one.probability]));
+  const figures = classes.map((one, place) => {
     const shares = influence.flat().map((value) => Math.max(0, ((place ? -1 : 1) * value) / most));
-    return h("figure", {}, image && tinted(image, shares, influence.length, COLOURS[place]), caption(one));
+    const said = { ...one, probability: chances.get(one.label) ?? one.probability };
+    return h("figure", {}, image && tinted(image, shares, influence.length, COLOURS[place]), caption(said, place));
   });
+  return [h("p", { class: "muted" }, t.why.about), figures];
 }
 
-function caption({ label: name, probability, part, taught }) {
-  const last = taught.at(-1);
+function caption({ label: name, probability, part, taught }, place) {
+  const samples = server.names.get(String(name));
+  const swatch = h("span", { class: "swatch", "aria-hidden": "true" });
+  swatch.style.backgroundColor = `rgb(${COLOURS[place]})`;
   return h(
     "figcaption",
     {},
-    h("span", {}, t.why.speaksFor, " ", label(name), ` (${percent(probability)}): `, part ? t.why.where(part) : t.why.nowhere),
-    last && h("span", { class: "muted" }, t.why.taught(last.samples, day(last.when))),
+    h("span", { class: "legend" }, swatch, h("span", {}, t.why.colours[place], " ", label(name), ` (${percent(probability)})`)),
+    h("span", {}, part ? t.why.where(part) : t.why.nowhere),
+    samples > 0 && h("span", { class: "muted" }, t.why.taught(samples, taught.length ? day(taught.at(-1).when) : null)),
   );
 }
 
