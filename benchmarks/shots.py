@@ -3,8 +3,9 @@
     FRUGALVAE_DATA=folder python -m benchmarks.shots [--test] [--seeds 0 1] [DATA ...]
 
 Without ``--test``, a fifth of the training samples of each class is held out and nothing else is
-looked at: settings were chosen there. With it, the test sets are measured. Three tables: every
-class has as many samples; a fifth of the classes has few and the others all; CIFAR-100 with a
+looked at: settings were chosen there. With it, the test sets are measured. Four tables: every
+class has as many samples; a fifth of the classes has few and the others all; all samples, but
+classes that are alike are joined until few are left, broad ones and narrow ones; CIFAR-100 with a
 long tail, of 500 samples down to 5. Each cell is taught at once.
 
 Calibration error is the gap between stated probability and accuracy in 15 bins, without
@@ -18,6 +19,7 @@ import argparse
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from sklearn.cluster import AgglomerativeClustering
 
 from frugalvae import FrugalClassifier
 from frugalvae.bench.data_sources import find_data
@@ -28,6 +30,8 @@ from frugalvae.maths.shared_covariance import Moments, SharedCovariance
 DATA = ("ucf101", "aircraft100", "cars196", "cub200", "cifar100")
 SHOTS = (1, 2, 4, 8, 16, 32, None)
 RARE = (1, 2, 3, 5, 10)
+COARSE = (2, 5, 10, 20)
+TABLES = {"equal": SHOTS, "rare": RARE, "coarse": COARSE, "tail": (100,)}
 
 #: Probabilities (n, k) of test rows, from training samples.
 Rule = Callable[[Array, Array, Array], Array]
@@ -81,7 +85,7 @@ def main() -> None:
     parser.add_argument("data", nargs="*", default=DATA)
     parser.add_argument("--test", action="store_true", help="measure on the test sets")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--only", choices=["equal", "rare", "tail"])
+    parser.add_argument("--only", choices=list(TABLES))
     parser.add_argument("--rules", nargs="+", choices=list(RULES), default=list(RULES))
     options = parser.parse_args()
     found, absent = find_data(options.data, {})
@@ -89,7 +93,7 @@ def main() -> None:
         print(f"skipped: {name}: {reason}")
     for name, source in found.items():
         data = source.data
-        for kind in ("equal", "rare", "tail"):
+        for kind in TABLES:
             if options.only in (None, kind) and (kind != "tail" or name == "cifar100"):
                 parts = {title: RULES[title] for title in options.rules}
                 cells(name, data, kind, parts, options.seeds, options.test)
@@ -105,12 +109,12 @@ def cells(
 ) -> None:
     """One line per number of samples."""
     print(f"\n### {name}, {kind}\n", flush=True)
-    settings = {"equal": SHOTS, "rare": RARE, "tail": (100,)}[kind]
-    errs = ("ECE",) if kind == "equal" else ("ECE", "ECE of rare classes")
+    errs = ("ECE",) if kind in ("equal", "coarse") else ("ECE", "ECE of rare classes")
     judged = [title for title in ("**default**", "factors") if title in rules]
-    head = ["samples", *rules] + [f"{err}, {title}, %" for title in judged for err in errs]
+    head = ["classes" if kind == "coarse" else "samples", *rules]
+    head += [f"{err}, {title}, %" for title in judged for err in errs]
     print("| " + " | ".join(head) + " |\n|" + " --- |" * len(head), flush=True)
-    for setting in settings:
+    for setting in TABLES[kind]:
         parts = [split(data, kind, setting, seed, test) for seed in seeds]
         if any(part is None for part in parts):
             continue
@@ -134,7 +138,7 @@ def cells(
                     ]
                 )
             mean = 100 * np.mean(found, axis=0)
-            shown = "{0:.1f}" if kind == "equal" else "{1:.1f} ({2:.1f} / {3:.1f})"
+            shown = "{0:.1f}" if len(errs) == 1 else "{1:.1f} ({2:.1f} / {3:.1f})"
             row.append(shown.format(*mean))
             errors[title] = [f"{error:.1f}" for error in mean[4 : 4 + len(errs)]]
         more = [error for title in judged for error in errors[title]]
@@ -153,6 +157,9 @@ def split(data: object, kind: str, setting: int | None, seed: int, test: bool) -
             own = rng.permutation(np.flatnonzero(y == label))
             out[own[: min(max(1, len(own) // 5), 25)]] = True
         x, y, test_x, test_y = x[~out], y[~out], x[out], y[out]
+    if kind == "coarse":
+        joined = alike(x, y, setting)
+        return x, joined[y], test_x, joined[test_y], np.empty(0, y.dtype)
     labels, counts = np.unique(y, return_counts=True)
     rare, wanted = np.empty(0, y.dtype), dict.fromkeys(labels.tolist(), setting)
     if kind == "equal" and setting is not None and setting > np.median(counts):
@@ -171,6 +178,15 @@ def split(data: object, kind: str, setting: int | None, seed: int, test: bool) -
         [rng.permutation(np.flatnonzero(y == label))[: wanted[label]] for label in labels.tolist()]
     )
     return x[kept], y[kept], test_x, test_y, rare
+
+
+def alike(x: Array, y: Array, groups: int) -> Array:
+    """The group of each class: classes whose means point the same way are joined."""
+    labels = np.unique(y)
+    means = unit(np.stack([x[y == label].mean(axis=0) for label in labels]))
+    found = np.zeros(labels.max() + 1, np.int64)
+    found[labels] = AgglomerativeClustering(groups).fit_predict(means)
+    return found
 
 
 def calibration_error(sure: Array, right: Array, bins: int = 15) -> float:

@@ -13,9 +13,9 @@ from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier
-from frugalvae.maths import posterior as rule_of
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.posterior import Posterior, posterior
+from frugalvae.maths.scatters import own_weight
 from frugalvae.maths.shared_covariance import Moments, SharedCovariance
 from frugalvae.memories.moments import MomentMemory
 
@@ -124,13 +124,29 @@ def test_the_covariance_of_a_class_is_the_shared_one_and_a_share_of_its_own() ->
     densities = []
     for label, count in enumerate(known.counts):
         rows = known.roots[known.owners == label]
-        weight = rule_of.WEIGHT * count / (count + rule_of.HALF_WEIGHT)
-        covariance = shared + weight * rows.T @ rows / count
+        weight = own_weight(count)
+        own = weight * rows.T @ rows / count
+        scale = 1 + np.trace(np.linalg.solve(shared, own)) / 4
+        covariance = (shared + own) / scale
         mean = np.linalg.solve(whitener.T, rule.targets[label] + rule.centre)
         densities.append(multivariate_normal(mean, covariance).logpdf(test))
     expected = np.stack(densities, axis=1)
     constants = rule.constants + (rule.targets**2).sum(axis=1) / 2  # the credit
     np.testing.assert_allclose(between(found - constants), between(expected), rtol=1e-4, atol=1e-4)
+
+
+@given(scale=st.floats(0.1, 10), row=st.integers(0, 3))
+def test_a_class_of_another_scale_and_the_same_shape_is_no_more_or_less_probable(
+    scale: float, row: int
+) -> None:
+    """In many coordinates the scale of scatters would outweigh everything else."""
+    counts, owners = np.array([40.0, 60.0]), np.repeat([0, 1], 8)
+    means, none = np.random.default_rng(0).normal(size=(2, 8)), np.empty((2, 0))
+    roots = np.concatenate([np.eye(8) * 40**0.5, np.eye(8) * (scale * 60) ** 0.5])
+    known = Moments(counts, means, np.eye(8), roots, owners, none)
+    one, other = (posterior(known, own) for own in (0.0, 3.0))
+    test = np.random.default_rng(row).normal(size=(20, 8)) * 3
+    np.testing.assert_allclose(between(scores(one, test)), between(scores(other, test)), atol=1e-4)
 
 
 def guess(means: Array, freedom: int) -> Array:
@@ -184,6 +200,7 @@ def twin_scores(x: Array, y: Array, test: Array) -> Array:
             linear[row, c] = -0.5 * away @ away + credit[c]
             weight = 0.1 / (counts[c] + 25)
             covariance = np.eye(dim) + weight * root.T @ own[c] @ root
+            covariance *= dim / np.trace(covariance)
             quadratic = away @ away - away @ np.linalg.solve(covariance, away)
             added[row, c] = 0.5 * (quadratic - np.linalg.slogdet(covariance)[1])
     known_of = counts / (counts + 25)

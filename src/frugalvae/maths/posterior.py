@@ -4,9 +4,9 @@ Classes are Gaussians. What is known of them are counts, means and scatters. Whe
 few, a prior that all classes share fills in; its parameters follow from the means themselves
 (empirical Bayes):
 
-1. The covariance of a class is W + w S_c / n_c. W is the shared covariance with a ridge, S_c the
-   scatter of the class, and w its weight, which grows with n_c. Of classes of one sample there is
-   no scatter: W is then guessed from how the class means differ.
+1. The covariance of a class is W + w S_c / n_c, at the scale of W. W is the shared covariance with
+   a ridge, S_c the scatter of the class, and w its weight, which grows with n_c. Of classes of one
+   sample there is no scatter: W is then guessed from how the class means differ.
 2. The class means have a prior N(g, B). A mean of few samples keeps the directions in which
    classes differ, and loses the others.
 3. Means are drawn towards the length that the prior expects. With one sample in every class this
@@ -30,6 +30,7 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array, side_by_side
 from frugalvae.maths.mean_prior import MeanPrior, mean_prior
+from frugalvae.maths.scatters import HALF_WEIGHT, WEIGHT, Scatters, own_weight
 from frugalvae.maths.shared_covariance import (
     Moments,
     SharedCovariance,
@@ -38,7 +39,6 @@ from frugalvae.maths.shared_covariance import (
 )
 from frugalvae.maths.symmetric import principal_axes
 
-WEIGHT, HALF_WEIGHT = 0.1, 25  # w = WEIGHT n / (n + HALF_WEIGHT)
 DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
 CREDIT = 0.1  # of what not knowing a mean costs
 LENT_POWER = 10  # of densities, times the length of a row, where scatters are lent
@@ -65,10 +65,8 @@ class Posterior:
         The same after the prior, (k, d).
     constants
         What is added to each class's score, (k,).
-    axes, sizes, owners
-        Directions (m, r) of unit length, the scatter of their class along them, and their class.
-    weights
-        w / n of each class, (k,).
+    scatters
+        Those of classes.
     lack
         How much of a usual scatter each class lacks, and borrows, from 0 to 1, (k,).
     """
@@ -81,10 +79,7 @@ class Posterior:
     deviations: Array
     targets: Array
     constants: Array
-    axes: Array
-    sizes: Array
-    owners: Array
-    weights: Array
+    scatters: Scatters
     lack: Array
 
     @property
@@ -100,30 +95,18 @@ class Posterior:
     def scores(self, white: Array) -> Array:
         """Log densities (n, k) of whitened rows (n, d), up to a term that all classes share."""
         scores: Array = white @ self.targets.T + self.constants
-        if len(self.owners):
-            return self._sum(scores, self._from_scatter(white), white)
-        return scores
+        return (
+            self._sum(scores, self._from_scatters(white), white) if len(self.scatters) else scores
+        )
 
-    def _from_scatter(self, white: Array) -> Array:
+    def _from_scatters(self, white: Array) -> Array:
         """What the classes' own scatters add to their scores, (n, k)."""
-        white = white[:, : self.rank].astype(np.float32)
-        shares = self.sizes * self.weights[self.owners]  # (m,)
-        along = white @ self.axes.T  # (n, m)
-        along -= self._offsets
-        along *= along
-        along *= (0.5 * shares / (1 + shares)).astype(np.float32)
-        first = np.flatnonzero(np.diff(self.owners, prepend=-1))
-        found = np.zeros((len(white), len(self.targets)))
-        found[:, self.owners[first]] = np.add.reduceat(along, first, axis=1)
-        volumes: Array = 0.5 * np.bincount(self.owners, np.log1p(shares), len(self.targets))
-        return found - volumes
+        rank = self.rank
+        return self.scatters.added(white[:, :rank], self.targets[:, :rank], self._offsets)
 
     @cached_property
     def _offsets(self) -> Array:
-        rank = self.rank
-        offsets = np.einsum("mr,mr->m", self.axes, self.targets[self.owners, :rank])
-        short: Array = offsets.astype(np.float32)
-        return short
+        return self.scatters.offsets(self.targets[:, : self.rank])
 
     def _sum(self, linear: Array, added: Array, white: Array) -> Array:
         """Scores (n, k) from means and from scatters; classes of few samples borrow the latter.
@@ -151,7 +134,7 @@ class Posterior:
         """
         scores, rank = np.empty((len(white), len(self.targets))), self.rank
         freedom = max(1.0, self.moments.counts.sum() - len(self.targets))
-        others = self._from_scatter(white) if len(self.owners) else np.zeros_like(scores)
+        others = self._from_scatters(white)
         squares = (self.targets**2).sum(axis=1)
         for label in np.unique(owners):
             rows, count = owners == label, self.moments.counts[label]
@@ -168,11 +151,8 @@ class Posterior:
             square[:, label] = (target**2).sum(axis=1)
             reach = np.einsum("nr,nr->n", x[:, :rank], gone[:, :rank])[:, None]
             linear += extra * (reach * along - along**2 / 2) - square / 2
-            own = self.owners == label
-            axes, sizes = self.axes[own], self.sizes[own]
-            around = gone[:, :rank] @ axes.T
-            away = (x - target)[:, :rank] @ axes.T
-            added[:, label] = self._own_without(around, away, sizes, label)
+            parts = gone[:, :rank], (x - target)[:, :rank]
+            added[:, label] = self.scatters.added_without(label, count, *parts)
             scores[rows] = self._sum(linear + (self.constants + squares / 2), added, x)
         return scores
 
@@ -222,33 +202,23 @@ class Posterior:
             self,
             moments=replace(self.moments, counts=left),
             centre=self.centre + around_new,
-            weights=self.weights / (_weight(counts) / counts) * (_weight(left) / left),
+            scatters=self.scatters.with_counts(counts, left),
             lack=_lack(left),
             **parts,
         )
         rows = stretch(white) - around_new
         linear = rows @ rule.targets.T + rule.constants
-        added = self._from_scatter(white) if len(self.owners) else np.zeros_like(linear)
+        added = self._from_scatters(white)
         targets = stretch.back(rule.targets[labels] + around_new)
         for label, gap, target in zip(labels, gaps, targets, strict=True):
             mine = owners == label
-            axes, sizes = without.get(label) or self._scatter_without(
+            scatter = without.get(label) or self.scatters.without(
                 label, np.concatenate([own[mine], gap[None]])[:, :rank]
             )
-            kept = left[label] / (counts[label] - lost[label])
-            shares = rule.weights[label] * kept * sizes
-            along = (white[mine] - target)[:, :rank] @ axes.T
-            quadratic = (along**2 * (shares / (1 + shares))).sum(axis=1)
-            added[mine, label] = (quadratic - np.log1p(shares).sum()) / 2
+            share = rule.scatters.weights[label] * left[label] / (counts[label] - lost[label])
+            away = (white[mine] - target)[:, :rank]
+            added[mine, label] = self.scatters.added_by(*scatter, share, away)
         return HeldOutRows(rule, rows, rule._sum(linear, added, rows))
-
-    def _scatter_without(self, label: int, gone: Array) -> tuple[Array, Array]:
-        """Axes and sizes of a class's scatter without the outer products of some rows (m, r)."""
-        own = self.owners == label
-        axes, sizes = self.axes[own].astype(np.float64), self.sizes[own]
-        along = gone @ axes.T  # (m, q)
-        left, vectors = np.linalg.eigh(np.diag(sizes) - along.T @ along)
-        return vectors.T @ axes, np.maximum(left, 0.0)
 
     def without(self, white: Array, owners: Array) -> tuple[Array, Array]:
         """Taught rows (n, d) and the means (n, d) of their classes, as if each had not been taught.
@@ -282,22 +252,6 @@ class Posterior:
         length = np.sqrt((self.targets[label] ** 2).sum() / max((plain**2).sum(), 1e-30))
         target: Array = length * without
         return target
-
-    def _own_without(self, gone: Array, away: Array, sizes: Array, label: int) -> Array:
-        """What a class's own scatter adds without each of some rows, (n,).
-
-        ``gone`` and ``away`` (n, m) are the rows around their class mean and around the class
-        mean without them, along axes of which the scatter has ``sizes`` (m,).
-        """
-        count = self.moments.counts[label]
-        weight = _weight(count - 1) * self.weights[label] / _weight(count) * count / (count - 1)
-        all_rows = 1 + weight * sizes  # (m,)
-        lost = weight * count / (count - 1)
-        left = np.maximum(1 - lost * (gone**2 / all_rows).sum(axis=1), 1e-3)
-        quadratic = ((1 - 1 / all_rows) * away**2).sum(axis=1)
-        quadratic -= lost * (gone * away / all_rows).sum(axis=1) ** 2 / left
-        added: Array = (quadratic - np.log(all_rows).sum() - np.log(left)) / 2
-        return added
 
 
 class HeldOutRows(NamedTuple):
@@ -369,24 +323,21 @@ def posterior(
     classes, samples = len(counts), float(counts.sum())
     freedom = max(1.0, samples - classes)
     shared = SharedCovariance.of(moments, ridge) if shared is None else shared
-    others, weight = moments.other_means.shape[1], classes / samples
+    others, share = moments.other_means.shape[1], classes / samples
     guessed = guessed_share(samples - classes) * variance_of_means(moments.other_means)
     level = moments.other_squares / max(others, 1) / freedom + guessed + shared.ridge
-    scale = (weight / level) ** 0.5
+    scale = (share / level) ** 0.5
     white = side_by_side(shared.whiten(moments.means), scale * moments.other_means)
-    centre, parts = _class_means(white, counts, rank, shared.noise, weight)
+    centre, parts = _class_means(white, counts, rank, shared.noise, share)
     rows = shared.whiten(moments.roots.astype(np.float32))  # (m, r)
-    axes, sizes, owners = _principal_rows(rows, moments.owners)
-    limit = WEIGHT if own is None else own
+    limit = 1.0 if own is None else own / WEIGHT
+    scatters = Scatters.of(rows, moments.owners, limit * own_weight(counts) / counts)
     return Posterior(
         moments=moments,
         shared=shared,
         scale=scale,
         centre=centre,
-        axes=axes,
-        sizes=sizes,
-        owners=owners,
-        weights=limit / WEIGHT * _weight(counts) / counts,
+        scatters=scatters,
         lack=_lack(counts),
         **parts,
     )
@@ -406,27 +357,6 @@ def _class_means(
     constants = (CREDIT * unknown - (targets**2).sum(axis=1)) / 2
     parts = {"deviations": deviations, "prior": prior, "targets": targets}
     return centre, parts | {"constants": constants}
-
-
-def _weight(counts: Any) -> Any:
-    """The weight of a scatter of so many samples."""
-    return WEIGHT * counts / (counts + HALF_WEIGHT)
-
-
-def _principal_rows(white: Array, owners: Array) -> tuple[Array, Array, Array]:
-    """Principal axes (m, r) of each class's rows, the squares along them (m,), and owners (m,)."""
-    counts = np.bincount(owners) if len(owners) else np.zeros(0, np.int64)
-    first, axes, sizes = np.cumsum(counts) - counts, np.zeros_like(white), np.zeros(len(white))
-    for size in set(counts.tolist()) - {0}:  # classes of as many rows together
-        rows = first[counts == size][:, None] + np.arange(size)  # (classes, size)
-        own = white[rows]  # (classes, size, r)
-        values, vectors = np.linalg.eigh((own @ own.swapaxes(1, 2)).astype(np.float64))
-        values = np.maximum(values, 1e-30)
-        vectors = (vectors / np.sqrt(values)[:, None]).astype(np.float32)
-        axes[rows] = vectors.swapaxes(1, 2) @ own
-        sizes[rows] = values
-    kept = sizes > 1e-6 * sizes.max(initial=0)
-    return axes[kept], sizes[kept], owners[kept]
 
 
 def _lack(counts: Array) -> Array:
