@@ -158,8 +158,9 @@ def split(data: object, kind: str, setting: int | None, seed: int, test: bool) -
             out[own[: min(max(1, len(own) // 5), 25)]] = True
         x, y, test_x, test_y = x[~out], y[~out], x[out], y[out]
     if kind == "coarse":
-        joined = alike(x, y, setting)
-        return x, joined[y], test_x, joined[test_y], np.empty(0, y.dtype)
+        groups = alike(x, y, setting)
+        joined, test_joined = (np.vectorize(groups.get)(each) for each in (y, test_y))
+        return x, joined, test_x, test_joined, np.empty(0, int)
     labels, counts = np.unique(y, return_counts=True)
     rare, wanted = np.empty(0, y.dtype), dict.fromkeys(labels.tolist(), setting)
     if kind == "equal" and setting is not None and setting > np.median(counts):
@@ -180,13 +181,12 @@ def split(data: object, kind: str, setting: int | None, seed: int, test: bool) -
     return x[kept], y[kept], test_x, test_y, rare
 
 
-def alike(x: Array, y: Array, groups: int) -> Array:
+def alike(x: Array, y: Array, groups: int) -> dict[object, int]:
     """The group of each class: classes whose means point the same way are joined."""
     labels = np.unique(y)
     means = unit(np.stack([x[y == label].mean(axis=0) for label in labels]))
-    found = np.zeros(labels.max() + 1, np.int64)
-    found[labels] = AgglomerativeClustering(groups).fit_predict(means)
-    return found
+    found = AgglomerativeClustering(groups).fit_predict(means)
+    return dict(zip(labels.tolist(), found.tolist(), strict=True))
 
 
 def calibration_error(sure: Array, right: Array, bins: int = 15) -> float:

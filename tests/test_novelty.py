@@ -42,7 +42,7 @@ def test_other_blobs_are_strange_to_every_memory(name: str, tmp_path: Path) -> N
     classifier.save(tmp_path / "it.frugal")
     loaded = FrugalClassifier.load(tmp_path / "it.frugal", device="cpu")
     rounds = getattr(classifier.memory_, "rounds", False)
-    atol = 0.02 if rounds else 0
+    atol = 0.03 if rounds else 0
     np.testing.assert_allclose(loaded.familiarity(x), classifier.familiarity(x), rtol=0, atol=atol)
 
 
