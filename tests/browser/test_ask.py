@@ -16,12 +16,19 @@ def test_photographs_are_answered(visitor: Visitor, pictures: Path) -> None:
     visitor.choose("ask", pictures / "lemon/lemon-1.jpg")
     visitor.answered()
     assert visitor.text(".answer .what") == "lemon"
-    assert visitor.text(".answer .chance").endswith(" %")
+    assert visitor.text(".answer .chance").endswith("\N{NO-BREAK SPACE}%")
     assert visitor.text(".answer .foot").startswith("lemon-1.jpg")
     visitor.see(".answer .bars li", times=2)  # the two other classes
+    visitor.see(".answer.large")
     visitor.give("drop", pictures / "kiwi/kiwi-0.jpg", pictures / "plum/plum-0.jpg")
     visitor.answered(3)
+    visitor.miss(".answer.large")  # what was asked before makes room
     visitor.see(".answer[data-state=unknown] .what", "None of these")
+    visitor.see(
+        ".answer[data-state=unknown] .far",
+        "taught photographs are more like their class than this is like any.",
+    )
+    visitor.see(".answer[data-state=unknown] .bars li", times=3)
     visitor.give("paste", pictures / "apple/apple-1.jpg")
     visitor.answered(4)
     visitor.click("Clear")
@@ -50,6 +57,8 @@ def test_one_click_corrects_and_another_undoes_it(visitor: Visitor, pictures: Pa
     visitor.click("Undo", ".answer")
     visitor.see(".answer .chip")
     visitor.see(".notice", "Undone")
+    visitor.see(".notice", "There is nothing more to undo.")
+    visitor.see(".side .last", "Nothing to undo")
     assert visitor.text(".summary") == before
 
 
@@ -74,6 +83,36 @@ def test_yes_adds_the_photograph_to_its_class(visitor: Visitor, pictures: Path) 
     visitor.answered()
     visitor.find(".answer .chip", "Yes").click()
     visitor.see(".answer .learned", "lemon")
+
+
+def test_a_click_below_an_open_list_is_not_lost(visitor: Visitor, pictures: Path) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 900})
+    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg", pictures / "asked/plum.jpg")
+    visitor.answered(2)
+    visitor.find(".answer .chip", "another").first.click()
+    visitor.see("[role=option]", times=3)
+    visitor.find(".answer .chip", "Yes").click()  # which moves up when the list closes
+    visitor.see(".answer .learned", "Learned as plum")
+    visitor.miss("[role=option]")
+
+
+def test_notices_go_when_they_no_longer_apply(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "asked/lemon.jpg", pictures / "asked/plum.jpg")
+    cards = visitor.answered(2)
+    cards.nth(0).locator(".chip", has_text="Yes").click()
+    visitor.see(".answer .learned", "Learned as lemon")
+    visitor.click("Undo", ".answer")
+    visitor.see(".notice", "Undone: Learned lemon (1). There is nothing more to undo.").hover()
+    cards.nth(1).locator(".chip", has_text="Yes").click()
+    visitor.see(".answer .learned", "Learned as plum")
+    visitor.miss(".notice", "Undone")
+    visitor.see(".side .last", "Undo takes back")
+    visitor.see(".side .last", "Learned plum (1)")
+    visitor.give("drop")
+    visitor.see(".notice", "These are no images.")
+    visitor.give("drop", pictures / "asked/plum.jpg")
+    visitor.answered(3)
+    visitor.miss(".notice")
 
 
 def test_a_card_offers_to_undo_the_last_change_alone(visitor: Visitor, pictures: Path) -> None:
@@ -144,10 +183,18 @@ def test_the_names_cover_nothing(
 ) -> None:
     options = {"viewport": {"width": 390, "height": 600}} if phone else {}
     visitor = visit(fresh, **options)
-    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg")
-    visitor.answered()
-    visitor.find(".answer .chip", "another").click()
+    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg", *sorted((pictures / "plum").iterdir())[:2])
+    visitor.answered(3)
+    visitor.find(".answer .chip", "another").first.click()
     visitor.see("[role=option]", times=3)
+    places = {
+        name: visitor.find(f".answer {name}").first.bounding_box() for name in (".offers", ".field")
+    }
+    below = places[".field"]["y"] + places[".field"]["height"]
+    assert 0 <= places[".offers"]["y"] - below < 12  # the list is at its field
+    other = visitor.find(".answer").nth(1).bounding_box()
+    if other["x"] == visitor.find(".answer").nth(0).bounding_box()["x"]:
+        assert other["y"] > places[".offers"]["y"] + places[".offers"]["height"]
     visitor.page.evaluate("scrollTo(0, document.body.scrollHeight)")
     for place in ("[role=option]:last-child", ".correct-form .primary", ".correct-form .ghost"):
         visitor.find(place).click(trial=True)  # nothing is above it

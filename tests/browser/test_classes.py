@@ -20,6 +20,7 @@ def test_classes_are_renamed_and_forgotten(visitor: Visitor) -> None:
     visitor.see(".caution", "are recognised less often.")
     visitor.see(".facts", re.compile(r"about 100\s% \(\d\d to 100\)"))
     visitor.see(".class-row", "expected accuracy: too few photographs were tested to say", times=3)
+    visitor.see(".pairs-card", "Too few photographs were tested to say.")
     visitor.see(".history li", "apple", times=1)
     visitor.click("Rename apple")
     visitor.press("Escape")
@@ -39,6 +40,8 @@ def test_classes_are_renamed_and_forgotten(visitor: Visitor) -> None:
     visitor.see(".history li", "Forgot plum")
     visitor.click("Undo", ".history")
     visitor.see(".class-row", times=3)
+    visitor.see(".history", "Nothing to undo. One step is kept")
+    visitor.miss(".history button")
 
 
 def test_a_refused_name_is_kept_and_classes_can_be_joined(visitor: Visitor) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from tests.browser.serving import Served
 from tests.browser.visitor import Visitor
 
 
@@ -30,6 +32,19 @@ def test_several_are_assigned_at_once(visitor: Visitor, pictures: Path) -> None:
     visitor.see(".summary", "3 classes")
     visitor.find(".segments button", "Unknown").click()
     visitor.see(".tile", times=3)
+
+
+def test_names_are_not_cut_on_a_telephone(
+    fresh: Served, visit: Callable[..., Visitor], pictures: Path
+) -> None:
+    fresh.tool("rename", "plum", "damson of the northern gardens")
+    visitor = visit(fresh, viewport={"width": 390, "height": 844})
+    visitor.choose("ask", pictures / "asked/plum.jpg")
+    visitor.answered()
+    visitor.go("tray")
+    name = visitor.see(".tile .label", "damson of the northern gardens")
+    for side in ("Width", "Height"):
+        assert name.evaluate(f"e => e.scroll{side} - e.client{side}") <= 1, side
 
 
 def test_what_teaches_most_comes_first(visitor: Visitor, pictures: Path) -> None:

@@ -77,8 +77,15 @@ export class AnswerCard {
   }
 
   draw() {
-    fill(this.body, headline(this.answer), bars(this.answer, this.large ? 4 : 2));
+    fill(this.body, headline(this.answer), bars(this.answer, this.large ? 4 : 3));
     this.footer();
+  }
+
+  /** Others were asked since: it takes no more room than they do. */
+  shrink() {
+    this.large = false;
+    this.element.classList.remove("large");
+    if (this.answer && kindOf(this.answer) === this.element.dataset.state) this.draw();
   }
 
   /** It cannot be answered. */
@@ -162,7 +169,7 @@ export class AnswerCard {
     const other = button(top.length ? t.correct.other : t.correct.name, { kind: "chip" }, () => this.ask());
     const names = top.map((one) => String(one.label));
     const said = taught ?? (this.answer.known === false ? null : (names[0] ?? null));
-    const others = names.filter((name) => name !== said).slice(0, this.large ? 3 : 2); // one click away
+    const others = names.filter((name) => name !== said).slice(0, 3); // one click away
     const yes =
       taught === null
         ? said !== null && this.chip(said, t.correct.yes, t.correct.yesTitle(said), "check")
@@ -206,6 +213,7 @@ export class AnswerCard {
     fill(this.correction, form, this.caution(this.answer.taught));
     field.input.focus();
     field.open();
+    field.list.scrollIntoView({ block: "nearest" });
   }
 
   /** Add the photograph to a class, known or new. */

@@ -86,10 +86,10 @@ onServer("status", () => {
 
 function lastChange({ teach: allowed, undo }) {
   if (!allowed) return h("p", { class: "badge", title: t.teach.readOnly }, t.readOnly);
-  if (!undo) return null;
+  if (!undo) return h("p", { class: "muted last-none", title: t.oneStep }, t.nothingToUndo);
   const text = t.event(undo);
   const back = button(t.undo, { shape: "undo", kind: "small", title: t.undoTitle(text) }, () => undoChange());
-  return [h("div", { class: "last-text" }, h("p", { class: "field-label" }, t.lastChange), h("p", { class: "muted" }, h("bdi", {}, text))), back];
+  return [h("div", { class: "last-text" }, h("p", { class: "field-label" }, t.takesBack), h("p", { class: "muted" }, h("bdi", {}, text))), back];
 }
 
 // ------------------------------------------------------------ photographs from anywhere

@@ -5,7 +5,7 @@ import { AnswerCard } from "./answer_card.js";
 import { Camera } from "./camera.js";
 import { bars, headline, inWords } from "./chances.js";
 import { announce, button, fill, h } from "./dom.js";
-import { complain, notice } from "./notices.js";
+import { clearNotices, complain, notice } from "./notices.js";
 import { dropZone } from "./pictures.js";
 import { batches, insistently, pause, predict, predictAgain } from "./sending.js";
 import { onServer, server } from "./server.js";
@@ -62,7 +62,9 @@ export class AskSection {
 
   /** Ask about files; answers come as they are ready, the first in large. */
   add(files) {
+    clearNotices();
     if (!files.length) return notice(t.pictures.none);
+    this.#cards.forEach((card) => card.shrink());
     const cards = files.map((file) => new AnswerCard(file, { large: files.length === 1 }));
     this.answers.prepend(...cards.map((card) => card.element));
     this.zone.classList.add("compact");

@@ -22,7 +22,7 @@ export function isAlone(answer) {
 export function inWords(answer) {
   if (!answer.top.length) return t.answer.empty;
   const [first] = answer.top;
-  if (answer.known === false) return t.answer.saidNone(first.label);
+  if (answer.known === false) return t.answer.saidNone(first.label, t.answer.far(answer.familiarity));
   return isAlone(answer) ? String(first.label) : t.answer.said(first.label, first.probability);
 }
 
@@ -33,7 +33,8 @@ export function headline(answer) {
   if (kind === "empty") return h("p", { class: "headline" }, t.answer.empty);
   if (kind === "unknown") {
     const [what, next] = isAlone(answer) ? [[t.answer.unlike, " ", label(first.label)], t.answer.alone] : [t.answer.none, t.answer.nearest];
-    return h("div", { class: "headline unknown" }, h("p", { class: "what" }, what), h("p", { class: "muted" }, next));
+    const far = h("p", { class: "far" }, t.answer.far(answer.familiarity));
+    return h("div", { class: "headline unknown" }, h("p", { class: "what" }, what), far, h("p", { class: "muted" }, next));
   }
   if (isAlone(answer)) return h("div", { class: "headline" }, h("p", { class: "what" }, label(first.label)), h("p", { class: "muted" }, t.answer.alone));
   return h(
@@ -42,6 +43,7 @@ export function headline(answer) {
     h("p", { class: "what" }, kind === "unsure" && h("span", { class: "perhaps" }, `${t.answer.perhaps} `), label(first.label)),
     h("p", { class: "chance" }, percent(first.probability)),
     bar(first.probability),
+    kind === "unsure" && h("p", { class: "muted" }, h("bdi", {}, t.answer.between(first.label, answer.top[1].label))),
   );
 }
 

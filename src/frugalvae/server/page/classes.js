@@ -111,12 +111,12 @@ export class ClassesSection {
     if (enough) this.map.append(classMap(known, width, (name) => this.point(name)));
   }
 
-  showPairs({ confused, interval }) {
+  showPairs({ confused, classes }) {
     const rows = confused.slice(0, PAIRS).map(({ label: one, taken_for: other, share }) => {
       const pair = h("span", { class: "pair" }, label(one), h("span", { class: "muted" }, t.classes.takenFor), label(other));
       return h("li", {}, pair, h("span", { class: "number" }, percent(share)), bar(share));
     });
-    const none = h("p", { class: "muted" }, interval ? t.classes.confusedNone : t.classes.aboutConfused);
+    const none = h("p", { class: "muted" }, classes.every((one) => one.interval) ? t.classes.confusedNone : t.classes.aboutConfused);
     fill(this.pairs, h("h2", {}, t.classes.confused), rows.length ? h("ul", { class: "bars pairs" }, rows) : none);
   }
 
@@ -173,7 +173,8 @@ export class ClassesSection {
     const rows = newest.slice(0, most).map((event, place) => this.event(event, place === 0));
     if (!rows.length) rows.push(h("li", { class: "muted" }, t.classes.historyNone));
     const more = newest.length > most && button(t.classes.showAll(newest.length), { kind: "link" }, () => this.showHistory({ events }, Infinity));
-    fill(this.history, rows, more && h("li", {}, more));
+    const none = server.mayTeach && events.length > 0 && !server.status.undo && h("li", { class: "muted" }, t.nothingToUndo, ". ", t.oneStep);
+    fill(this.history, none, rows, more && h("li", {}, more));
   }
 
   event(event, last) {

@@ -1,6 +1,7 @@
 // Numbers, sizes and times as people read them.
 
 const SIZES = ["bytes", "kB", "MB", "GB"];
+const JOIN = "\u00a0"; // a space at which no line is broken
 
 export function bytes(number) {
   let place = 0;
@@ -8,7 +9,7 @@ export function bytes(number) {
     number /= 1000;
     place += 1;
   }
-  return `${place ? number.toFixed(1) : number} ${SIZES[place]}`;
+  return `${place ? number.toFixed(1) : number}${JOIN}${SIZES[place]}`;
 }
 
 /** A text that begins with a capital letter, unless it begins with the name of a file. */
@@ -18,8 +19,8 @@ export function sentence(text) {
 
 export function percent(share) {
   const value = 100 * share;
-  if (value > 99 && value < 100) return `${Math.min(value, 99.9).toFixed(1)} %`;
-  return value > 0 && value < 1 ? "< 1 %" : `${Math.round(value)} %`;
+  if (value > 99 && value < 100) return `${Math.min(value, 99.9).toFixed(1)}${JOIN}%`;
+  return value > 0 && value < 1 ? `<${JOIN}1${JOIN}%` : `${Math.round(value)}${JOIN}%`;
 }
 
 const PLURALS = { class: "classes" };
@@ -29,7 +30,7 @@ export function count(number, noun) {
 }
 
 export function seconds(number) {
-  return number < 1 ? `${Math.max(1, Math.round(1000 * number))} ms` : `${number.toFixed(1)} s`;
+  return number < 1 ? `${Math.max(1, Math.round(1000 * number))}${JOIN}ms` : `${number.toFixed(1)}${JOIN}s`;
 }
 
 export function day(when) {

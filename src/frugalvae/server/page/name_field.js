@@ -6,6 +6,10 @@ import { t } from "./strings.js";
 
 const MOST = 7;
 
+let pressed = false; // whether a pointer is down
+addEventListener("pointerdown", () => (pressed = true), true);
+for (const event of ["pointerup", "pointercancel"]) addEventListener(event, () => (pressed = false), true);
+
 export class NameField {
   #active = -1;
   #offers = [];
@@ -32,7 +36,7 @@ export class NameField {
       on: {
         input: () => this.#typed(),
         click: () => this.open(),
-        blur: () => this.#close(),
+        blur: () => this.#left(),
         keydown: (event) => this.#key(event),
       },
     });
@@ -135,6 +139,13 @@ export class NameField {
     if (!other) return;
     const use = h("button", { type: "button", class: "link", on: { click: () => (this.value = other) } }, t.names.use(other));
     fill(this.near, t.names.near(other), " ", use);
+  }
+
+  /** What is below may move when the list closes: not while a button there is pressed. */
+  #left() {
+    const close = () => document.activeElement !== this.input && this.#close();
+    if (pressed) addEventListener("pointerup", () => setTimeout(close), { once: true });
+    else this.#close();
   }
 
   #close() {

@@ -10,24 +10,28 @@ const LONG = 8000; // milliseconds that a notice stays
 const notices = h("div", { class: "notices" });
 const banner = h("div", { class: "banner", role: "alert", hidden: true });
 
-/** A notice that goes by itself; with `undo`, it offers to take the last change back. */
+/** A notice that goes by itself, or when the file is another; with `undo`, it offers to take the last change back. */
 export function notice(text, { undo = false, kind = "" } = {}) {
   const revision = server.status?.revision;
   const close = () => element.remove();
   const element = h(
     "div",
-    { class: `notice ${kind}` },
+    { class: `notice ${kind}`, data: { revision } },
     h("span", { class: "notice-text" }, text),
-    undo && button(t.undo, { kind: "small", shape: "undo", data: { revision } }, () => close() ?? undoChange(revision)),
+    undo && button(t.undo, { kind: "small", shape: "undo" }, () => close() ?? undoChange(revision)),
     button(t.close, { shape: "close", kind: "ghost small", quiet: true }, close),
   );
   notices.append(element);
   while (notices.children.length > 3) notices.firstChild.remove();
   announce(text);
   let timer = setTimeout(close, LONG);
-  element.addEventListener("pointerenter", () => clearTimeout(timer));
-  element.addEventListener("focusin", () => clearTimeout(timer));
-  element.addEventListener("pointerleave", () => (timer = setTimeout(close, LONG)));
+  const stay = () => clearTimeout(timer);
+  const leave = () => {
+    stay();
+    timer = setTimeout(close, LONG);
+  };
+  for (const event of ["pointerenter", "focusin"]) element.addEventListener(event, stay);
+  for (const event of ["pointerleave", "focusout"]) element.addEventListener(event, leave);
 }
 
 /** Remove what was said. */
@@ -46,7 +50,7 @@ export function complain(error) {
 export async function undoChange(revision = server.status?.revision) {
   try {
     const { event } = await server.change("undo", { json: { revision } });
-    notice(t.undone(event));
+    notice(t.undone(event, server.status.undo));
     return true;
   } catch (error) {
     complain(error);
@@ -69,13 +73,15 @@ function showBanner() {
 server.addEventListener("status", showBanner);
 server.addEventListener("lost", showBanner);
 server.addEventListener("changed", () => {
-  for (const undo of notices.querySelectorAll("[data-revision]")) {
-    if (undo.dataset.revision !== server.status.revision) undo.remove(); // it would undo another change
+  const passing = server.ownChange ? ".notice:not(.back)" : ".notice:not(.back, .bad)"; // a refusal is for who was refused
+  for (const one of notices.querySelectorAll(passing)) {
+    if (one.dataset.revision !== server.status.revision) one.remove(); // it tells of an older state
   }
 });
+server.addEventListener("lost", () => notices.querySelector(".back")?.remove());
 server.addEventListener("found", () => {
   showBanner();
-  notice(t.server.found);
+  notice(t.server.found, { kind: "back" });
 });
 server.addEventListener("elsewhere", () => {
   notice(t.server.changed(server.status.file, server.status));

@@ -54,6 +54,11 @@ class Server extends EventTarget {
     await new Promise((done) => this.addEventListener("found", done, { once: true }));
   }
 
+  /** Whether the last change was made here. */
+  get ownChange() {
+    return this.status?.revision === this.#expected;
+  }
+
   get mayTeach() {
     return Boolean(this.status?.teach);
   }
@@ -69,7 +74,7 @@ class Server extends EventTarget {
     this.#tell("status");
     if (!changed) return;
     this.#tell("changed");
-    if (before && status.revision !== this.#expected) this.#tell("elsewhere");
+    if (before && !this.ownChange) this.#tell("elsewhere");
   }
 
   #isLost(lost) {

@@ -23,10 +23,12 @@ export const t = {
     `${count(status.classes, "class")} · ${bytes(status.bytes)}`,
   empty: "Nothing was taught yet",
   readOnly: "Asks only",
-  lastChange: "Last change",
   undo: "Undo",
   undoTitle: (text) => `Undo: ${text}`,
-  undone: (event) => (event ? `Undone: ${t.event(event)}` : "Undone"),
+  takesBack: "Undo takes back",
+  nothingToUndo: "Nothing to undo",
+  oneStep: "One step is kept: the last change can be undone, and not those before.",
+  undone: (event, next) => `${event ? `Undone: ${t.event(event)}` : "Undone"}. ${next ? `Next to undo: ${t.event(next)}` : "There is nothing more to undo."}`,
 
   /** A change of the file, in words; those of other programs as they are told. */
   event({ action, classes = {}, from, to, source, text, moved, gone }) {
@@ -108,6 +110,8 @@ export const t = {
   answer: {
     none: "None of these",
     nearest: "Nearest among the known classes:",
+    far: (familiarity) => `${familiarity < 0.01 ? "Nearly all" : `${percent(1 - familiarity)} of the`} taught photographs are more like their class than this is like any.`,
+    between: (one, other) => `Not sure between ${one} and ${other}.`,
     perhaps: "Perhaps",
     working: "Looking …",
     waiting: "Waits for the server",
@@ -120,7 +124,7 @@ export const t = {
     again: "Ask again",
     chances: "How likely each class is",
     said: (label, chance) => `${label}, ${percent(chance)}`,
-    saidNone: (label) => `None of these; nearest is ${label}`,
+    saidNone: (label, far) => `None of these; nearest is ${label}. ${far}`,
   },
 
   correct: {
@@ -136,7 +140,7 @@ export const t = {
     cancel: "Cancel",
     learning: "Learning …",
     learned: "Learned as",
-    only: (label) => `This is the only photograph of ${label}: if it becomes another class's, ${label} goes away.`,
+    only: (label) => `This is the only photograph of ${label}: if it is learned as something else, ${label} goes away.`,
     gone: (names) => `${t.gone(names)}. Undo brings ${names.length > 1 ? "them" : "it"} back.`,
   },
 

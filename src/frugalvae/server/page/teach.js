@@ -5,7 +5,7 @@ import { Camera } from "./camera.js";
 import { announce, button, fill, h } from "./dom.js";
 import { lessonResult } from "./lesson_result.js";
 import { NameField } from "./name_field.js";
-import { complain, notice } from "./notices.js";
+import { clearNotices, complain, notice } from "./notices.js";
 import { dropZone, thumbnail } from "./pictures.js";
 import { batches, insistently, pause, predict } from "./sending.js";
 import { onServer, server } from "./server.js";
@@ -77,6 +77,7 @@ export class TeachSection {
 
   add(files, folder = null) {
     if (!server.mayTeach || this.#work) return;
+    clearNotices();
     if (!files.length) notice(t.pictures.none);
     this.#files.push(...files);
     if (folder && !this.name.value) this.name.value = folder;
@@ -175,6 +176,7 @@ export class TeachSection {
 
   /** Send the photographs, and learn them all at once: until then, stopping changes nothing. */
   async teach() {
+    clearNotices();
     if (this.#work || !this.complete()) return;
     this.#work = new AbortController();
     this.submit.disabled = true;
