@@ -48,6 +48,26 @@ def test_what_is_no_image_is_said(visitor: Visitor, pictures: Path, tmp_path: Pa
     visitor.see(".notice", "These are no images.")
 
 
+def test_an_answer_that_is_not_sure_says_between_what(visitor: Visitor, pictures: Path) -> None:
+    visitor.page.evaluate(
+        """() => {
+            const ask = window.fetch;
+            window.fetch = async (path, options) => {
+                const reply = await ask(path, options);
+                if (!path.startsWith("predict")) return reply;
+                const said = await reply.json();
+                const chances = [0.5, 0.45, 0.05];
+                said.predictions[0].top.forEach((one, place) => one.probability = chances[place]);
+                return Response.json(said);
+            };
+        }"""
+    )
+    visitor.choose("ask", pictures / "asked/lemon.jpg")
+    visitor.see(".answer[data-state=unsure] .what", "Perhaps lemon")
+    second = visitor.find(".answer .bars .label").first.inner_text()
+    visitor.see(".answer .headline", f"Not sure between lemon and {second}.")
+
+
 def test_one_click_corrects_and_another_undoes_it(visitor: Visitor, pictures: Path) -> None:
     visitor.choose("ask", pictures / "pear/pear-0.jpg")
     card = visitor.answered()
@@ -87,11 +107,16 @@ def test_yes_adds_the_photograph_to_its_class(visitor: Visitor, pictures: Path) 
 
 def test_a_click_below_an_open_list_is_not_lost(visitor: Visitor, pictures: Path) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 900})
-    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg", pictures / "asked/plum.jpg")
-    visitor.answered(2)
+    visitor.choose(
+        "ask",
+        pictures / "kiwi/kiwi-0.jpg",
+        pictures / "asked/plum.jpg",
+        *(pictures / "kiwi").iterdir(),
+    )
+    visitor.answered(8)
     visitor.find(".answer .chip", "another").first.click()
     visitor.see("[role=option]", times=3)
-    visitor.find(".answer .chip", "Yes").click()  # which moves up when the list closes
+    visitor.find(".answer .chip", "Yes").first.click()  # which moves up when the list closes
     visitor.see(".answer .learned", "Learned as plum")
     visitor.miss("[role=option]")
 
