@@ -70,7 +70,8 @@ def test_names_are_text_wherever_they_are_shown(visitor: Visitor, pictures: Path
     for name in (HOSTILE, LONG, ARABIC):
         kind = {HOSTILE: "kiwi", LONG: "pear", ARABIC: "cherry"}[name]
         visitor.type("What do they show?", name)
-        visitor.choose("teach", *sorted((pictures / kind).iterdir())[:4])
+        few = 2 if name is LONG else 4  # of which it warns
+        visitor.choose("teach", *sorted((pictures / kind).iterdir())[:few])
         visitor.press("Escape")
         visitor.find("#teach button[type=submit]").click()
         visitor.see(".result-card .what", name)

@@ -143,6 +143,8 @@ def test_it_begins_with_nothing(
     visitor.see(".notice", "Undone: Learned pear (1)")
     visitor.go("classes")
     visitor.see(".class-row", "5 samples", times=2)
+    visitor.see(".facts", "not known yet")
+    visitor.see(".caution", "Too few photographs were tested to say")
     visitor.page.reload()
     visitor.see(".class-row", "5 samples", times=2)
     visitor.miss(".notice", "Cannot read")

@@ -30,7 +30,7 @@ export class ClassesSection {
   constructor(teachMore) {
     this.teachMore = teachMore;
     this.facts = h("dl", { class: "facts wide" });
-    this.caution = h("p", { class: "muted caution", hidden: true }, t.classes.expectedHint);
+    this.caution = h("p", { class: "muted caution", hidden: true });
     this.warnings = h("div", { class: "warnings" });
     this.map = h("div", { class: "card map-card" });
     this.pairs = h("div", { class: "card pairs-card" });
@@ -91,10 +91,11 @@ export class ClassesSection {
       [t.classes.number, String(status.classes)],
       [t.classes.samples, status.samples.toLocaleString("en")],
       [t.classes.file, bytes(status.bytes)],
-      known.accuracy !== null && [t.classes.expected, t.classes.about(known.accuracy, known.interval)],
+      known.accuracy !== null && [t.classes.expected, known.interval ? t.classes.about(known.accuracy, known.interval) : t.classes.expectedNone],
     ].filter(Boolean);
     fill(this.facts, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
     this.caution.hidden = known.accuracy === null;
+    fill(this.caution, known.interval ? t.classes.expectedHint : t.classes.expectedFew);
     fill(this.warnings, status.warnings.map((text) => h("p", { class: "warning" }, icon("warning"), sentence(text))));
     this.showMap(known);
     this.showPairs(known);

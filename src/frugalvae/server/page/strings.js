@@ -237,6 +237,8 @@ export const t = {
 
   classes: {
     expected: "Expected accuracy",
+    expectedNone: "not known yet",
+    expectedFew: "Too few photographs were tested to say what accuracy to expect: teach more.",
     expectedHint: "Expected accuracy is of new photographs like the taught ones. Those of another camera or season are recognised less often.",
     number: "Classes",
     samples: "Samples",
