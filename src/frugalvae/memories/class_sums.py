@@ -16,7 +16,7 @@ from frugalvae.maths.roots import mixed, outer, without
 from frugalvae.maths.rotation import rotate
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.shared_covariance import Moments, SharedCovariance
-from frugalvae.memories.evidence import Evidence, HeldOut
+from frugalvae.memories.evidence import SURE, Evidence, HeldOut
 from frugalvae.memories.room import Room, shared_out, usual_bytes
 
 CLASSES_HELD_OUT = 200  # whose rows are also found without some samples
@@ -115,6 +115,12 @@ class ClassSums:
         """
         said = float((self.roots_[label].astype(np.float64) ** 2).sum())
         return max(0.0, 1 - said / self.squares_[label]) if self.squares_[label] else 0.0
+
+    @property
+    def has_margins(self) -> bool:
+        """Whether margins of samples that were held out are kept: there are some, and room."""
+        found = any(own.sums[SURE:].any() for own in self.evidence_.values())
+        return found and self._room.has_margins(len(self.counts_))
 
     def mapped(self, features: Array) -> Array:
         """Features as the memory sees them: their square roots, or unchanged."""

@@ -13,26 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.cost import Component
-from frugalvae.errors import MemoryFileError
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.maths.posterior import Posterior, posterior
 from frugalvae.maths.roots import outer
 from frugalvae.maths.rotation import rotate, rotate_back
-from frugalvae.maths.rounding import (
-    LIMITS,
-    restore_rows,
-    restore_symmetric,
-    round_rows,
-    round_symmetric,
-)
 from frugalvae.maths.symmetric import add_ridge
 from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.class_sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WHOLE, ClassSums
 from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.memories.evidence import COUNTED, SHIFTS, SURE, Evidence, HeldOut, tempering_of
+from frugalvae.memories.evidence import Evidence, HeldOut, tempering_of
 from frugalvae.memories.forecast import Forecast
+from frugalvae.memories.moments_file import of_kind, restore, rounded
 from frugalvae.memories.rehearsal import Rehearsal, lengths, losses, tempered
 from frugalvae.memories.room import Room, usual_bytes
 
@@ -41,10 +34,7 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
-LARGEST = float(np.finfo(np.float32).max)
-OLDER = "evidence"  # what files called the evidence when leads did not matter
 LEAST_TYPICAL = 50  # held-out samples that tell how typical others are; few are left out one by one
-MOST = 255  # margins in a bin, in a byte of a file
 
 
 class MomentMemory(ClassSums, MemoryDefaults):
@@ -221,15 +211,9 @@ class MomentMemory(ClassSums, MemoryDefaults):
             return tempering / lengths(white) * scores
         return self.tempering * tempered(scores, white)
 
-    @property
-    def _has_margins(self) -> bool:
-        """Whether margins of samples that were held out are kept: there are some, and room."""
-        found = any(own.sums[SURE:].any() for own in self.evidence_.values())
-        return found and self._room.has_margins(len(self.counts_))
-
     def forecast(self) -> Forecast | None:
         """What to expect of new samples; none if nothing was held out, or there is no room."""
-        if not self._has_margins:
+        if not self.has_margins:
             return None
         twin = copy.deepcopy(self)
         twin._meet()
@@ -238,7 +222,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
     @property
     def tempering(self) -> float:
         """The power of densities, relative to :func:`tempered`."""
-        if not self._has_margins:  # nor how many samples classes had
+        if not self.has_margins:  # nor how many samples classes had
             return sum(self.evidence_.values(), Evidence()).tempering
         return tempering_of(self.evidence_, self.counts_)
 
@@ -451,71 +435,22 @@ class MomentMemory(ClassSums, MemoryDefaults):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> MomentMemory:
         """The memory of a file."""
-        memory = cls(**_of_kind(state, "settings", dict))
-        labels, arrays = _of_kind(state, "labels", list), _of_kind(state, "arrays", dict)
-        memory.rooted_ = _of_kind(state, "rooted", bool)
-        memory.other_squares_ = _of_kind(state, "other_squares", float)
-        memory.rank_ = _of_kind(state, "rank", int)
+        memory = cls(**of_kind(state, "settings", dict))
+        labels, arrays = of_kind(state, "labels", list), of_kind(state, "arrays", dict)
+        memory.rooted_ = of_kind(state, "rooted", bool)
+        memory.other_squares_ = of_kind(state, "other_squares", float)
+        memory.rank_ = of_kind(state, "rank", int)
         if labels or arrays:
-            memory._restore(labels, arrays)
+            restore(memory, labels, arrays)
         return memory
-
-    def _restore(self, labels: list[int], arrays: dict[str, Array]) -> None:
-        """Fill in what was rounded, if the arrays fit together."""
-        if {type(label) for label in labels} != {int} or len(set(labels)) < len(labels):
-            raise MemoryFileError(f"labels of a MomentMemory are {str(labels)[:40]!r}")
-        _check_arrays(arrays, len(labels), self.rank_)
-        _check_values(arrays, self.other_squares_)
-        means = restore_rows(arrays["means"], arrays["mean_scales"])
-        rows = restore_rows(arrays["roots"], arrays["root_scales"])
-        roots = np.split(rows, np.cumsum(arrays["root_rows"])[:-1])
-        self.counts_ = dict(zip(labels, arrays["counts"].tolist(), strict=True))
-        self.means_ = dict(zip(labels, means, strict=True))
-        self.squares_ = dict(zip(labels, arrays["squares"].tolist(), strict=True))
-        self.roots_ = dict(zip(labels, roots, strict=True))
-        sums = arrays[_evidence_name(arrays)]
-        if OLDER in arrays:
-            held = [Evidence.of_older_file(own) for own in sums]
-        elif "margins" in arrays:
-            held = list(map(Evidence.of_arrays, sums, arrays["margins"], arrays["shifts"]))
-        else:
-            held = list(map(Evidence.of_arrays, sums))
-        self.evidence_ = {y: own for y, own in zip(labels, held, strict=True) if own.sums.any()}
-        if "correlations" in arrays:
-            self.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
 
     def arrays(self) -> dict[str, Array]:
         """Everything that is kept, as a file holds it."""
         if not self.counts_:
             return {}
         if "arrays" not in self._derived:
-            self._derived["arrays"] = self._rounded()
+            self._derived["arrays"] = rounded(self)
         return dict(self._derived["arrays"])
-
-    def _rounded(self) -> dict[str, Array]:
-        means, mean_scales = round_rows(stack(self.means_), 2)
-        roots, root_scales = round_rows(np.concatenate(list(self.roots_.values())), 1)
-        evidence = np.stack([self.evidence_.get(y, Evidence()).sums for y in self.counts_])
-        found = {
-            "counts": np.array(list(self.counts_.values()), np.uint32),
-            "means": means,
-            "mean_scales": mean_scales,
-            "squares": np.array(list(self.squares_.values()), np.float32),
-            "held_out": evidence[:, :SURE],
-            "roots": roots,
-            "root_scales": root_scales,
-            "root_rows": np.array([len(root) for root in self.roots_.values()], np.uint32),
-        }
-        if self._has_margins:
-            margins = evidence[:, SURE:-SHIFTS]
-            scales = np.minimum(1, MOST / np.maximum(margins.max(axis=1, keepdims=True), 1))
-            found["margins"] = (scales * margins).round().astype(np.uint8)
-            shifts = evidence[:, -SHIFTS:].copy()
-            shifts[:, :-1] *= scales
-            found["shifts"] = shifts
-        if not self.is_whole:
-            found["variances"], found["correlations"] = round_symmetric(self.scatter_)
-        return found
 
     def changed_arrays(self) -> dict[str, Array]:
         """What the last samples changed, as it is in memory; everything if that is not known."""
@@ -534,7 +469,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         rows = sum(map(len, self.roots_.values()))
         rank = 0 if self.is_whole else self.rank_
         return Room.components(
-            self._dim, len(self.counts_), self.rank_, rank, rows, self._has_margins
+            self._dim, len(self.counts_), self.rank_, rank, rows, self.has_margins
         )
 
     def cost(
@@ -556,58 +491,3 @@ class MomentMemory(ClassSums, MemoryDefaults):
         rows = sum(map(len, self.roots_.values()))
         inside = rows if self.is_whole and rows < self.rank_ else 5 * self.rank_
         return 8 * (inside + 3 * rows + 4 * len(self.counts_)) * self.rank_
-
-
-def _of_kind(state: dict[str, Any], name: str, kind: type) -> Any:
-    value = state.get(name)
-    if type(value) is not kind:
-        raise MemoryFileError(f"{name} of a MomentMemory is {str(value)[:40]!r}")
-    return value
-
-
-def _evidence_name(arrays: dict[str, Array]) -> str:
-    return OLDER if OLDER in arrays else "held_out"
-
-
-def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
-    """Raise unless arrays have the shapes and types that :meth:`MomentMemory.arrays` gives."""
-    if not {"roots", "means"} <= arrays.keys() or arrays["means"].ndim != 2:
-        raise MemoryFileError("a MomentMemory without means")
-    rows, dim = len(arrays["roots"]), arrays["means"].shape[1]
-    expected: dict[str, tuple[tuple[int, ...], type]] = {
-        "counts": ((classes,), np.uint32),
-        "means": ((classes, dim), np.int16),
-        "mean_scales": ((classes,), np.float32),
-        "squares": ((classes,), np.float32),
-        _evidence_name(arrays): ((classes, SURE), np.float32),
-        "roots": ((rows, rank), np.int8),
-        "root_scales": ((rows,), np.float32),
-        "root_rows": ((classes,), np.uint32),
-    }
-    if "variances" not in arrays and rank != dim:
-        raise MemoryFileError(f"a MomentMemory with {rank} of {dim} coordinates, and no covariance")
-    if "taken" in arrays:  # of older files
-        expected["taken"] = (classes,), np.float32
-    if "margins" in arrays:
-        expected["margins"] = (classes, COUNTED), np.uint8
-        expected["shifts"] = (classes, SHIFTS), np.float32
-    if "variances" in arrays:
-        expected["variances"] = (rank,), np.float32
-        expected["correlations"] = (rank * (rank - 1) // 2,), np.int16
-    right = arrays.keys() == expected.keys() and all(
-        arrays[name].shape == shape and arrays[name].dtype == kind
-        for name, (shape, kind) in expected.items()
-    )
-    right = right and int(arrays["root_rows"].sum()) == rows and bool(arrays["counts"].all())
-    if not right or not 1 <= rank <= dim:
-        raise MemoryFileError("the arrays of a MomentMemory do not fit together")
-
-
-def _check_values(arrays: dict[str, Array], other_squares: float) -> None:
-    """Raise if a scale or a sum of squares is what none can be."""
-    largest = {"mean_scales": LARGEST / LIMITS[2], "root_scales": LARGEST / LIMITS[1]}
-    for name, array in {**arrays, "other_squares": np.array([other_squares])}.items():
-        least = -LARGEST if name == "shifts" else 0.0
-        possible = (array >= least) & (array <= largest.get(name, LARGEST))
-        if array.dtype.kind == "f" and not possible.all():
-            raise MemoryFileError(f"{name} of a MomentMemory are negative, or not finite")

@@ -1,0 +1,131 @@
+"""What a file holds of the memory ``moments``: its sums, rounded, and checked when they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frugalvae.errors import MemoryFileError
+from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.rounding import (
+    LIMITS,
+    restore_rows,
+    restore_symmetric,
+    round_rows,
+    round_symmetric,
+)
+from frugalvae.memories.class_sums import ClassSums
+from frugalvae.memories.evidence import COUNTED, SHIFTS, SURE, Evidence
+
+LARGEST = float(np.finfo(np.float32).max)
+OLDER = "evidence"  # what files called the evidence when leads did not matter
+MOST = 255  # margins in a bin, in a byte of a file
+
+
+def rounded(memory: ClassSums) -> dict[str, Array]:
+    """Everything that is kept, in as few bytes as cost nothing measurable."""
+    means, mean_scales = round_rows(stack(memory.means_), 2)
+    roots, root_scales = round_rows(np.concatenate(list(memory.roots_.values())), 1)
+    evidence = np.stack([memory.evidence_.get(y, Evidence()).sums for y in memory.counts_])
+    found = {
+        "counts": np.array(list(memory.counts_.values()), np.uint32),
+        "means": means,
+        "mean_scales": mean_scales,
+        "squares": np.array(list(memory.squares_.values()), np.float32),
+        "held_out": evidence[:, :SURE],
+        "roots": roots,
+        "root_scales": root_scales,
+        "root_rows": np.array([len(root) for root in memory.roots_.values()], np.uint32),
+    }
+    if memory.has_margins:
+        margins = evidence[:, SURE:-SHIFTS]
+        scales = np.minimum(1, MOST / np.maximum(margins.max(axis=1, keepdims=True), 1))
+        found["margins"] = (scales * margins).round().astype(np.uint8)
+        shifts = evidence[:, -SHIFTS:].copy()
+        shifts[:, :-1] *= scales
+        found["shifts"] = shifts
+    if not memory.is_whole:
+        found["variances"], found["correlations"] = round_symmetric(memory.scatter_)
+    return found
+
+
+def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> None:
+    """Fill an empty memory from a file's arrays, or raise if they do not fit together."""
+    if {type(label) for label in labels} != {int} or len(set(labels)) < len(labels):
+        raise MemoryFileError(f"labels of a MomentMemory are {str(labels)[:40]!r}")
+    _check_arrays(arrays, len(labels), memory.rank_)
+    _check_values(arrays, memory.other_squares_)
+    means = restore_rows(arrays["means"], arrays["mean_scales"])
+    rows = restore_rows(arrays["roots"], arrays["root_scales"])
+    roots = np.split(rows, np.cumsum(arrays["root_rows"])[:-1])
+    memory.counts_ = dict(zip(labels, arrays["counts"].tolist(), strict=True))
+    memory.means_ = dict(zip(labels, means, strict=True))
+    memory.squares_ = dict(zip(labels, arrays["squares"].tolist(), strict=True))
+    memory.roots_ = dict(zip(labels, roots, strict=True))
+    sums = arrays[_evidence_name(arrays)]
+    if OLDER in arrays:
+        held = [Evidence.of_older_file(own) for own in sums]
+    elif "margins" in arrays:
+        held = list(map(Evidence.of_arrays, sums, arrays["margins"], arrays["shifts"]))
+    else:
+        held = list(map(Evidence.of_arrays, sums))
+    memory.evidence_ = {y: own for y, own in zip(labels, held, strict=True) if own.sums.any()}
+    if "correlations" in arrays:
+        memory.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
+
+
+def of_kind(state: dict[str, Any], name: str, kind: type) -> Any:
+    """A value of a state, or an error if it is of another type."""
+    value = state.get(name)
+    if type(value) is not kind:
+        raise MemoryFileError(f"{name} of a MomentMemory is {str(value)[:40]!r}")
+    return value
+
+
+def _evidence_name(arrays: dict[str, Array]) -> str:
+    return OLDER if OLDER in arrays else "held_out"
+
+
+def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
+    """Raise unless arrays have the shapes and types that :meth:`MomentMemory.arrays` gives."""
+    if not {"roots", "means"} <= arrays.keys() or arrays["means"].ndim != 2:
+        raise MemoryFileError("a MomentMemory without means")
+    rows, dim = len(arrays["roots"]), arrays["means"].shape[1]
+    expected: dict[str, tuple[tuple[int, ...], type]] = {
+        "counts": ((classes,), np.uint32),
+        "means": ((classes, dim), np.int16),
+        "mean_scales": ((classes,), np.float32),
+        "squares": ((classes,), np.float32),
+        _evidence_name(arrays): ((classes, SURE), np.float32),
+        "roots": ((rows, rank), np.int8),
+        "root_scales": ((rows,), np.float32),
+        "root_rows": ((classes,), np.uint32),
+    }
+    if "variances" not in arrays and rank != dim:
+        raise MemoryFileError(f"a MomentMemory with {rank} of {dim} coordinates, and no covariance")
+    if "taken" in arrays:  # of older files
+        expected["taken"] = (classes,), np.float32
+    if "margins" in arrays:
+        expected["margins"] = (classes, COUNTED), np.uint8
+        expected["shifts"] = (classes, SHIFTS), np.float32
+    if "variances" in arrays:
+        expected["variances"] = (rank,), np.float32
+        expected["correlations"] = (rank * (rank - 1) // 2,), np.int16
+    right = arrays.keys() == expected.keys() and all(
+        arrays[name].shape == shape and arrays[name].dtype == kind
+        for name, (shape, kind) in expected.items()
+    )
+    right = right and int(arrays["root_rows"].sum()) == rows and bool(arrays["counts"].all())
+    if not right or not 1 <= rank <= dim:
+        raise MemoryFileError("the arrays of a MomentMemory do not fit together")
+
+
+def _check_values(arrays: dict[str, Array], other_squares: float) -> None:
+    """Raise if a scale or a sum of squares is what none can be."""
+    largest = {"mean_scales": LARGEST / LIMITS[2], "root_scales": LARGEST / LIMITS[1]}
+    for name, array in {**arrays, "other_squares": np.array([other_squares])}.items():
+        least = -LARGEST if name == "shifts" else 0.0
+        possible = (array >= least) & (array <= largest.get(name, LARGEST))
+        if array.dtype.kind == "f" and not possible.all():
+            raise MemoryFileError(f"{name} of a MomentMemory are negative, or not finite")
