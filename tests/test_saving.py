@@ -34,8 +34,10 @@ from frugalvae.storage.objects import Reader, Writer
 from tests.conftest import accuracy, blobs
 
 FIXTURES = Path(__file__).parent / "fixtures"
-MOMENTS = ["format-2b-moments", "format-2b-moments-cut"]
-EARLIER = ["format-2-moments", "format-2-moments-cut"]  # answered by an earlier rule
+MOMENTS = ["format-2c-moments", "format-2c-moments-cut"]
+EARLIER = [  # answered by earlier rules
+    f"format-{version}-{name}" for version in ("2", "2b") for name in ("moments", "moments-cut")
+]
 
 
 def taught(memory: Any = "gaussian-diagonal", head: Any = "nearest-mean") -> FrugalClassifier:
@@ -592,9 +594,9 @@ class OldDraws:
 
 
 def answers_as_it_did(name: str, near: float = 1e-6) -> tuple[FrugalClassifier, dict[str, Any]]:
+    """A fixture, which was written by the code of its time, with what stands beside it."""
     from sklearn.datasets import load_digits
 
-    """A fixture, which was written by the code of its time, with what stands beside it."""
     recorded = json.loads((FIXTURES / f"{name}.json").read_text())
     loaded = FrugalClassifier.load(FIXTURES / f"{name}.frugal", device="cpu")
     x, _ = load_digits(return_X_y=True)

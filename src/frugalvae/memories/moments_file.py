@@ -1,4 +1,4 @@
-"""What a file holds of the memory ``moments``: its sums, rounded, and checked when they are read."""
+"""What a file holds of the memory ``moments``: its sums, rounded, and checked when read."""
 
 from __future__ import annotations
 
