@@ -21,6 +21,22 @@ def mixed(rows: Array) -> Array:
     return mixed[::-1].astype(np.float32)
 
 
+def leading(rows: Array, count: int) -> Array:
+    """The combinations (n, count) of rows (n, r) that are longest, the longest first, float32.
+
+    >>> rows = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 3.0]])
+    >>> np.abs(leading(rows, 1).T @ rows).round(3).tolist()
+    [[0.0, 3.162]]
+    """
+    if len(rows) <= rows.shape[1]:
+        vectors = np.linalg.eigh((rows @ rows.T).astype(np.float64))[1]
+        return vectors[:, ::-1][:, :count].astype(np.float32)
+    values, axes = np.linalg.eigh((rows.T @ rows).astype(np.float64))  # as (r, r) is smaller
+    values, axes = values[::-1][:count], axes[:, ::-1][:, :count]
+    combinations: Array = rows @ (axes / np.sqrt(np.maximum(values, 1e-30))).astype(np.float32)
+    return combinations
+
+
 def outer(rows: Array) -> Array:
     """The sum of outer products of rows (n, d), in float64."""
     rows = rows.astype(np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, signed_root, stack
-from frugalvae.maths.roots import mixed, outer, without
+from frugalvae.maths.roots import leading, mixed, outer, without
 from frugalvae.maths.rotation import rotate
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.shared_covariance import Moments, SharedCovariance
@@ -392,11 +392,10 @@ class ClassSums:
             root = self.roots_[label]
             if label in whitened:
                 white = whitened.pop(label)
-                vectors = np.linalg.eigh((white @ white.T).astype(np.float64))[1]
-                leading = vectors[:, ::-1][:, : allowed[label]].astype(np.float32)  # (rows, m)
-                root = leading.T @ root
+                longest = leading(white, allowed[label])  # (rows, m)
+                root = longest.T @ root
                 if hold_out and len(apart) < CLASSES_HELD_OUT:
-                    apart[label] = HeldOut.of(white, leading.T @ white, new[label])
+                    apart[label] = HeldOut.of(white, longest.T @ white, new[label])
             self.roots_[label] = root[: allowed[label]].copy()
         few = shared is not None and len(self.counts_) <= CLASSES_COMPARED
         self._derived = {"shared": shared} if few else {}
