@@ -17,6 +17,7 @@ from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import SHRINKAGE
+from frugalvae.maths.roots import leading
 from frugalvae.maths.rotation import rotate
 from frugalvae.maths.rounding import (
     restore_rows,
@@ -394,6 +395,30 @@ def test_samples_of_another_class_do_not_make_it_forget() -> None:
     memory = taught(task, budget=CUT)
     other = Task(task.of(2), np.ones(9, int))
     unchanged(memory, lambda: memory.forget_with(other), "not the samples of the class")
+
+
+@pytest.mark.parametrize("count", [4, 30])
+def test_the_longest_combinations_of_few_and_of_many_rows_are_singular_vectors(count: int) -> None:
+    rows = np.random.default_rng(count).normal(size=(count, 9)).astype(np.float32)
+    left, sizes, right = np.linalg.svd(rows, full_matrices=False)
+    found = leading(rows, 3)
+    np.testing.assert_allclose(np.abs((found * left[:, :3]).sum(axis=0)), 1, atol=1e-4)
+    expected = sizes[:3, None] * right[:3]
+    np.testing.assert_allclose(np.abs(found.T @ rows), np.abs(expected), atol=1e-4)
+
+
+def test_work_does_not_grow_with_the_cube_of_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No decomposition is of a matrix larger than the coordinates."""
+    sizes, decompose = [], np.linalg.eigh
+
+    def noted(matrix: Array) -> Any:
+        sizes.append(matrix.shape[-1])
+        return decompose(matrix)
+
+    monkeypatch.setattr(np.linalg, "eigh", noted)
+    memory = taught(samples((900, 700, 300), dim=20), samples((500, 9, 400), dim=20), budget="2kB")
+    assert not memory.is_whole
+    assert max(sizes) <= 128  # rows whose axes are found at once, or coordinates
 
 
 # --------------------------------------------------------------------------- budget
