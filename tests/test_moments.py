@@ -416,7 +416,7 @@ def test_work_does_not_grow_with_the_cube_of_the_samples(monkeypatch: pytest.Mon
         return decompose(matrix)
 
     monkeypatch.setattr(np.linalg, "eigh", noted)
-    memory = taught(samples((900, 700, 300), dim=20), samples((500, 9, 400), dim=20), budget="2kB")
+    memory = taught(samples((900, 700, 300), dim=20), samples((500, 9, 400), dim=20), budget="1kB")
     assert not memory.is_whole
     assert max(sizes) <= 128  # rows whose axes are found at once, or coordinates
 
