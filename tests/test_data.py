@@ -28,6 +28,8 @@ from frugalvae.images.feature_file import (
     write_features,
 )
 
+NAMED = {"y_train": np.array(list("bbaacc")), "y_test": np.array(list("abc"))}
+
 
 def arrays(**changes: Any) -> dict[str, Any]:
     """A valid feature file's content, with entries changed; ``None`` removes one."""
@@ -61,6 +63,16 @@ def test_names_and_text_features_are_attached_to_their_classes(tmp_path: Path) -
     assert features.text["dax"].tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("names", [None, ["c", "a", "unused", "b"]])
+def test_labels_may_be_names(tmp_path: Path, names: list[str] | None) -> None:
+    told = {"class_names": np.array(names), "text": np.eye(4, 3)} if names else {}
+    np.savez(tmp_path / "f.npz", **arrays(**NAMED, **told))
+    features = load_features(tmp_path / "f.npz")
+    assert "".join(features.y_train) == "bbaacc"
+    assert "".join(features.y_test) == "abc"
+    assert features.text is None or features.text["a"].tolist() == [0, 1, 0]
+
+
 def test_what_made_the_features_goes_with_them(tmp_path: Path) -> None:
     np.savez(tmp_path / "old.npz", **arrays())
     old = load_features(tmp_path / "old.npz")
@@ -83,7 +95,11 @@ def test_what_made_the_features_goes_with_them(tmp_path: Path) -> None:
         ({"x_train": np.zeros(6)}, r"x_train is float64 of shape \(6,\)"),
         ({"x_train": np.full((6, 3), np.nan)}, "x_train holds NaN or infinite values"),
         ({"y_train": np.zeros(6)}, "y_train is float64 of shape .*, expected integers"),
-        ({"y_train": np.array(["a"] * 6)}, "y_train is <U1"),
+        ({"y_train": np.array(["a"] * 6)}, "y_train holds names, which both"),
+        (NAMED | {"class_names": np.array(["a", "b"])}, "y_train holds names, .* class_names all"),
+        (NAMED | {"text": np.eye(3)}, "y_train holds names, .* or has text"),
+        (NAMED | {"y_test": np.array(["a", "b", "d"])}, "y_test has classes that y_train lacks"),
+        (NAMED | {"y_test": np.array([["a", "b", "c"]])}, "y_train holds names.*y_test is <U1"),
         ({"y_test": np.zeros(2, int)}, "x_test has 3 rows but y_test has 2 labels"),
         ({"x_test": np.zeros((3, 4))}, "x_train has 3 columns but x_test has 4"),
         ({"y_test": np.array([0, 1, 9])}, r"y_test has classes that y_train lacks: \[9\]"),

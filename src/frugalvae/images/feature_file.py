@@ -56,14 +56,28 @@ def load_features(path: str | Path) -> Features:
     """Read a feature file and check it.
 
     The file is an ``.npz`` with ``x_train`` and ``x_test`` (any float type, shape
-    (n, d)), ``y_train`` and ``y_test`` (integers, shape (n,)), and optionally
-    ``class_names`` (one string a class), ``text`` (one row a class) and ``encoder`` (what
-    made the features, as a JSON object in a string).
+    (n, d)), ``y_train`` and ``y_test`` (integers or names, shape (n,)), and optionally
+    ``class_names`` (one string a class, if labels are integers), ``text`` (one row a class) and
+    ``encoder`` (what made the features, as a JSON object in a string).
     """
     path = Path(path)
-    arrays = read_arrays(path, {*REQUIRED, *OPTIONAL})
+    arrays = _numbered(read_arrays(path, {*REQUIRED, *OPTIONAL}))
     _check(path, arrays)
     return _features(path, arrays)
+
+
+def _numbered(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Labels that are names as numbers of ``class_names``, sorted unless the file has them."""
+    labels = [arrays[key] for key in ("y_train", "y_test") if key in arrays]
+    if len(labels) < 2 or any(y.dtype.kind != "U" or y.ndim != 1 for y in labels):
+        return arrays
+    said = np.concatenate(labels)
+    names = arrays.get("class_names", np.empty(0) if "text" in arrays else np.unique(said))
+    if names.dtype.kind != "U" or names.ndim != 1 or not np.isin(said, names).all():
+        return arrays
+    order = np.argsort(names)
+    numbers = [order[np.searchsorted(names, y, sorter=order)] for y in labels]
+    return arrays | {"class_names": names, "y_train": numbers[0], "y_test": numbers[1]}
 
 
 def _features(path: Path, arrays: dict[str, NDArray[Any]]) -> Features:
@@ -95,7 +109,7 @@ def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32
     if not large or rows is None or test is None:
         features = load_training(path)
         return features, features.x_train
-    arrays = read_arrays(path, {*REQUIRED, *OPTIONAL} - set(stored))
+    arrays = _numbered(read_arrays(path, {*REQUIRED, *OPTIONAL} - set(stored)))
     for name, kept in (("x_train", rows), ("x_test", test)):
         arrays[name] = np.broadcast_to(np.zeros(1, kept.dtype), kept.shape)
     _check(path, arrays)
@@ -196,8 +210,13 @@ def _check(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
             wrong.append(f"x_{split} is {_describe(x)}, expected floats of shape (n, d)")
         elif x is not None and not _all_finite(x):
             wrong.append(f"x_{split} holds NaN or infinite values, or larger than float32 can hold")
-        if y is not None and (y.ndim != 1 or y.dtype.kind not in "iu"):
-            wrong.append(f"y_{split} is {_describe(y)}, expected integers of shape (n,)")
+        if y is not None and y.ndim == 1 and y.dtype.kind == "U":
+            wrong.append(
+                f"y_{split} holds names, which both y_train and y_test must then hold, and "
+                "class_names all of them if the file has it or has text"
+            )
+        elif y is not None and (y.ndim != 1 or y.dtype.kind not in "iu"):
+            wrong.append(f"y_{split} is {_describe(y)}, expected integers or names, shape (n,)")
         elif x is not None and x.ndim and y is not None and len(x) != len(y):
             wrong.append(f"x_{split} has {len(x)} rows but y_{split} has {len(y)} labels")
     if not wrong:
