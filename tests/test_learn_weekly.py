@@ -260,6 +260,16 @@ def test_a_name_that_is_nearly_known_is_warned_of(tool: Tool, misspelt: Path) ->
     assert tool.err == ""
 
 
+def test_two_new_names_that_are_nearly_the_same_are_warned_of(tool: Tool) -> None:
+    for name in ("Cardinal", "Cardnal", "Wren"):
+        save(tool.folder / "one" / name / "1.png", (len(name), 9, 9))
+    tool("learn", tool.folder / "one", "--dry-run")
+    assert "nearly the same names: 'Cardinal' and 'Cardnal'; 'frugalvae merge-classes'" in tool.err
+    tool("learn", tool.folder / "one", "--near", "new")
+    assert tool.err == ""
+    assert tool.classes == ["Cardinal", "Cardnal", "Wren"]
+
+
 @pytest.mark.parametrize(
     ("meant", "classes"),
     [("new", ["Cardnal", "Wren"]), ("same", ["Wren"]), ("skip", ["Wren"])],

@@ -99,8 +99,10 @@ def near(name: str, known: Collection[str]) -> str | None:
     """
     allowed = 0 if len(name) < 4 else 1 if len(name) < 8 else 2
     folded = name.casefold()
+    letters = set(folded)
     for other in known:
         alike = abs(len(other) - len(name)) <= allowed
+        alike = alike and len(letters ^ set(other.casefold())) <= 2 * allowed  # soon told
         alike = alike and not _digits_differ(folded, other.casefold())
         if alike and edits(folded, other.casefold()) <= allowed:
             return other

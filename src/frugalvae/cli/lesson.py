@@ -166,7 +166,21 @@ class Lesson:
                 self.same[name] = labels[other]
             elif meant == "skip":
                 leave.append(name)
+        if not self.options.near:
+            self.warn_of_twins([name for name in new if name not in {*leave, *self.same}])
         return leave
+
+    def warn_of_twins(self, new: list[str]) -> None:
+        """Say which new names are nearly the same as each other; either may be misspelt."""
+        twins = [(near(name, new[:place]), name) for place, name in enumerate(new)]
+        pairs = [f"{other!r} and {name!r}" for other, name in twins if other is not None]
+        if pairs:
+            more = f" (and {plural(len(pairs) - 3, 'further pair')})" if len(pairs) > 3 else ""
+            complain(
+                f"warning: taught as classes of their own, and nearly the same names: "
+                f"{', '.join(pairs[:3])}{more}; 'frugalvae merge-classes' makes one of two, "
+                "--near new says that they are right"
+            )
 
     def ask(self, name: str, other: str) -> str:
         """What a name means that is nearly a known one: asked at a terminal, else assumed."""
