@@ -9,8 +9,8 @@ classes that are alike are joined until few are left, broad ones and narrow ones
 long tail, of 500 samples down to 5. Each cell is taught at once.
 
 Calibration error is the gap between stated probability and accuracy in 15 bins, without
-``calibrate``; that of rare classes is measured on samples of these alone. In the long tail, the
-fifth of the classes with the fewest samples is rare.
+``calibrate``; that of rare classes is measured on samples of these alone, and on answers that name
+one. In the long tail, the fifth of the classes with the fewest samples is rare.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def cells(
 ) -> None:
     """One line per number of samples."""
     print(f"\n### {name}, {kind}\n", flush=True)
-    errs = ("ECE",) if kind in ("equal", "coarse") else ("ECE", "ECE of rare classes")
+    errs: tuple[str, ...] = ("ECE",)
+    if kind in ("rare", "tail"):
+        errs += ("ECE of rare classes", "ECE of answers that name one")
     judged = [title for title in ("**default**", "factors") if title in rules]
     head = ["classes" if kind == "coarse" else "samples", *rules]
     head += [f"{err}, {title}, %" for title in judged for err in errs]
@@ -127,7 +129,8 @@ def cells(
                 right = labels[probabilities.argmax(axis=1)] == test_y
                 recalls = np.array([right[test_y == label].mean() for label in labels])
                 few = np.isin(labels, rare)
-                sure, of_few = probabilities.max(axis=1), np.isin(test_y, rare)
+                sure, answers = probabilities.max(axis=1), labels[probabilities.argmax(axis=1)]
+                of_few, named = np.isin(test_y, rare), np.isin(answers, rare)
                 found.append(
                     [
                         right.mean(),
@@ -135,6 +138,7 @@ def cells(
                         *([recalls[few].mean(), recalls[~few].mean()] if few.any() else [0, 0]),
                         calibration_error(sure, right),
                         calibration_error(sure[of_few], right[of_few]),
+                        calibration_error(sure[named], right[named]),
                     ]
                 )
             mean = 100 * np.mean(found, axis=0)
