@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from frugalvae import joining, naming
+from frugalvae import forgetting, joining, naming
 from frugalvae.calibration import Calibration
 from frugalvae.checks import as_label, position_of
 from frugalvae.cost import MemoryReport
@@ -469,7 +469,7 @@ class FrugalClassifier(Estimator):
         [1, 1]
         """
         with self._teaching():
-            self.model_ = self._fitted().unlearn(label, self._features(X))
+            self.model_ = forgetting.unlearn(self._fitted(), label, self._features(X))
         return self
 
     def forget(self, label: Any, X: ArrayLike | None = None, *, scrub: bool = False) -> list[str]:
@@ -512,7 +512,7 @@ class FrugalClassifier(Estimator):
         """
         with self._teaching():
             self._fitted()
-            self.model_, remains = self._model().forget(label, X, scrub=scrub)
+            self.model_, remains = forgetting.forget(self._model(), label, X, scrub=scrub)
         return remains
 
     def rename(self, old: Any, new: Any) -> FrugalClassifier:

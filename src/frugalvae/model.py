@@ -47,7 +47,6 @@ from frugalvae.taught import (
     renamed,
     with_digests,
     without,
-    without_digests,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CLASSES_COMPARED = 1000  # with which taught samples are compared, besides their own
-DRAWS = 256  # samples of a class that stand for it where others are learned anew
 
 #: Attributes with one entry for each class, in the order of ``classes``.
 BY_CLASS = ("classes", "numbers", "task_of_class", "n_samples_of_class")
@@ -218,7 +216,7 @@ class Model:
             check_text(text, new, self.n_taught, width),
             check_names(names, new, self.n_taught),
         )
-        with self._computing():
+        with self.computing():
             summed = {} if sums is None else self._summed(sums, new)
             model = self._learned(task, defer_head, sums, summed)
             counts = {} if sums is None else {summed[n]: c for n, c in sums.counts.items()}
@@ -283,7 +281,7 @@ class Model:
 
         Known classes get more samples first. Whatever can add them all at once does so.
         """
-        memory, head = self._parts()
+        memory, head = self.parts()
         present, alone = set(task.classes), set(getattr(head, "by_name", ()))
         if sums is not None:
             memory.merge(sums.memory, summed)  # type: ignore[attr-defined]
@@ -323,7 +321,7 @@ class Model:
         """More samples of known classes, then new classes; fitted on replay, all at once."""
         known, new = task.split(before)
         last = self.n_tasks if new.classes else max(0, self.n_tasks - 1)
-        replay = self._replay(memory, last)
+        replay = self.replay(memory, last)
         if not head.needs_every_task:
             return head.learn(task, replay)
         for part in known:
@@ -376,9 +374,9 @@ class Model:
         """With the head fitted that :meth:`learn` deferred; itself if none is due."""
         if not self.head_stale:
             return self
-        memory, head = self._parts()
-        with self._computing():
-            head.learn(Task.empty(self.n_features), self._replay(memory, self.n_tasks - 1))
+        memory, head = self.parts()
+        with self.computing():
+            head.learn(Task.empty(self.n_features), self.replay(memory, self.n_tasks - 1))
         check_learned(head)
         return replace(self, memory=memory, head=head, head_stale=False)
 
@@ -390,132 +388,13 @@ class Model:
         x = check_features(X, self.n_features)
         task = Task(x, np.full(len(x), self.numbers[position]))
         noted = {} if digests is None else {self.classes.tolist()[position]: digests}
-        with self._computing():
+        with self.computing():
             return (
                 self._learned(task, False)
                 ._counted(self.classes[:0], task, "update")
                 ._noted(noted, self.classes[:0])
                 ._familiar(task)
             )
-
-    def unlearn(
-        self, label: Any, X: ArrayLike, *, digests: NDArray[np.uint64] | None = None
-    ) -> Model:
-        """Without samples of a class; see :meth:`frugalvae.FrugalClassifier.unlearn`."""
-        position = position_of(label, self.classes)
-        x = check_features(X, self.n_features)
-        memory, head = self._parts()
-        task, before = Task(x, np.full(len(x), self.numbers[position])), self._count_of(position)
-        remains: list[str] = []
-        for part in (memory, head):
-            _require_verb(part, "unlearn", "take samples out again")
-            remains += part.unlearn(task, before) or []  # type: ignore[union-attr]
-        check_learned(memory, head)
-        counts = self.n_samples_of_class.copy()
-        counts[position] = before - len(x)
-        left = replace(self, memory=memory, head=head, n_samples_of_class=counts)
-        if digests is not None:
-            gone = {int(self.numbers[position]): digests}
-            left = replace(left, digests=without_digests(self.digests, gone))
-        return left.recorded("unlearn", {self.classes[position]: len(x)}, remains=remains)
-
-    def _count_of(self, position: int) -> int:
-        """The samples of a class, which a file of an older version may not know."""
-        count, label = int(self.n_samples_of_class[position]), _plain(self.classes[position])
-        if label in self.by_name:
-            raise InputError(
-                f"class {label!r} is known by name alone: it has no samples to take out"
-            )
-        if not count:
-            raise InputError(
-                f"the file does not say how many samples class {label!r} has, for it was made by "
-                "an older version; teach the classes anew"
-            )
-        return count
-
-    def forget(
-        self, label: Any, X: ArrayLike | None = None, *, scrub: bool = False
-    ) -> tuple[Model, list[str]]:
-        """Without a class, and what remains; see :meth:`frugalvae.FrugalClassifier.forget`."""
-        check_choice("scrub", scrub, (True, False))
-        position = position_of(label, self.classes)
-        forgotten = {self.classes[position]: self.n_samples_of_class[position]}
-        aliases = renamed(self.aliases, _plain(self.classes[position]), None)
-        if len(self.classes) == 1:  # nothing is left of what was taught
-            empty = Model(self.recipe, history=self.history, aliases=aliases)
-            return empty.recorded("forget", forgotten, scrub=scrub, remains=[]), []
-        number, (memory, head) = int(self.numbers[position]), self._parts()
-        if X is None:
-            known = number in memory.classes  # or by name alone
-            in_memory, in_head = memory.forget(number) if known else [], head.forget(number)
-        else:
-            in_memory, in_head = self._forget_with(memory, head, position, X)
-        if scrub:
-            with self._computing():
-                memory, head = self._scrubbed(memory, head, in_memory, in_head)
-            in_memory, in_head = [], []
-        check_learned(memory, *([] if self.head_stale else [head]))
-        left: dict[str, Any] = {name: np.delete(getattr(self, name), position) for name in BY_CLASS}
-        remains = in_memory + in_head
-        left["digests"] = {y: found for y, found in self.digests.items() if y != number}
-        model = replace(self, memory=memory, head=head, aliases=aliases, **left)
-        return model.recorded("forget", forgotten, scrub=scrub, remains=remains), remains
-
-    def _forget_with(
-        self, memory: Memory, head: Head, position: int, X: ArrayLike
-    ) -> tuple[list[str], list[str]]:
-        """Forget a class by all of its samples: what they added is taken out exactly."""
-        x, number, count = check_features(X, self.n_features), self.numbers[position], None
-        count = self._count_of(position)
-        if len(x) != count:
-            raise InputError(
-                f"class {_plain(self.classes[position])!r} was taught {count} samples, and "
-                f"{len(x)} were given to take out; give all of them, or forget the class without "
-                "samples"
-            )
-        task = Task(x, np.full(len(x), number))
-        remains = []
-        for part in (memory, head):
-            _require_verb(part, "forget_with", "take a class out by its samples")
-            remains.append(part.forget_with(task))  # type: ignore[union-attr]
-        return remains[0], remains[1]
-
-    def _scrubbed(
-        self, memory: Memory, head: Head, in_memory: list[str], in_head: list[str]
-    ) -> tuple[Memory, Head]:
-        """Fresh parts, in place of those in which traces remain, taught by replay of the others."""
-        if not in_memory and not in_head:
-            return memory, head
-        if not memory.arrays():
-            raise InputError(
-                "scrub=True relearns from replay, and memory 'none' keeps nothing to replay; "
-                "forget without scrub, or call fit() on samples of the other classes"
-            )
-        fresh_memory, fresh_head = self.recipe.parts()
-        rng = self._generator("scrub", len(self.history))
-        told = [getattr(head, name, {}) for name in ("text_", "names_")]
-        task = Task(*self._replayed(memory, rng), *told)
-        if in_memory:
-            fresh_memory.learn(task, rng)
-            memory = fresh_memory
-        if in_head or getattr(head, "needs_density", False):
-            numbers = np.array(sorted({*task.classes, *head.classes}), np.int64)
-            fresh_head.register(replace(task, features=task.features[:0], labels=numbers))
-            if not self.head_stale:
-                fresh_head.learn(task, self._replay(memory, self.n_tasks - 1))
-            head = fresh_head
-        return memory, head
-
-    def _replayed(self, memory: Memory, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Samples of all classes with their numbers: of each as many as it had, at most 256.
-
-        More would count as evidence that was never there, and make answers too sure.
-        """
-        taught = self.count_of
-        counts = [min(max(taught[label], 2), DRAWS) if taught[label] else DRAWS
-                  for label in memory.classes]  # fmt: skip
-        drawn = [memory.sample(y, n, rng) for y, n in zip(memory.classes, counts, strict=True)]
-        return np.concatenate(drawn), np.repeat(memory.classes, counts)
 
     def rename(self, old: Any, new: Any) -> Model:
         """With another label for a class, and in its prompt if that was the label."""
@@ -529,12 +408,12 @@ class Model:
             raise KnownClassError(f"class {new!r} is already known; choose another name")
         before, after = self.classes[position], label[0]
         parts = [self.classes[:position], label, self.classes[position + 1 :]]
-        memory, head = self._parts()
+        memory, head = self.parts()
         names, number = getattr(head, "names_", {}), int(self.numbers[position])
         if names.get(number) == before:
             names[number] = str(after)
         model = replace(self, memory=memory, head=head, classes=np.concatenate(parts))
-        told = {"from": _plain(before), "to": _plain(after)}
+        told = {"from": plain(before), "to": plain(after)}
         model = replace(model, aliases=renamed(self.aliases, told["from"], told["to"]))
         return model.recorded("rename", {after: self.n_samples_of_class[position]}, **told)
 
@@ -661,7 +540,7 @@ class Model:
         return MemoryReport(name, len(self.classes), self.n_tasks, tuple(parts))
 
     @contextmanager
-    def _computing(self) -> Iterator[None]:
+    def computing(self) -> Iterator[None]:
         """On the device that is asked for; what becomes infinite is told by ``check_learned``."""
         with computing_on(self.recipe.device), np.errstate(over="ignore", invalid="ignore"):
             yield
@@ -674,13 +553,13 @@ class Model:
             )
         return self.head
 
-    def _parts(self) -> tuple[Memory, Head]:
+    def parts(self) -> tuple[Memory, Head]:
         """Copies to learn on."""
         if self.memory is None or self.head is None:
             return self.recipe.parts()
         return copy.deepcopy((self.memory, self.head))
 
-    def _replay(self, memory: Memory, task: int) -> Replay:
+    def replay(self, memory: Memory, task: int) -> Replay:
         """Replay with draws of its own: the same whether the head was deferred or not."""
         return Replay(memory, self._generator("head", task))
 
@@ -703,14 +582,6 @@ def _knows(memory: Memory, head: Head) -> bool:
     return is_tempered(memory) and getattr(head, "needs_density", False)
 
 
-def _require_verb(part: Memory | Head, verb: str, what: str) -> None:
-    if not hasattr(part, verb):
-        raise InputError(
-            f"{type(part).__name__} cannot {what}; memory 'moments' with head 'bayes' can, and so "
-            "can sums of samples, such as 'lda' and 'nearest-mean'"
-        )
-
-
-def _plain(label: Any) -> Any:
+def plain(label: Any) -> Any:
     """A label as JSON knows it."""
     return label.item() if isinstance(label, np.generic) else label

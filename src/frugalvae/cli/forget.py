@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.changes import with_digest
     from frugalvae.cli.common import announce_model, change_class
     from frugalvae.cli.update import more_rows
+    from frugalvae.forgetting import forget
     from frugalvae.storage.receipts import QUANTILES, receipt, state
 
     if options.scrub and options.inputs:
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
             announce_model(model, None, options.file)
         before = state(store)
         with display.watching():
-            model, remains = model.forget(label, x, scrub=options.scrub)
+            model, remains = forget(model, label, x, scrub=options.scrub)
         if model.taught_novelty.quantiles and not options.scrub:
             remains = [*remains, QUANTILES]
         store.save(with_digest(model), undoable=not options.scrub)

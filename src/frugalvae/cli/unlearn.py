@@ -28,6 +28,7 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.changes import DIGEST, digest_of, with_digest, with_source
     from frugalvae.cli.common import change_class
     from frugalvae.cli.update import more_rows
+    from frugalvae.forgetting import unlearn
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
         if model.history and model.history[-1].get(DIGEST) == digest:
             display.say(f"{options.file} is as it was: the last change was this very one")
             return
-        model = model.unlearn(label, x, digests=gathered.digests)
+        model = unlearn(model, label, x, digests=gathered.digests)
         store.save(with_digest(with_source(model, options.inputs[0].resolve().name), digest))
     left = int(model.n_samples_of_class[model.classes.tolist().index(label)])
     remains = [*model.history[-1]["remains"], COUNTED]

@@ -19,6 +19,7 @@ from frugalvae.changes import (
 )
 from frugalvae.checks import check_case, check_kind
 from frugalvae.errors import InputError
+from frugalvae.forgetting import forget, unlearn
 from frugalvae.images.encode import describe
 from frugalvae.intake import Intake, choose, digests_of
 from frugalvae.server.asking import check_some
@@ -103,7 +104,7 @@ def learned(
     before, emptied = taken_out(model, label, x, digests, lesson)
     after = before.learn(x, intake.labels, text=text, digests={label: digests})
     for other in emptied:
-        after, _ = after.forget(other)
+        after, _ = forget(after, other)
     lesson.gone = [str(other) for other in emptied]
     after = as_one_lesson(model, after, lesson.moved, lesson.gone)
     if not after.encoder:
@@ -146,7 +147,7 @@ def taken_out(
             emptied.append(other)
         else:
             try:
-                model = model.unlearn(other, x[wrong], digests=digests[wrong])
+                model = unlearn(model, other, x[wrong], digests=digests[wrong])
             except InputError as error:
                 lesson.warnings.append(f"{count} of them stay in {other}, too: {error}")
                 continue

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from frugalvae import forgetting
 from frugalvae.changes import like, with_digest
 from frugalvae.checks import as_label, check_case, check_label
 from frugalvae.errors import MemoryFileError
@@ -132,7 +133,7 @@ async def forget(request: Request) -> Response:
         model, store = room.served.to_change(), room.served.store
         label = room.served.label_named(model, typed)
         before = state(store)
-        model, remains = model.forget(label)
+        model, remains = forgetting.forget(model, label)
         if model.taught_novelty.quantiles:
             remains = [*remains, QUANTILES]
         snapshot = room.served.save(with_digest(model))
