@@ -280,11 +280,21 @@ def test_what_was_taught_is_recognised_by_its_digest() -> None:
     model = Model().learn(x, y, digests={label: digests[y == label] for label in range(5)})
     checked = check(model, x[[3, 50]] + 0.5, [0, 4], digests=np.array([4, 51], np.uint64))
     told = [(f.row, f.why) for f in checked.of_kind("taught-before")]
-    assert told == [
-        (0, "exactly this was taught before"),
-        (1, "exactly this was taught before, as 2"),
-    ]
-    assert "whether one is nearly the same cannot be known" in checked.notes[0]
+    assert told == [(1, "exactly this was taught before, as 2")]
+    assert checked.taught == [0]
+    assert checked.rows_to_leave_out == [1]
+    assert checked.notes[0] == "1 sample taught before: neither checked nor counted again"
+    assert "a changed copy of what was taught before is not recognised" in checked.notes[1]
+
+
+def test_a_class_is_not_counted_twice() -> None:
+    x, y = blobs(each=3)
+    digests = np.arange(1, 16, dtype=np.uint64)
+    model = Model().learn(x, y, digests={label: digests[y == label] for label in range(5)})
+    checked = check(model, x, y, digests=digests)  # three samples, though taught and in the folder
+    assert {f.why for f in checked.of_kind("few")} == {
+        "3 samples; classes of fewer than 5 are often missed"
+    }
 
 
 # --------------------------------------------------------------------------- photographs, classes
@@ -321,7 +331,7 @@ def test_one_sample_and_one_class_are_checked_as_far_as_possible() -> None:
     assert [finding.kind for finding in one.findings] == ["few"]
     assert one.notes == [
         "there is one class only: whether a sample looks like another cannot be known",
-        "fewer than 10 samples: none can be told to be unusual",
+        "fewer than 10 samples to check: too few to tell which are unlike all classes",
     ]
     x, _ = blobs()
     alone = check(Model(), x, ["cat"] * 99 + ["emu"])

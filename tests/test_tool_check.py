@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.care.except_list import read_list, write_list
+from frugalvae.care.except_list import Entry, read_decisions, read_list, write_list
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import Features, write_features
@@ -45,7 +46,12 @@ def test_a_folder_is_checked_and_what_is_found_is_not_learned(
     assert "26 images of 3 classes" in said
     assert "emu/moved.png: it looks like cat" in said
     assert "dax/broken.jpg: it cannot be read: it begins as JPEG, but is damaged" in said
-    assert "written: check.html, and except.txt for 'frugalvae learn --except'" in said
+    assert "written: check.html, and except.txt\n" in said
+    again, then = said.splitlines()[-2:]
+    assert again.startswith(
+        "move images to the folder of the class that they show, and check again"
+    )
+    assert then == f"then: frugalvae learn FILE.frugal {photographs} --except except.txt"
     listed = read_list(here / "except.txt")
     assert {"emu/moved.png", "dax/broken.jpg"} < set(listed)
     assert {"dax/copy.png", "dax/1.png"} & set(listed)
@@ -71,9 +77,20 @@ def test_a_file_tells_what_was_taught_before(tool: Tool, photographs: Path) -> N
     tool.learn(photographs)
     before = tool.file.read_bytes()
     told = tool.json("check", photographs)
-    assert told["found"]["taught-before"] == 25  # all but a broken one
+    assert len(told["taught_before"]) == 25  # all but a broken one
+    assert told["leave_out"] == ["dax/broken.jpg"]
+    assert told["found"] == {"unreadable": 1}
     assert told["images"] == 26
     assert tool.file.read_bytes() == before
+
+
+def test_a_photograph_of_another_class_than_before_is_told(tool: Tool, photographs: Path) -> None:
+    tool.learn(photographs)
+    shutil.move(photographs / "emu" / "moved.png", photographs / "cat" / "3.png")
+    said = tool("check", photographs)
+    assert "cat/3.png: exactly this was taught before, as 'emu'" in said
+    assert "24 samples taught before: neither checked nor counted again" in said
+    assert "2 images better left out" in said
 
 
 def test_features_have_no_thumbnails_but_findings(tool: Tool, here: Path) -> None:
@@ -108,11 +125,71 @@ def test_a_list_of_another_folder_is_refused(tool: Tool, photographs: Path, here
 
 def test_lists_keep_odd_names(here: Path) -> None:
     names = ["#1.png", "a\nb.png", '"q".png', " blank.png", "plain/1.png", "caf\udce9.png"]
-    write_list(here / "list", ["a remark"], [(name, "why", True) for name in names])
+    write_list(here / "list", ["a remark"], [Entry(name, "why") for name in names])
     assert read_list(here / "list") == names
     (here / "list").write_text('"broken\n')
     with pytest.raises(InputError, match="is no path, nor a JSON string"):
         read_list(here / "list")
+
+
+def test_what_was_decided_is_kept(tool: Tool, photographs: Path, here: Path) -> None:
+    run("check", photographs, tool)
+    path = here / "except.txt"
+    text = path.read_text()
+    reason = "# leave out: of emu: it looks like cat ("
+    assert reason in text
+    path.write_text(text.replace("\nemu/moved.png", "\n# emu/moved.png") + "dax/2.png\n")
+    said = run("check", photographs, tool)
+    assert "2 images as you decided in except.txt" in said
+    listed = read_list(path)
+    assert "dax/2.png" in listed
+    assert "emu/moved.png" not in listed
+    assert reason.replace("leave out", "decided") in path.read_text()
+    kept = path.read_bytes()
+    run("check", photographs, tool)
+    assert path.read_bytes() == kept
+    shutil.copytree(photographs, here / "other")  # the same names, but nothing was decided there
+    run("check", here / "other", tool)
+    assert "emu/moved.png" in read_list(path)
+    assert "dax/2.png" not in read_list(path)
+
+
+def test_decisions_are_what_differs_from_what_was_written(here: Path) -> None:
+    names = {"a": True, "b": False, "#c": True, "d": False, "e": True}
+    write_list(
+        here / "list", ["of x"], [Entry(name, "why", taken) for name, taken in names.items()]
+    )
+    assert read_decisions(here / "list", "of x") == {}
+    lines = (here / "list").read_text().splitlines()
+    turned = {"a": "#a", "#   b": "b", '"#c"': '# "#c"'}
+    (here / "list").write_text("\n".join(turned.get(line, line) for line in lines))
+    decided = {"a": False, "b": True, "#c": False}
+    assert read_decisions(here / "list", "of x") == decided
+    assert read_decisions(here / "list", "of y") == {}
+    assert read_decisions(here / "nowhere", "of x") == {}
+    write_list(
+        here / "list", ["of x"], [Entry(n, "why", t, decided=True) for n, t in names.items()]
+    )
+    assert read_decisions(here / "list", "of x") == names
+
+
+def test_a_blank_photograph_is_told_once(tool: Tool, photographs: Path) -> None:
+    Image.new("RGB", (90, 80), (200, 30, 30)).save(photographs / "emu" / "red.png")
+    assert main(["check", str(photographs), "--json"]) == 0
+    found = json.loads(tool.capsys.readouterr().out)["findings"]
+    kinds = {f["kind"] for f in found if f["image"] == "emu/red.png"}
+    assert "blank" in kinds
+    assert not kinds & {"wrong-label", "outlier"}  # though it is as red as a cat
+
+
+def test_misspelt_folders_come_first(tool: Tool, photographs: Path) -> None:
+    shutil.move(photographs / "dax", photographs / "kestrel")
+    (photographs / "kestrl").mkdir()
+    for number in (5, 6, 7):
+        shutil.move(photographs / "kestrel" / f"{number}.png", photographs / "kestrl")
+    said = run("check", photographs, tool).splitlines()
+    assert said[1:3] == ["Names that are nearly the same: 1", "  kestrl: it is nearly 'kestrel'"]
+    assert said[-2].startswith("rename folders that mean the same class, ")
 
 
 def test_wrong_paths_are_refused_before_anything_is_read(tool: Tool, photographs: Path) -> None:

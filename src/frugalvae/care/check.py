@@ -60,11 +60,13 @@ def check(
     labels = _present_names(model, labels)
     task, names = _task(model, features, labels)
     rng = model.recipe.generator("check", 0)
-    before = _taught_before(model, labels, digests)
-    fresh = np.setdiff1d(np.arange(len(labels)), [finding.row for finding in before])
+    before = _taught_before(model, digests)
+    elsewhere = _taught_elsewhere(labels, before)
+    again = sorted(set(before) - {finding.row for finding in elsewhere})
+    fresh = np.setdiff1d(np.arange(len(labels)), list(before))
     part = Task(features[fresh], task.labels[fresh])
-    classes = _of_classes(model, labels)
-    found, notes = [*before, *classes], _limits(model, digests)
+    classes = _of_classes(model, labels, again)
+    found, notes = [*elsewhere, *classes], _limits(model, digests, len(again))
     typical: dict[Any, int] = {}
     if len(fresh):
         memory, said = open_moments(model, part.features, rng)
@@ -78,7 +80,7 @@ def check(
         typical = _typical(labels, fresh, judged)
         found += _outliers(labels, fresh, judged)
         found += _duplicates(labels, fresh, twins, judged.wrong)
-    return Checked.of([f for f in found if f.sure >= SURE], notes, typical)
+    return Checked.of([f for f in found if f.sure >= SURE], notes, typical, again)
 
 
 def _present_names(model: Model, labels: NDArray[Any]) -> NDArray[Any]:
@@ -116,28 +118,43 @@ def _in_one_class(task: Task, twins: list[Twin]) -> Array:
 # --------------------------------------------------------------------------- findings
 
 
-def _taught_before(
-    model: Model, labels: NDArray[Any], digests: NDArray[np.uint64] | None
-) -> list[Finding]:
-    """Samples whose digests are kept, in whatever class."""
-    found: list[Finding] = []
+def _taught_before(model: Model, digests: NDArray[np.uint64] | None) -> dict[int, list[Any]]:
+    """The samples whose digests are kept, and the classes that each was taught as."""
+    found: dict[int, list[Any]] = {}
     if digests is None:
         return found
     of_number = dict(zip(model.numbers.tolist(), model.classes.tolist(), strict=True))
     for number, kept in model.digests.items():
-        label = of_number[number]
-        same = np.flatnonzero(np.isin(digests, kept) & (digests != NONE))
-        for row in same.tolist():
-            what = "" if labels[row] == label else f", as {label!r}"
-            why = f"exactly this was taught before{what}"
-            found.append(Finding("taught-before", 1.0, labels[row].item(), why, row, other=label))
+        for row in np.flatnonzero(np.isin(digests, kept) & (digests != NONE)).tolist():
+            found.setdefault(row, []).append(of_number[number])
     return found
 
 
-def _of_classes(model: Model, labels: NDArray[Any]) -> list[Finding]:
-    """Classes of too few samples, and names that are nearly the same."""
+def _taught_elsewhere(labels: NDArray[Any], before: dict[int, list[Any]]) -> list[Finding]:
+    """Samples that another class was taught: one of the two labels is wrong."""
+    return [
+        Finding(
+            "taught-before",
+            1.0,
+            labels[row].item(),
+            f"exactly this was taught before, as {other!r}",
+            row,
+            other=other,
+        )
+        for row, taught in before.items()
+        for other in taught
+        if other != labels[row]
+    ]
+
+
+def _of_classes(model: Model, labels: NDArray[Any], again: list[int]) -> list[Finding]:
+    """Classes of too few samples, and names that are nearly the same.
+
+    Samples ``again`` are among those that their class was taught already.
+    """
     known = dict(zip(model.classes.tolist(), model.n_samples_of_class.tolist(), strict=True))
     counts = Counter(labels.tolist())
+    counts.subtract(labels[again].tolist())
     new = [label for label, _ in counts.most_common()[::-1] if label not in known]
     return few({label: n + known.get(label, 0) for label, n in counts.items()}) + near_names(
         new, list(known)
@@ -199,15 +216,17 @@ def _typical(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) -> 
 # --------------------------------------------------------------------------- what is not checked
 
 
-def _limits(model: Model, digests: NDArray[np.uint64] | None) -> list[str]:
-    """What cannot be known of samples that were taught before."""
+def _limits(model: Model, digests: NDArray[np.uint64] | None, again: int) -> list[str]:
+    """What cannot be known of samples that were taught before, and how many there are."""
     if not len(model.classes):
         return []
     if digests is None or not model.digests:
         return ["samples that were taught before cannot be recognised: there are no digests"]
+    told = f"{plural(again, 'sample')} taught before: neither checked nor counted again"
     return [
-        "samples that were taught before are recognised if they are exactly the same; whether one "
-        "is nearly the same cannot be known, for the file keeps no single samples"
+        *([told] if again else []),
+        "a changed copy of what was taught before is not recognised: the file keeps no single "
+        "samples",
     ]
 
 
@@ -223,5 +242,7 @@ def _unjudged(classes: int, labels: NDArray[Any], judged: Judged) -> list[str]:
             "right cannot be known"
         )
     if len(labels) < LEAST:
-        notes.append(f"fewer than {LEAST} samples: none can be told to be unusual")
+        notes.append(
+            f"fewer than {LEAST} samples to check: too few to tell which are unlike all classes"
+        )
     return notes

@@ -2,12 +2,16 @@
 
 One line per image, as ``learn`` names it: its path inside the folder; or ``x_train[12]``, a row of
 a feature file. Lines that begin with ``#`` are remarks. Odd names are JSON strings.
+
+Above each image ``check`` writes what it would do. Where a person did otherwise, that is a
+decision, and the next ``check`` of the same folder keeps it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from frugalvae.errors import InputError
@@ -15,30 +19,90 @@ from frugalvae.files import write_bytes
 from frugalvae.formatting import printable
 
 ROW = "x_train[{}]"
+TAKEN, PROPOSED, DECIDED = "leave out", "perhaps", "decided"
 
 
-def write_list(
-    path: Path, remarks: Sequence[str], entries: Iterable[tuple[str, str, bool]]
-) -> None:
-    """Write names with the reason for each; those that are only proposed stand in remarks."""
+@dataclass(frozen=True)
+class Entry:
+    """An image of a list: its name, the reason, whether it is left out, and who said so."""
+
+    name: str
+    why: str
+    taken: bool = True
+    decided: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """Two lines: what is to be done and why, and the name.
+
+        >>> Entry("cat/1.png", "it is tiny", taken=False).lines
+        ['# perhaps: it is tiny', '#   cat/1.png']
+        """
+        mark = DECIDED if self.decided else TAKEN if self.taken else PROPOSED
+        name = _written(self.name)
+        return [f"# {mark}: {printable(self.why)}", name if self.taken else f"#   {name}"]
+
+
+def write_list(path: Path, remarks: Sequence[str], entries: Iterable[Entry]) -> None:
+    """Write names with the reason for each; those that are not left out stand in remarks."""
     lines = [f"# {remark}" for remark in remarks]
-    for name, why, taken in entries:
-        lines += [f"# {printable(why)}", _written(name) if taken else f"#   {_written(name)}"]
-    text = "\n".join(lines) + "\n"
+    text = "\n".join(lines + [line for entry in entries for line in entry.lines]) + "\n"
     write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def read_list(path: Path) -> list[str]:
     """The names in a list, each once."""
     try:
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        lines = _lines(path)
     except OSError as error:
         raise InputError(
             f"--except {path} cannot be read ({error.strerror}); give a list that 'frugalvae "
             "check' wrote, or a text file with one path per line"
         ) from error
-    lines = (line.strip("\r ") for line in text.split("\n"))
     return list(dict.fromkeys(_read(path, line) for line in lines if line and line[0] != "#"))
+
+
+def read_decisions(path: Path, remark: str) -> dict[str, bool]:
+    """What a person decided in a list with this remark at its head: whether names are left out.
+
+    Nothing if there is no such list: one of another folder says nothing about this one.
+    """
+    lines = _lines(path) if path.is_file() else []
+    decisions, mark = dict[str, bool](), ""
+    for line in lines if f"# {remark}" in lines else []:
+        said = next((m for m in (TAKEN, PROPOSED, DECIDED) if line.startswith(f"# {m}:")), "")
+        taken = bool(line) and line[0] != "#"
+        if not said and (mark == DECIDED or taken != (mark == TAKEN)) and (taken or mark):
+            decisions[_read(path, line.lstrip("# "))] = taken
+        mark = said
+    return decisions
+
+
+def with_decisions(
+    entries: Sequence[Entry], decisions: Mapping[str, bool], names: Iterable[str]
+) -> list[Entry]:
+    """Entries as they were decided; what is not found any more, but there, comes last.
+
+    >>> with_decisions([Entry("1.png", "it is tiny")], {"1.png": False, "gone": True}, ["1.png"])
+    [Entry(name='1.png', why='it is tiny', taken=False, decided=True)]
+    """
+    told = {entry.name for entry in entries}
+    rest = set(names) - told
+    return [
+        replace(entry, taken=decisions[entry.name], decided=True)
+        if entry.name in decisions
+        else entry
+        for entry in entries
+    ] + [
+        Entry(name, "not found again", taken, decided=True)
+        for name, taken in decisions.items()
+        if name in rest
+    ]
+
+
+def _lines(path: Path) -> list[str]:
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    return [line.strip("\r ") for line in text.split("\n")]
 
 
 def _written(name: str) -> str:
@@ -52,7 +116,7 @@ def _written(name: str) -> str:
 
 
 def _read(path: Path, line: str) -> str:
-    if line[0] != '"':
+    if line[:1] != '"':
         return line
     try:
         return str(json.loads(line))

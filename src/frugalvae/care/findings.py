@@ -10,8 +10,9 @@ import numpy as np
 
 #: Every kind of finding, with its heading. Those of :data:`LEAVE_OUT` are better not taught.
 KINDS = {
+    "names": "Names that are nearly the same",
     "unreadable": "Cannot be read",
-    "taught-before": "Taught before",
+    "taught-before": "Taught before as another class",
     "duplicate": "Nearly the same as another",
     "wrong-label": "Looks like another class",
     "blank": "Blank",
@@ -19,7 +20,6 @@ KINDS = {
     "blurred": "Blurred",
     "outlier": "Unlike its class, and unlike all others",
     "few": "Too few to learn from",
-    "names": "Names that are nearly the same",
 }
 LEAVE_OUT = ("unreadable", "taught-before", "duplicate", "wrong-label", "blank")
 SURE = 0.5  # from which on a finding is reported
@@ -83,11 +83,14 @@ class Checked:
         What could not be checked, a line each.
     typical
         Of each class, the sample whose label is surest.
+    taught
+        Samples that their class was taught before, ascending; nothing else is said of them.
     """
 
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     typical: dict[Any, int] = field(default_factory=dict)
+    taught: list[int] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -95,11 +98,12 @@ class Checked:
         findings: Iterable[Finding],
         notes: Sequence[str] = (),
         typical: Mapping[Any, int] | None = None,
+        taught: Iterable[int] = (),
     ) -> Checked:
         """In order: by how sure they are, then by kind and row."""
         kinds = list(KINDS)
         order = sorted(findings, key=lambda f: (-f.sure, kinds.index(f.kind), f.row or 0))
-        return cls(order, list(notes), dict(typical or {}))
+        return cls(order, list(notes), dict(typical or {}), sorted(taught))
 
     def of_kind(self, kind: str) -> list[Finding]:
         """The findings of one kind."""

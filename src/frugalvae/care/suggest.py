@@ -65,7 +65,7 @@ class Suggestion:
         if self.runner_up is None:
             return "more of the only class"
         if self.doubt < 0.3:
-            return f"typical of many that are not sure, itself probably {self.label}"
+            return f"probably {self.label}, and like many that are not sure"
         return f"{self.label} or {self.runner_up}?"
 
     def to_json(self) -> dict[str, Any]:

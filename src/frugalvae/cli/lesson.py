@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frugalvae.care.guesses import refuse_guesses
 from frugalvae.checks import as_label, check_case
 from frugalvae.cli.options import choice, refuse_encoder
 from frugalvae.console import Display, complain
@@ -122,7 +123,7 @@ class Lesson:
         if listed and not found.any():
             raise InputError(
                 f"--except {options.leave_out} names {shortened(listed, 1)}, and nothing of it is "
-                f"in {options.source}; give the folder that the list was made of"
+                f"in {options.source}; give the folder that the list was made of, or check it again"
             )
         if absent:
             self.say(f"not there, though --except names it: {shortened(absent)}")
@@ -137,6 +138,7 @@ class Lesson:
         known = [*model.classes.tolist()]
         others = {*map(str, known), *(set(model.aliases) - set(options.again))}
         new = [name for name in np.unique(names).tolist() if str(name) not in others]
+        refuse_guesses(map(str, new))
         if not options.case_matters:
             check_case(map(str, new), map(str, known))
         leave = [] if options.only == "known" else self.misspelt(list(map(str, new)))

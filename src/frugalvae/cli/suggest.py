@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="copy suggested images to folders in this new folder: 'perhaps NAME' for the most "
-        "probable class, 'new class 1' for a group, 'unknown'; sort and rename them, then learn "
-        "the folder",
+        "probable class, 'perhaps new class 1' for a group, 'perhaps unknown'; sort and rename "
+        "them, then learn the folder",
     )
     add_encoder(parser, remembered=True)
     add(parser, "--trust", "--json", "--quiet")
@@ -88,7 +88,8 @@ def run(options: argparse.Namespace) -> None:
     if options.copy_to is not None:
         learn = shlex.join(["frugalvae", "learn", str(options.file), str(options.copy_to)])
         display.say(
-            f"give its folders the right names, move what is wrong, then: {printable(learn)}"
+            f"look at them, move what is wrong, give each folder the name of its class, then: "
+            f"{printable(learn)}"
         )
 
 
@@ -206,15 +207,17 @@ def report(suggested: Suggested, pool: Pool) -> dict[str, Any]:
 
 def copy_to(folder: Path, suggested: Suggested, pool: Pool) -> None:
     """Copy suggestions to a folder for each probable class, and groups to folders of their own."""
+    from frugalvae.care.guesses import guess
+
     assert pool.read is not None
     grouped = {row for rows in suggested.groups for row in rows}
     places = [
-        (f"perhaps {str(found.label).replace('/', ' ')}" if found.known else "unknown", found.row)
+        (guess(found.label if found.known else "unknown"), found.row)
         for found in suggested.suggestions
         if found.row not in grouped
     ]
     for number, rows in enumerate(suggested.groups, start=1):
-        places += [(f"new class {number}", row) for row in rows]
+        places += [(guess(f"new class {number}"), row) for row in rows]
     folder.mkdir(exist_ok=True)
     for name, row in places:
         inside = folder / name

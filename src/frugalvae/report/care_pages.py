@@ -16,17 +16,20 @@ MOST_ALIKE = 60  # photographs of a group that are shown
 
 #: What to do about each kind of finding.
 ADVICE = {
+    "names": "If they mean one class, rename the folder and check again before all else: each name "
+    "becomes a class of its own, and photographs of one look like mistakes of the other.",
     "unreadable": "Learning leaves them out. Repair them, or take them away.",
-    "taught-before": "Learning does not count them again, unless they come as another class.",
+    "taught-before": "One of the two is wrong. If it is the first, take it out of that class: "
+    "frugalvae unlearn FILE CLASS PHOTOGRAPH.",
     "duplicate": "What is there twice counts twice. In two classes, one label is wrong.",
-    "wrong-label": "Move the photograph to the folder of the class that it shows, or leave it out.",
+    "wrong-label": "Move the photograph to the folder of the class that it shows, or leave it out. "
+    "Unusual ones of the right class are here, too: look at each.",
     "blank": "There is nothing to learn from.",
     "tiny": "Encoders see little on them. They are only proposed in the list.",
     "blurred": "Keep them if those to be named will be as blurred. Only proposed in the list.",
     "outlier": "Another subject, a drawing, or an unusual view: look whether it is worth teaching. "
     "Only proposed in the list.",
     "few": "Add photographs: with five to ten a class is found much more often.",
-    "names": "If they mean one class, rename the folder; each name becomes a class of its own.",
 }
 
 
@@ -66,7 +69,6 @@ def check_page(checked: Checked, gallery: Gallery, learning: str) -> str:
         typical=checked.typical,
         gallery=gallery,
         learning=learning,
-        leave_out=len(checked.rows_to_leave_out),
         most=MOST,
         summary=summary(checked, len(gallery.names), what),
     )
@@ -83,9 +85,11 @@ def summary(checked: Checked, count: int, what: str) -> str:
     if not checked.findings:
         return f"Nothing was found in {plural(count, what)}."
     about = len([finding for finding in checked.findings if finding.row is None])
-    classes = f", and {plural(about, 'finding')} about classes" if about else ""
-    deserve = "deserves" if found == 1 else "deserve"
-    return f"{found:,} of {plural(count, what)} {deserve} a look{classes}."
+    taken = len(checked.rows_to_leave_out)
+    told = f"{found:,} of {plural(count, what)} {'deserves' if found == 1 else 'deserve'} a look"
+    if taken:
+        told += f"; {taken:,} {'is' if taken == 1 else 'are'} better left out"
+    return f"{told}. {plural(about, 'finding')} about classes." if about else f"{told}."
 
 
 def pictured_findings(checked: Checked) -> list[int]:
