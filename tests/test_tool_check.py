@@ -136,7 +136,7 @@ def test_what_was_decided_is_kept(tool: Tool, photographs: Path, here: Path) -> 
     run("check", photographs, tool)
     path = here / "except.txt"
     text = path.read_text()
-    reason = "# leave out: of emu: it looks like cat ("
+    reason = "# leave out: of emu: it looks like cat"
     assert reason in text
     path.write_text(text.replace("\nemu/moved.png", "\n# emu/moved.png") + "dax/2.png\n")
     said = run("check", photographs, tool)

@@ -157,12 +157,14 @@ def line(finding: Finding, names: Sequence[str]) -> str:
     """A finding in one line."""
     if finding.row is None:
         return f"{finding.label}: {finding.why}"
-    return f"{names[finding.row]}: {finding.why}{twin(finding, names)}"
+    return f"{names[finding.row]}: {reason(finding, names)}"
 
 
-def twin(finding: Finding, names: Sequence[str]) -> str:
-    """What a finding's image is nearly the same as, if anything."""
-    return "" if finding.twin is None else f": {names[finding.twin]}"
+def reason(finding: Finding, names: Sequence[str]) -> str:
+    """Why an image was found, what it is nearly the same as, and how sure that is."""
+    twin = "" if finding.twin is None else f": {names[finding.twin]}"
+    sure = f" ({percent(finding.sure)} sure)" if finding.sure < 1 else ""
+    return f"{finding.why}{twin}{sure}"
 
 
 def report(checked: Checked, samples: Samples) -> dict[str, Any]:
@@ -219,8 +221,7 @@ def entries(checked: Checked, names: Sequence[str]) -> list[Entry]:
         if row is None or row in seen or (row in taken and not finding.leave_out):
             continue
         seen.add(row)
-        why = f"of {finding.label}: {finding.why}{twin(finding, names)}"
-        why += f" ({percent(finding.sure)} sure)"
+        why = f"of {finding.label}: {reason(finding, names)}"
         lines.append(Entry(names[row], why, finding.leave_out))
     return lines
 

@@ -117,7 +117,7 @@ def page_about(evaluation: Evaluation, samples: Samples) -> str:
 
 def show(evaluation: Evaluation, display: Display) -> None:
     """What the terminal shows."""
-    names = evaluation.names
+    names = evaluation.classes  # as other commands take them
     low, high = evaluation.interval
     rows = [
         ["accuracy", f"{percent(evaluation.accuracy)} ({percent(low)} to {percent(high)})"],
