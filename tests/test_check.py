@@ -284,7 +284,21 @@ def test_what_was_taught_is_recognised_by_its_digest() -> None:
     assert checked.taught == [0]
     assert checked.rows_to_leave_out == [1]
     assert checked.notes[0] == "1 sample taught before: neither checked nor counted again"
-    assert "a changed copy of what was taught before is not recognised" in checked.notes[1]
+    assert (
+        "a changed copy of what was taught before is recognised only beside it" in checked.notes[1]
+    )
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_changed_copy_is_recognised_beside_what_was_taught(last: bool) -> None:
+    x, y = blobs()
+    digests = np.arange(1, 101, dtype=np.uint64)
+    model = Model().learn(x, y, digests={label: digests[y == label] for label in range(5)})
+    place = 100 if last else 0  # the new one is the duplicate, wherever it stands
+    both, labels = np.insert(x, place, x[7] + 0.01, axis=0), np.insert(y, place, y[7])
+    checked = check(model, both, labels, digests=np.insert(digests, place, 0))
+    assert [(f.row, f.twin) for f in checked.of_kind("duplicate")] == [(place, 7 + (not last))]
+    assert len(checked.taught) == 100
 
 
 def test_a_class_is_not_counted_twice() -> None:

@@ -70,16 +70,16 @@ def check(
     typical: dict[Any, int] = {}
     if len(fresh):
         memory, said = open_moments(model, part.features, rng)
-        twins = near_duplicates(memory.mapped(part.features))
-        twins += [] if patterns is None else same_pixels(patterns[fresh])
-        taught = _in_one_class(part, twins)
+        twins = near_duplicates(memory.mapped(features))  # also of what was taught and is here
+        twins += [] if patterns is None else same_pixels(patterns)
+        taught = _in_one_class(task, twins, fresh)
         add_samples(memory, Task(part.features[taught], part.labels[taught]))
         judged = judge(memory, part, taught)
         notes += said + _unjudged(len(memory.classes), labels[fresh], judged)
         found += _mistaken(labels, names, fresh, judged, classes)
         typical = _typical(labels, fresh, judged)
         found += _outliers(labels, fresh, judged)
-        found += _duplicates(labels, fresh, twins, judged.wrong)
+        found += _duplicates(labels, fresh, twins, judged)
     return Checked.of([f for f in found if f.sure >= SURE], notes, typical, again)
 
 
@@ -102,8 +102,8 @@ def _task(
     return Task(features, of_row), {number: label for label, number in numbers.items()}
 
 
-def _in_one_class(task: Task, twins: list[Twin]) -> Array:
-    """Which samples (n,) have no twin in another class; all, if few classes have such samples.
+def _in_one_class(task: Task, twins: list[Twin], fresh: NDArray[np.int64]) -> Array:
+    """Which fresh samples have no twin in another class; all, if few classes have such samples.
 
     A photograph that is in two classes would speak for both.
     """
@@ -111,8 +111,8 @@ def _in_one_class(task: Task, twins: list[Twin]) -> Array:
     for row, other, _ in twins:
         if task.labels[row] != task.labels[other]:
             taught[[row, other]] = False
-    enough = len(np.unique(task.labels[taught])) > 1
-    return taught if enough else np.ones_like(taught)
+    enough = len(np.unique(task.labels[fresh][taught[fresh]])) > 1
+    return taught[fresh] if enough else np.ones(len(fresh), bool)
 
 
 # --------------------------------------------------------------------------- findings
@@ -191,19 +191,26 @@ def _outliers(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) ->
 
 
 def _duplicates(
-    labels: NDArray[Any], fresh: NDArray[np.int64], twins: list[Twin], wrong: Array
+    labels: NDArray[Any], fresh: NDArray[np.int64], twins: list[Twin], judged: Judged
 ) -> list[Finding]:
-    """Samples that are nearly the same; of two in different classes, the one that fits less."""
-    found, surest = [], sorted(twins, key=lambda twin: twin.sure)
-    for twin in {twin.row: twin for twin in surest}.values():
-        row, other = twin.row, twin.of
-        if labels[fresh[row]] != labels[fresh[other]] and wrong[other] > wrong[row]:
+    """Samples that are nearly the same; of two in different classes, the one that fits less.
+
+    What was taught is the first of two.
+    """
+    wrong = np.full(len(labels), -1.0)
+    wrong[fresh] = judged.wrong
+    turned = [
+        Twin(of, row, sure) if wrong[row] < 0 else Twin(row, of, sure) for row, of, sure in twins
+    ]
+    surest = sorted((twin for twin in turned if wrong[twin.row] >= 0), key=lambda twin: twin.sure)
+    found = []
+    for row, other, sure in {twin.row: twin for twin in surest}.values():
+        if labels[row] != labels[other] and wrong[other] > wrong[row]:
             row, other = other, row
-        row, other = int(fresh[row]), int(fresh[other])
         mine, its = labels[[row, other]].tolist()
         where = "another of its class" if mine == its else f"another, of class {its}"
         why = f"nearly the same as {where}"
-        found.append(Finding("duplicate", twin.sure, mine, why, row, its, other))
+        found.append(Finding("duplicate", sure, mine, why, row, its, other))
     return found
 
 
@@ -225,8 +232,8 @@ def _limits(model: Model, digests: NDArray[np.uint64] | None, again: int) -> lis
     told = f"{plural(again, 'sample')} taught before: neither checked nor counted again"
     return [
         *([told] if again else []),
-        "a changed copy of what was taught before is not recognised: the file keeps no single "
-        "samples",
+        "a changed copy of what was taught before is recognised only beside it: the file keeps no "
+        "single samples",
     ]
 
 
