@@ -26,14 +26,9 @@ TASKS = 2
 
 
 def main() -> None:
-    found = in_data_folder("birds")
-    if not found:
-        print(
-            f"skipped: there are no birds in {data_folder()}; set FRUGALVAE_DATA to a folder with "
-            "birds/train/CLASS/*.jpg and birds/test/CLASS/*.jpg, or with images/birds/..."
-        )
+    birds, started = photographs(), time.perf_counter()
+    if birds is None:
         return
-    birds, started = found[0].resolve(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         Path("photos").symlink_to(birds)
@@ -44,6 +39,18 @@ def main() -> None:
         f"\n{right} of {seen} test photographs are named right: {right / seen:.1%} "
         f"({time.perf_counter() - started:.0f} s in all)"
     )
+
+
+def photographs() -> Path | None:
+    """Where the photographs are; a line says so if they are nowhere."""
+    found = in_data_folder("birds")
+    if found:
+        return found[0].resolve()
+    print(
+        f"skipped: there are no birds in {data_folder()}; set FRUGALVAE_DATA to a folder with "
+        "birds/train/CLASS/*.jpg and birds/test/CLASS/*.jpg, or with images/birds/..."
+    )
+    return None
 
 
 def teach(birds: Path) -> None:
