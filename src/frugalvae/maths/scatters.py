@@ -69,27 +69,24 @@ class Scatters:
         """What scatters add to log densities (n, k) of rows (n, r), of classes of means (k, r)."""
         if not len(self):
             return np.zeros((len(white), len(means)))
-        classes, shares = len(means), self.sizes * self.weights[self.owners]  # (m,)
+        shares = self.sizes * self.weights[self.owners]  # (m,)
         along = white.astype(np.float32) @ self.axes.T  # (n, m)
         along -= offsets
         along *= along
         along *= (shares / (1 + shares)).astype(np.float32)
         first = np.flatnonzero(np.diff(self.owners, prepend=-1))
-        quadratic = np.zeros((len(white), classes))
-        quadratic[:, self.owners[first]] = np.add.reduceat(along, first, axis=1)
-        distances = (white**2).sum(axis=1)[:, None] - 2 * white @ means.T + (means**2).sum(axis=1)
-        volumes = np.bincount(self.owners, np.log1p(shares), classes)
-        return _log_ratio(self.rank, distances, quadratic, volumes, self.traces)
+        some = self.owners[first]  # the classes that have rows
+        quadratic, around = np.add.reduceat(along, first, axis=1), means[some]
+        distances = (white**2).sum(axis=1)[:, None] - 2 * white @ around.T + (around**2).sum(axis=1)
+        volumes, traces = (np.add.reduceat(each, first) for each in (np.log1p(shares), shares))
+        found = np.zeros((len(white), len(means)))
+        found[:, some] = _log_ratio(self.rank, distances, quadratic, volumes, traces)
+        return found
 
     @property
     def rank(self) -> int:
         """The number of coordinates."""
         return int(self.axes.shape[1])
-
-    @property
-    def traces(self) -> Array:
-        """The trace of w S / n of each class, (k,)."""
-        return np.bincount(self.owners, self.sizes, len(self.weights)) * self.weights
 
     def added_by(self, axes: Array, sizes: Array, weight: float, away: Array) -> Array:
         """What a single scatter adds, (n,), to rows (n, r) around the mean of its class."""
