@@ -5,8 +5,9 @@
 Without ``--test``, a fifth of the training samples of each class is held out and nothing else is
 looked at: settings were chosen there. With it, the test sets are measured. Four tables: every
 class has as many samples; a fifth of the classes has few and the others all; all samples, but
-classes that are alike are joined until few are left, broad ones and narrow ones; CIFAR-100 with a
-long tail, of 500 samples down to 5. Each cell is taught at once.
+classes that are alike are joined until few are left, broad ones and narrow ones (mean over
+classes, and over samples); CIFAR-100 with a long tail, of 500 samples down to 5. Each cell is
+taught at once.
 
 Calibration error is the gap between stated probability and accuracy in 15 bins, without
 ``calibrate``; that of rare classes is measured on samples of these alone, and on answers that name
@@ -31,6 +32,8 @@ DATA = ("ucf101", "aircraft100", "cars196", "cub200", "cifar100")
 SHOTS = (1, 2, 4, 8, 16, 32, None)
 RARE = (1, 2, 3, 5, 10)
 COARSE = (2, 5, 10, 20)
+#: Of the mean over samples and over classes, rare and other ones.
+SHOWN = {"equal": "{0:.1f}", "coarse": "{1:.1f} ({0:.1f})"}
 TABLES = {"equal": SHOTS, "rare": RARE, "coarse": COARSE, "tail": (100,)}
 
 #: Probabilities (n, k) of test rows, from training samples.
@@ -142,7 +145,7 @@ def cells(
                     ]
                 )
             mean = 100 * np.mean(found, axis=0)
-            shown = "{0:.1f}" if len(errs) == 1 else "{1:.1f} ({2:.1f} / {3:.1f})"
+            shown = SHOWN.get(kind, "{1:.1f} ({2:.1f} / {3:.1f})")
             row.append(shown.format(*mean))
             errors[title] = [f"{error:.1f}" for error in mean[4 : 4 + len(errs)]]
         more = [error for title in judged for error in errors[title]]

@@ -48,7 +48,9 @@ def test_of_copies_one_is_suggested() -> None:
     model = Model().learn(x, y)
     first, other = (x[0] + x[20]) / 2, (x[21] + x[40]) / 2
     pool = np.stack([first] * 5 + [other])
-    assert {s.row for s in suggest(model, pool, 2).suggestions} == {0, 5}
+    copy, *rest = sorted(s.row for s in suggest(model, pool, 2).suggestions)
+    assert copy < 5  # which of them is up to rounding
+    assert rest == [5]
 
 
 @pytest.mark.parametrize("memory", ["moments", "gaussian-diagonal"])
