@@ -28,6 +28,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from benchmarks.birds import photographs
 from frugalvae.cli.main import main as frugalvae
+from frugalvae.images.decode import decode
 
 CLASSES, RIGHT, LOOKS = 6, 8, ("first", "second", "third")
 
@@ -100,7 +101,7 @@ def plant(
         return lambda place: shutil.copy(path, place)
 
     def changed(path: Path, change: Callable[[Any], Any]) -> Callable[[Path], Any]:
-        return lambda place: change(Image.open(path).convert("RGB")).save(place, quality=75)
+        return lambda place: change(decode(path.read_bytes())).save(place, quality=75)
 
     for name in names:
         for _ in range(RIGHT):
