@@ -304,6 +304,17 @@ def test_at_a_terminal_a_near_name_is_asked_about(
     assert ("Cardnal" in tool.classes) == (typed == "n")
 
 
+def test_many_new_names_are_not_compared_with_each_other(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take the square of their number."""
+    monkeypatch.setattr("frugalvae.cli.lesson.COMPARED", 2)
+    for name in ("Cardinal", "Cardnal", "Wren"):
+        save(tool.folder / "one" / name / "1.png", (len(name), 9, 9))
+    tool("learn", tool.folder / "one", "--dry-run")
+    assert tool.err == ""
+
+
 def test_which_names_are_near() -> None:
     known = ["Song Sparrow", "bird 1", "Wren", "cat"]
     assert near("Song Sparow", known) == "Song Sparrow"

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from frugalvae.shares import Runner
     from frugalvae.storage.store import Store
 
+COMPARED = 500  # new names of one lesson, at most, that are compared with each other
+
 
 @dataclass
 class Told:
@@ -173,7 +175,12 @@ class Lesson:
         return leave
 
     def warn_of_twins(self, new: list[str]) -> None:
-        """Say which new names are nearly the same as each other; either may be misspelt."""
+        """Say which new names are nearly the same as each other; either may be misspelt.
+
+        Every two are compared, so it is done for a list that a person may have typed.
+        """
+        if len(new) > COMPARED:
+            return
         twins = [(near(name, new[:place]), name) for place, name in enumerate(new)]
         pairs = [f"{other!r} and {name!r}" for other, name in twins if other is not None]
         if pairs:
