@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,9 @@ from tests.waiting import needs_proc, worked
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
+from frugalvae.server.running import listen
+from frugalvae.server.settings import Settings
+
 FROM_START_TO_ANSWER = 1.5  # seconds
 TELL = """
 import atexit, sys
@@ -22,6 +26,16 @@ atexit.register(lambda: print(*sorted(name.split(".")[0] for name in sys.modules
 from frugalvae.cli.main import main
 raise SystemExit(main(sys.argv[1:]))
 """
+
+
+def test_answers_do_not_wait_to_be_acknowledged() -> None:
+    """Or the body of each answer comes 40 ms after its head."""
+    with (
+        listen(Settings(Path("birds.frugal"), port=0)) as opened,
+        socket.create_connection(opened.getsockname()),
+        opened.accept()[0] as accepted,
+    ):
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @needs_proc
