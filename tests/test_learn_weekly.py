@@ -156,13 +156,68 @@ def test_more_from_update_is_recognised_too(tool: Tool) -> None:
     assert "nothing new" in tool("learn", images)
 
 
-def test_what_was_taken_out_is_new_again(tool: Tool) -> None:
+def counts(file: Path) -> list[int]:
+    return FrugalClassifier.load(file).n_samples_of_class_.tolist()
+
+
+def test_what_was_taken_out_stays_out(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     tool("learn", images)
-    said = tool("unlearn", "cat", images / "cat" / "1.png")
-    assert "'frugalvae learn' takes them for new where they are still in a folder" in said
-    assert tool.json("learn", images)["learned"] == {"cat": 1}
-    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [6, 6]
+    out = images / "cat" / "1.png"
+    said = tool("unlearn", "cat", out)
+    assert "so that 'frugalvae learn' leaves them out where they are still in a folder" in said
+    before = tool.file.read_bytes()
+    said = tool("learn", images)
+    assert "1 image of 'cat' left out, as before; --again cat teaches them" in said
+    assert "nothing new" in said
+    assert tool.file.read_bytes() == before
+    photo(images, "cat", 9)
+    told = tool.json("learn", images)
+    assert (told["withheld"], told["learned"]) == ({"cat": 1}, {"cat": 1})
+    assert tool.json("learn", images, "--again", "cat")["learned"] == {"cat": 1}
+    assert counts(tool.file) == [7, 6]
+    assert tool.json("learn", images)["withheld"] == {}
+    tool("unlearn", "cat", out)
+    tool("update", "cat", out)  # says that it is one
+    told = tool.json("learn", images)
+    assert (told["withheld"], told["already"]) == ({}, {"cat": 7, "dax": 6})
+
+
+def test_what_was_taken_out_of_a_class_may_be_of_another(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    tool("unlearn", "cat", images / "cat" / "1.png")
+    shutil.move(images / "cat" / "1.png", images / "dax" / "moved.png")
+    assert tool.json("learn", images)["learned"] == {"dax": 1}
+    assert counts(tool.file) == [5, 7]
+
+
+def test_what_a_list_leaves_out_stays_out_without_it(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    for number in (8, 9):
+        photo(images, "cat", number)
+    listed = tool.folder / "except.txt"
+    listed.write_text("cat/8.png\ncat/9.png\n")
+    before = tool.file.read_bytes()
+    tool("learn", images, "--except", listed, "--dry-run")
+    assert tool.file.read_bytes() == before
+    assert "2 images left out" in tool("learn", images, "--except", listed)  # nothing is taught
+    told = tool.json("learn", images)
+    assert (told["withheld"], told["learned"]) == ({"cat": 2}, {})
+    photo(images, "emu", 1)
+    photo(images, "emu", 2)
+    listed.write_text("dax/7.png\nemu/2.png\n")
+    photo(images, "dax", 7)
+    assert tool.json("learn", images, "--except", listed)["learned"] == {"emu": 1}
+    assert tool.json("learn", images)["withheld"] == {"cat": 2, "dax": 1, "emu": 1}
+    tool("rename", "cat", "lynx")
+    assert tool.json("learn", images)["withheld"] == {"lynx": 2, "dax": 1, "emu": 1}
+    tool("merge-classes", "dax", "emu")
+    assert tool.json("learn", images)["withheld"] == {"lynx": 2, "dax": 2}
+    tool("forget", "dax")
+    assert tool.json("learn", images)["withheld"] == {"lynx": 2}
+    assert counts(tool.file) == [6]
 
 
 def test_a_class_that_was_taught_without_digests_is_left_alone(tool: Tool) -> None:
@@ -401,6 +456,18 @@ def test_digests_and_names_survive_merging(tool: Tool) -> None:
     assert mine.learn_images(two).n_samples_of_class_.tolist() == [12, 12, 3]
 
 
+def test_what_was_taken_out_stays_out_after_merging(tool: Tool) -> None:
+    one, two = (paint(tool.folder / name, "cat", "dax") for name in ("one", "two"))
+    for folder, name in ((one, "cat"), (two, "dax")):
+        tool.file = tool.folder / f"{folder.name}.frugal"
+        photo(folder, name, 8)
+        tool("learn", folder)
+        tool("unlearn", name, folder / name / "8.png")
+    tool("merge", tool.folder / "one.frugal")
+    for folder, name in ((one, "cat"), (two, "dax")):
+        assert tool.json("learn", folder)["withheld"] == {name: 1}
+
+
 def test_files_without_digests_stay_as_they_were(tool: Tool) -> None:
     FrugalClassifier().fit(np.eye(3), ["a", "b", "c"]).save(tool.file)
     assert not {"digests", "aliases"} & read_file(tool.file).document.keys()
@@ -412,6 +479,7 @@ BROKEN: dict[str, Any] = {
     "its other names of classes are no JSON object": {"aliases": ["cat"]},
     "what it says of digests lacks 'rows'": {"digests": {"counts": [6, 6]}},
     "it has not a number of digests for each": {"digests": {"counts": [12], "rows": None}},
+    "what it says of digests has a field 'more'": {"withheld": {"counts": [0, 0], "rows": 0, "more": 1}},
     "its digests are not as many": {"digests": {"counts": [6, 7], "rows": {"tensor": "digests"}}},
     "nothing uses its tensors digests": {"digests": None},
 }

@@ -12,7 +12,7 @@ from frugalvae.errors import InputError, check_choice
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.model import BY_CLASS, Model, plain
-from frugalvae.taught import renamed, without_digests
+from frugalvae.taught import BY_DIGEST, renamed, without_digests
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,7 @@ def unlearn(
     if digests is not None:
         gone = {int(model.numbers[position]): digests}
         left = replace(left, digests=without_digests(model.digests, gone))
+        left = left.withholding({plain(model.classes[position]): digests})
     return left.recorded("unlearn", {model.classes[position]: len(x)}, remains=remains)
 
 
@@ -67,7 +68,8 @@ def forget(
         in_memory, in_head = [], []
     check_learned(memory, *([] if model.head_stale else [head]))
     left: dict[str, Any] = {name: np.delete(getattr(model, name), position) for name in BY_CLASS}
-    left["digests"] = {y: found for y, found in model.digests.items() if y != number}
+    for name in BY_DIGEST:
+        left[name] = {y: found for y, found in getattr(model, name).items() if y != number}
     remains = in_memory + in_head
     model = replace(model, memory=memory, head=head, aliases=aliases, **left)
     return model.recorded("forget", forgotten, scrub=scrub, remains=remains), remains

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frugalvae.formatting import plural, quoted, shortened
-from frugalvae.taught import NONE
+from frugalvae.taught import NONE, Digests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,8 +27,9 @@ class Intake:
         Of each sample that is to be taught: its place, its class, and its digest.
     new, more
         How many samples of each class these are, of new classes and of known ones.
-    already, copies
-        Samples by class that were taught before; and that are there twice.
+    already, withheld, copies
+        Samples by class that were taught before; that were taken out or left out before; and that
+        are there twice.
     forgotten, unwanted
         Samples by folder of classes that were forgotten; and that are left out as it was asked.
     renamed
@@ -44,6 +45,7 @@ class Intake:
     new: dict[Any, int] = field(default_factory=dict)
     more: dict[Any, int] = field(default_factory=dict)
     already: dict[Any, int] = field(default_factory=dict)
+    withheld: dict[Any, int] = field(default_factory=dict)
     copies: dict[Any, int] = field(default_factory=dict)
     forgotten: dict[str, int] = field(default_factory=dict)
     unwanted: dict[str, int] = field(default_factory=dict)
@@ -79,6 +81,11 @@ class Intake:
         if self.already:
             number = plural(sum(self.already.values()), "image")
             lines.append(f"{number} taught before, and not counted again")
+        for label, count in self.withheld.items():
+            lines.append(
+                f"{plural(count, 'image')} of {str(label)!r} left out, as before; "
+                f"--again {quoted(str(label))} teaches them"
+            )
         if self.copies:
             number = plural(sum(self.copies.values()), "image")
             lines.append(f"{number} left out: the same is there twice")
@@ -101,7 +108,7 @@ class Intake:
 
     def to_json(self) -> dict[str, Any]:
         """All that is not taught, as plain values."""
-        counts = ("new", "more", "already", "copies", "forgotten", "unwanted")
+        counts = ("new", "more", "already", "withheld", "copies", "forgotten", "unwanted")
         told = {name: {str(k): n for k, n in getattr(self, name).items()} for name in counts}
         return {**told, "renamed": self.renamed, "unrecognised": self.unrecognised}
 
@@ -126,7 +133,7 @@ def choose(
         Gives the digests of samples at some places, ``NONE`` where there is none.
     again
         Names of classes to teach although they were forgotten, renamed, or taught without
-        digests.
+        digests; and with samples that were left out before.
     only
         Only new classes, or only known ones.
     leave
@@ -156,7 +163,8 @@ def choose(
         if not recognisable(model, label) and str(label) not in again:
             intake.unrecognised.append(label)
             continue
-        fresh, found = _fresh(intake, model, label, rows, digests(rows))
+        held = None if str(label) in again else model.withheld
+        fresh, found = _fresh(intake, model, label, rows, digests(rows), held or {})
         if len(fresh):
             (intake.more if label in classes else intake.new)[label] = len(fresh)
             parts.append((label, fresh, found))
@@ -182,17 +190,22 @@ def _fresh(
     label: Any,
     rows: NDArray[np.int64],
     found: NDArray[np.uint64],
+    withheld: Digests,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """Rows of a class that were not taught, each once, and their digests."""
+    number = model.number_of.get(label, -1)
     known = np.isin(found, digests_of(model, label)) & (found != NONE)
+    held = np.isin(found, withheld.get(number, [])) & ~known & (found != NONE)
     first = np.zeros(len(rows), bool)
     first[np.unique(found, return_index=True)[1]] = True
-    copies = ~first & ~known & (found != NONE)
+    copies = ~first & ~known & ~held & (found != NONE)
     if known.any():
         intake.already[label] = int(known.sum())
+    if held.any():
+        intake.withheld[label] = int(held.sum())
     if copies.any():
         intake.copies[label] = int(copies.sum())
-    taken = ~known & ~copies
+    taken = ~known & ~held & ~copies
     return rows[taken], found[taken]
 
 

@@ -13,7 +13,7 @@ from frugalvae.calibration import Calibration
 from frugalvae.checks import check_kind, check_label, check_named, position_of
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task
-from frugalvae.taught import renamed, with_digests, without
+from frugalvae.taught import Digests, renamed, with_digests, without
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
@@ -115,14 +115,20 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
         model, memory=memory, head=head, n_samples_of_class=np.delete(counts, gone), **left
     )
     ours, theirs = int(model.numbers[kept]), int(model.numbers[gone])
-    digests = {y: found for y, found in model.digests.items() if y != theirs}
     joined_model = replace(
         joined_model,
-        digests=with_digests(digests, {ours: model.digests.get(theirs, np.empty(0, np.uint64))}),
+        digests=_moved(model.digests, theirs, ours),
+        withheld=_moved(model.withheld, theirs, ours),
         aliases=renamed(model.aliases, *model.classes[[gone, kept]].tolist()),
     )
     told = {"from": [str(label), str(joined)]}
     return joined_model.recorded("merge-classes", {model.classes[kept]: counts[kept]}, **told)
+
+
+def _moved(digests: Digests, old: int, new: int) -> Digests:
+    """Digests by class, with those of one class at another."""
+    left = {number: found for number, found in digests.items() if number != old}
+    return with_digests(left, {new: digests.get(old, np.empty(0, np.uint64))})
 
 
 def _renamed(other: Model, rename: Mapping[Any, Any]) -> Any:
@@ -200,6 +206,8 @@ def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any
     weights = np.array([model.n_samples_of_class.sum(), other.n_samples_of_class.sum()], float)
     logs = np.log([model.calibration.temperature, other.calibration.temperature])
     temperature = float(f"{np.exp(weights @ logs / max(weights.sum(), 1)):.5g}")
+    rows_of = zip(other.numbers.tolist(), labels.tolist(), strict=True)
+    now = {number: numbers[label] for number, label in rows_of}  # ours, by the other's
     merged = replace(
         model,
         classes=np.concatenate([model.classes, new]),
@@ -214,18 +222,17 @@ def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any
         taught_novelty=model.taught_novelty.merge(other.taught_novelty),
         encoder=model.encoder or other.encoder,
         history=(*model.history, *other.history),
-        digests=with_digests(model.digests, _digests(other, labels, numbers)),
+        digests=with_digests(model.digests, _renumbered(other.digests, now)),
+        withheld=with_digests(model.withheld, _renumbered(other.withheld, now)),
         aliases=_aliases(model, other, labels),
     )
     told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
     return merged.recorded("merge", told)
 
 
-def _digests(other: Model, labels: Any, numbers: dict[Any, int]) -> dict[int, Any]:
-    """The other's digests by our numbers."""
-    rows = zip(other.numbers.tolist(), labels.tolist(), strict=True)
-    ours = {theirs: numbers[label] for theirs, label in rows}
-    return {ours[theirs]: found for theirs, found in other.digests.items()}
+def _renumbered(digests: Digests, now: Mapping[int, int]) -> Digests:
+    """Digests by the numbers that classes have now."""
+    return {now[number]: found for number, found in digests.items()}
 
 
 def _aliases(model: Model, other: Model, labels: Any) -> dict[str, Any]:

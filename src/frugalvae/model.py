@@ -42,11 +42,13 @@ from frugalvae.memories import MEMORIES, make_memory, usual_head
 from frugalvae.novelty import TaughtNovelty, novelty_reference
 from frugalvae.taught import (
     BYTES,
+    NONE,
     Aliases,
     Digests,
     renamed,
     with_digests,
     without,
+    without_digests,
 )
 
 if TYPE_CHECKING:
@@ -154,6 +156,9 @@ class Model:
         Names of the columns, if features came with names.
     digests
         By the number of a class, digests of the photographs that it was taught.
+    withheld
+        The same of photographs that were taken out of it, or left out by a list: they are not to
+        be taught to it by going over a folder again.
     aliases
         Names that classes had, and the labels they have now; ``None`` for forgotten classes.
 
@@ -182,6 +187,7 @@ class Model:
     history: tuple[dict[str, Any], ...] = ()
     feature_names: tuple[str, ...] | None = None
     digests: Digests = field(default_factory=dict)
+    withheld: Digests = field(default_factory=dict)
     aliases: Aliases = field(default_factory=dict)
 
     def learn(
@@ -267,8 +273,23 @@ class Model:
         """With the digests of samples; names of new classes are no other names any more."""
         numbers = self.number_of
         more = {numbers[label]: found for label, found in digests.items()}
-        aliases = without(self.aliases, new.tolist())
-        return replace(self, digests=with_digests(self.digests, more), aliases=aliases)
+        return replace(
+            self,
+            digests=with_digests(self.digests, more),
+            withheld=without_digests(self.withheld, more),
+            aliases=without(self.aliases, new.tolist()),
+        )
+
+    def withholding(self, digests: Mapping[Any, NDArray[np.uint64]]) -> Model:
+        """With digests, by label, of photographs that known classes are not to be taught."""
+        numbers = self.number_of
+        more = {
+            numbers[label]: np.unique(found[found != NONE])
+            for label, found in digests.items()
+            if label in numbers
+        }
+        before = without_digests(self.withheld, more)
+        return replace(self, withheld=with_digests(before, more))
 
     def _learned(
         self,
@@ -535,7 +556,7 @@ class Model:
         assert memory is not None
         name = getattr(memory, "name", type(memory).__name__)
         parts = memory.components() + head.components()
-        kept = sum(map(len, self.digests.values()))
+        kept = sum(len(of) for by in (self.digests, self.withheld) for of in by.values())
         parts += [Component("digests of photographs", 0, kept, BYTES * kept)] if kept else []
         return MemoryReport(name, len(self.classes), self.n_tasks, tuple(parts))
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BYTES = 6  # of a digest
 NONE = 0  # in place of the digest of what cannot be read
+BY_DIGEST = ("digests", "withheld")  # what a model and its file keep by digest
 
 #: By the number of a class, the digests of its samples, ascending.
 Digests = Mapping[int, "NDArray[np.uint64]"]

@@ -87,7 +87,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="LIST",
         help="leave out the images in this list, such as 'frugalvae check' writes: one path per "
-        "line, as inside FOLDER",
+        "line, as inside FOLDER; the file remembers them, and leaves them out from then on",
     )
     parser.add_argument(
         "--again",
@@ -95,7 +95,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="CLASS",
         help="learn the folder of this name although the class was forgotten, was renamed, or was "
-        "taught without digests; may be given again",
+        "taught without digests, or some of it was left out before; may be given again",
     )
     parser.add_argument(
         "--near",

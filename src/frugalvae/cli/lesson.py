@@ -94,6 +94,7 @@ class Lesson:
         self.display, self.say = display, display.say
         self.encoder: Remembered = model.remembered
         self.same: dict[str, Any] = {}  # names that were said to mean a known class
+        self.withheld: dict[str, NDArray[np.uint64]] = {}  # by folder, as --except says
 
     def run(self) -> Told:
         """Teach what is new, with a line for all that is left out."""
@@ -131,6 +132,28 @@ class Lesson:
             self.say(f"not there, though --except names it: {shortened(absent)}")
         self.say(f"{plural(int(found.sum()), 'image')} left out, as {options.leave_out} says")
         return found
+
+    def withhold(self, names: NDArray[Any], digests: NDArray[np.uint64]) -> None:
+        """Remember which samples the list leaves out, by folder."""
+        for name in np.unique(names).tolist():
+            self.withheld[name] = digests[names == name]
+
+    def withholding(self, model: Model) -> Model:
+        """The model with what the list leaves out of classes that are known."""
+        names = {name: model.aliases.get(str(name), name) for name in self.withheld}
+        for name, label in names.items():
+            if label is not None:
+                model = model.withholding({label: self.withheld[name]})
+        return model
+
+    def taught_nothing(self, told: Told) -> Told:
+        """There is nothing to teach, but perhaps more to leave out from now on."""
+        model = self.withholding(self.model)
+        before, after = (sum(map(len, each.withheld.values())) for each in (self.model, model))
+        if after > before and not self.options.dry_run:
+            self.store.save(model)
+            told.model = model
+        return told
 
     # ------------------------------------------------------------ what is new
 
@@ -222,8 +245,10 @@ class Lesson:
         intake.rows = kept[intake.rows]
         told = Told(self.model, intake, known=self.known(names))
         told.excepted = [rows[row] for row in np.flatnonzero(left_out)]
+        gone = np.flatnonzero(left_out)
+        self.withhold(names[gone], digests_of_rows(table, gone))
         if not len(intake.rows) or self.options.dry_run:
-            return told
+            return self.taught_nothing(told)
         encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
         text = {key(label): vector for label, vector in (features.text or {}).items()}
         lot = Lot(intake, row_share_count(len(intake.rows)))
@@ -239,7 +264,8 @@ class Lesson:
         """The images that are new, encoded; after a kill, from where it stopped."""
         paths = list(map(str, found.paths))
         left_out = self.excepted(paths)
-        found = found.at(np.flatnonzero(~left_out))
+        gone, found = found.at(np.flatnonzero(left_out)), found.at(np.flatnonzero(~left_out))
+        self.withhold(gone.labels, digests_of(gone.files))
         intake = self.choose(
             found.labels, lambda rows: digests_of([found.files[row] for row in rows.tolist()])
         )
@@ -248,7 +274,7 @@ class Lesson:
         told.excepted = [paths[row] for row in np.flatnonzero(left_out)]
         if not len(intake.rows) or self.options.dry_run:
             self.clear_parts(found)
-            return told
+            return self.taught_nothing(told)
         encoder, remembered = load_encoder(
             self.encoder, choice(self.options), self.store.given, complain
         )
@@ -343,7 +369,7 @@ class Lesson:
         for name, label in self.same.items():
             model = replace(model, aliases={**model.aliases, name: label})
         with self.display.watching():
-            model = model.learn(**lot.lesson(taken), text=text)
+            model = self.withholding(model.learn(**lot.lesson(taken), text=text))
         if encoder:
             model = replace(model, encoder=encoder)
         self.store.save(with_source(model, self.options.source.resolve().name))

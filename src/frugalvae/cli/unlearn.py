@@ -7,7 +7,7 @@ import argparse
 from frugalvae.cli.options import add
 from frugalvae.cli.update import add_samples
 from frugalvae.console import Display, print_json
-from frugalvae.formatting import plural
+from frugalvae.formatting import plural, quoted
 
 COUNTED = "familiarity and how sure answers are still count how they looked when they were taught"
 
@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> None:
         f"{options.file}: {taken} of {label!r} taken out, {left:,} left; mean, count and scatter "
         "are as without them",
         *(f"what remains: {sentence}" for sentence in remains),
-        "'frugalvae learn' takes them for new where they are still in a folder",
+        "their digests are kept, so that 'frugalvae learn' leaves them out where they are still in "
+        f"a folder of {label!r}; --again {quoted(str(label))} teaches them",
     )
     if options.json:
         told = {"class": label, "taken_out": len(x), "left": left, "remains": remains}

@@ -17,7 +17,7 @@ from frugalvae.calibration import Calibration
 from frugalvae.checks import is_plain
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.novelty import TaughtNovelty
-from frugalvae.taught import BYTES, unpack_digests
+from frugalvae.taught import BY_DIGEST, BYTES, unpack_digests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ FIELDS = {
     "head", "confidence", "encoder", "history",
 }  # fmt: skip
 #: Fields of what not every file has: written if there is any.
-OPTIONAL = {"digests", "aliases"}
+OPTIONAL = {*BY_DIGEST, "aliases"}
 PARAMETERS = {"memory", "head", "random_state", "calibrate"}
 PART = (
     {"class", "fields"},
@@ -67,7 +67,8 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
     classes = len(labels_from_json(document["classes"]))
     if not classes:
         left = [name for name, value in EMPTY.items() if repr(document[name]) != repr(value)]
-        _require(not left and "digests" not in document, "it has no labels, and yet it has more")
+        left += [name for name in BY_DIGEST if name in document]
+        _require(not left, "it has no labels, and yet it has more")
     else:
         _check_counts(document, classes)
         _check_whole("n_features", document["n_features"], 1, max(USUAL, size))
@@ -142,9 +143,11 @@ def _check_counts(document: Mapping[str, Any], classes: int) -> None:
 def _check_taught(document: Mapping[str, Any]) -> None:
     """Digests of each class, and other names of classes, if there are any."""
     labels = document["classes"]["values"]
-    if "digests" in document:
-        _check_fields(document["digests"], {"counts", "rows"}, "what it says of digests")
-        counts = document["digests"]["counts"]
+    for name in BY_DIGEST:
+        if name not in document:
+            continue
+        _check_fields(document[name], {"counts", "rows"}, "what it says of digests")
+        counts = document[name]["counts"]
         fits = isinstance(counts, list) and len(counts) == len(labels)
         _require(fits, "it has not a number of digests for each of its classes")
         for count in counts:
@@ -158,9 +161,14 @@ def _check_taught(document: Mapping[str, Any]) -> None:
         _require(right, f"its other name {name[:40]!r} is of no class")
 
 
-def read_digests(document: Mapping[str, Any], packed: Any) -> dict[int, NDArray[np.uint64]]:
-    """Digests by the number of their class, of what is packed in a file."""
-    counts, numbers = document["digests"]["counts"], document["numbers"]
+def read_digests(
+    document: Mapping[str, Any], name: str, read: Callable[[Any, str], Any]
+) -> dict[int, NDArray[np.uint64]]:
+    """Digests by the number of their class, of what a file packs under a name; or none."""
+    if name not in document:
+        return {}
+    packed = read(document[name]["rows"], name)
+    counts, numbers = document[name]["counts"], document["numbers"]
     right = isinstance(packed, np.ndarray) and packed.dtype == np.uint8
     _require(right and packed.shape == (sum(counts), BYTES), "its digests are not as many")
     found = np.split(unpack_digests(packed), np.cumsum(counts)[:-1])

@@ -43,7 +43,7 @@ from frugalvae.storage.document import (
 )
 from frugalvae.storage.objects import Reader, Writer
 from frugalvae.storage.parts import class_named, is_ours
-from frugalvae.taught import pack_digests
+from frugalvae.taught import BY_DIGEST, pack_digests
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
@@ -186,11 +186,12 @@ def describe(model: Model, writer: Writer) -> dict[str, Any]:
 def taught(model: Model, writer: Writer) -> dict[str, Any]:
     """Digests and other names of classes, if there are any."""
     found: dict[str, Any] = {}
-    if model.digests:
-        none = np.empty(0, np.uint64)
-        kept = [model.digests.get(number, none) for number in model.numbers.tolist()]
-        rows = writer.write(pack_digests(kept), "digests")
-        found["digests"] = {"counts": [len(of_class) for of_class in kept], "rows": rows}
+    for name in BY_DIGEST:
+        by_class, none = getattr(model, name), np.empty(0, np.uint64)
+        if by_class:
+            kept = [by_class.get(number, none) for number in model.numbers.tolist()]
+            rows = writer.write(pack_digests(kept), name)
+            found[name] = {"counts": [len(of_class) for of_class in kept], "rows": rows}
     if model.aliases:
         found["aliases"] = dict(model.aliases)
     return found
@@ -220,9 +221,8 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
         document["encoder"],
         tuple(document["history"]),
         None if names is None else tuple(names),
-        read_digests(document, read(document["digests"]["rows"], "digests"))
-        if "digests" in document
-        else {},
+        read_digests(document, "digests", read),
+        read_digests(document, "withheld", read),
         document.get("aliases", {}),
     )
 

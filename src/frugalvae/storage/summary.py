@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from frugalvae.changes import few_samples
 from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import local_time, shortened
+from frugalvae.taught import BY_DIGEST
 
 if TYPE_CHECKING:
     from frugalvae.storage.model_file import Contents
@@ -198,7 +199,7 @@ def components(contents: Contents) -> dict[str, tuple[int, int]]:
     for path, kept in tensors.items():
         name = component_name(path, contents)
         numbers, taken = found.get(name, (0, 0))
-        count = len(kept) if path == "digests" else kept.size  # of six bytes each
+        count = len(kept) if path in BY_DIGEST else kept.size  # of six bytes each
         found[name] = numbers + count, taken + kept.nbytes
     return found
 
@@ -206,7 +207,7 @@ def components(contents: Contents) -> dict[str, tuple[int, int]]:
 def component_name(path: str, contents: Contents) -> str:
     """What a tensor is for, in the words of ``memory_report()``."""
     part, _, inside = path.partition(".")
-    if path == "digests":
+    if path in BY_DIGEST:
         return "digests of photographs"
     if part not in ("memory", "head"):
         return path
