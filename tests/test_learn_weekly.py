@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import itertools
 import shutil
 import sys
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, shares
+from frugalvae import FrugalClassifier, shares, taught
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
 from frugalvae.images.feature_file import Features, stored_rows, write_features
@@ -19,7 +22,7 @@ from frugalvae.intake import choose
 from frugalvae.model import Model
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.model_file import read_file
-from frugalvae.taught import digest, near, pack_digests, renamed, unpack_digests
+from frugalvae.taught import digest, near, near_pairs, pack_digests, renamed, unpack_digests
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool, paint
 
@@ -183,6 +186,17 @@ def test_what_was_taken_out_stays_out(tool: Tool) -> None:
     assert (told["withheld"], told["already"]) == ({}, {"cat": 7, "dax": 6})
 
 
+def test_one_of_two_copies_is_taken_out(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    out = images / "cat" / "1.png"
+    tool("update", "cat", out)
+    tool("unlearn", "cat", out)
+    assert counts(tool.file) == [6, 6]
+    photo(images, "cat", 9)
+    assert tool.json("learn", images)["learned"] == {"cat": 1}  # all others are recognised
+
+
 def test_what_was_taken_out_of_a_class_may_be_of_another(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     tool("learn", images)
@@ -230,6 +244,26 @@ def test_a_class_that_was_taught_without_digests_is_left_alone(tool: Tool) -> No
     assert "1 known class left alone: cat; taught without digests" in said
     assert "nothing new" in said
     assert tool.json("learn", images, "--again", "cat")["learned"] == {"cat": 1}
+
+
+@pytest.mark.parametrize("known", [1_000, 2_000])
+def test_going_over_a_folder_of_many_known_classes_looks_at_each_once(
+    known: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made for each class that takes as long as there are classes."""
+    y = np.arange(known)
+    found = {number: np.array([number + 1], np.uint64) for number in y.tolist()}
+    model = Model().learn(np.random.default_rng(0).normal(size=(known, 4)), y, digests=found)
+    made: list[str] = []
+    for name in ("number_of", "count_of"):
+        make = getattr(Model, name).func
+        kept = cached_property(lambda own, name=name, make=make: made.append(name) or make(own))
+        kept.__set_name__(Model, name)
+        monkeypatch.setattr(Model, name, kept)
+    model = replace(model)  # which has none of them yet
+    intake = choose(model, y, lambda rows: (rows + 1).astype(np.uint64))
+    assert sum(intake.already.values()) == known
+    assert len(made) <= 2
 
 
 # --------------------------------------------------------------------------- names
@@ -359,15 +393,24 @@ def test_at_a_terminal_a_near_name_is_asked_about(
     assert ("Cardnal" in tool.classes) == (typed == "n")
 
 
-def test_many_new_names_are_not_compared_with_each_other(
-    tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_names_are_not_all_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would take the square of their number."""
-    monkeypatch.setattr("frugalvae.cli.lesson.COMPARED", 2)
-    for name in ("Cardinal", "Cardnal", "Wren"):
-        save(tool.folder / "one" / name / "1.png", (len(name), 9, 9))
-    tool("learn", tool.folder / "one", "--dry-run")
-    assert tool.err == ""
+    compared: list[str] = []
+
+    def counting(name: str, known: list[str]) -> str | None:
+        compared.extend(known)
+        return near(name, known)
+
+    monkeypatch.setattr(taught, "near", counting)
+    monkeypatch.setattr(taught, "COMPARED", 1_000)
+    letters = "abcdefgh"
+    names = ["".join(word) for word in itertools.permutations(letters)][:2_000]
+    assert near_pairs(names)[0] == ("abcdefgh", "abcdefhg")
+    assert len(compared) < 1_000 + len(names)
+    compared.clear()
+    different = [f"{name}{'xyz'[number % 3] * (number % 40)}" for number, name in enumerate(names)]
+    near_pairs(different)
+    assert len(compared) < 1_000 + len(names)
 
 
 def test_which_names_are_near() -> None:
@@ -479,7 +522,9 @@ BROKEN: dict[str, Any] = {
     "its other names of classes are no JSON object": {"aliases": ["cat"]},
     "what it says of digests lacks 'rows'": {"digests": {"counts": [6, 6]}},
     "it has not a number of digests for each": {"digests": {"counts": [12], "rows": None}},
-    "what it says of digests has a field 'more'": {"withheld": {"counts": [0, 0], "rows": 0, "more": 1}},
+    "what it says of digests has a field 'more'": {
+        "withheld": {"counts": [0, 0], "rows": 0, "more": 1}
+    },
     "its digests are not as many": {"digests": {"counts": [6, 7], "rows": {"tensor": "digests"}}},
     "nothing uses its tensors digests": {"digests": None},
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head, make_memory
+from frugalvae.changes import like
 from frugalvae.errors import InputError, UnknownClassError
 from frugalvae.estimator import NotFittedError
 from tests.conftest import LIGHT, SMALL, accuracy, blobs
@@ -317,3 +318,7 @@ def test_a_pickled_classifier_answers_alike_and_is_not_much_larger_than_it_says(
     x, _ = named([0, 1], seed=9)
     assert np.array_equal(pickle.loads(pickled).predict_proba(x), classifier.predict_proba(x))
     assert len(pickled) < 4 * classifier.memory_report().bytes
+
+
+def test_a_name_that_only_looks_like_a_number_is_one_of_its_own() -> None:
+    assert [like(3, name) for name in ("5", "-5", "--5", "5-")] == [5, -5, "--5", "5-"]

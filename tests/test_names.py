@@ -272,6 +272,8 @@ def test_names_on_the_command_line(tool: Tool, tmp_path: Path) -> None:
     answers = tool.json("predict", *(test / name / "0.png" for name in ("emu", "fox", "cat")))
     assert [row["label"] for row in answers["predictions"]] == ["emu", "fox", "cat"]
     assert "nothing new in --names" in tool("learn", "--names", "emu")
+    tool("learn", "--names", "badger, badgers, otters, wolverine", "--dry-run")
+    assert tool.err.count("nearly the same names: 'badger' and 'badgers'") == 1
     tool("undo")
     assert tool.classes == ["cat", "dax"]
 

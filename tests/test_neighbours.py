@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from frugalvae import neighbours as module
 from frugalvae.model import Model, Recipe
-from frugalvae.neighbours import neighbours, neighbours_of
+from frugalvae.neighbours import directions_of, neighbours, neighbours_of
 
 
 @pytest.fixture
@@ -51,6 +52,23 @@ def test_other_memories_expect_nothing(memory: str) -> None:
     found = neighbours(model)
     assert found.expected == {}
     assert set(found.nearest) == (set() if memory == "none" else {"a", "b"})
+
+
+def test_many_classes_have_the_neighbours_that_a_loop_finds(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.repeat(rng.normal(size=(30, 6)), 2, axis=0)
+    model = Model().learn(x + 0.1 * rng.normal(size=x.shape), np.arange(30).repeat(2))
+    labels, directions = directions_of(model)
+    monkeypatch.setattr(module, "BLOCK", 7)
+    monkeypatch.setattr(module, "MAPPED", 10)
+    found = neighbours(model)
+    assert found.places == {}
+    for row, label in enumerate(labels):
+        apart = ((directions - directions[row]) ** 2).sum(axis=1)
+        expected = [labels[place] for place in np.argsort(apart) if place != row][:3]
+        assert [near.label for near in found.nearest[label]] == expected
+        assert [near.label for near in neighbours_of(model, label)] == expected
 
 
 def test_a_single_class_has_no_neighbours() -> None:

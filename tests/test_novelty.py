@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,10 @@ def test_while_every_class_has_one_sample_nothing_is_called_unknown(
     assert (clf.familiarity(near) == 1).all()
     clf.partial_fit(means[:3] + rng.normal(size=(3, 64)), list("abc"))
     assert clf.familiarity(rng.normal(size=(5, 64))).max() < 1
+
+
+def test_without_taught_samples_to_compare_with_the_same_question_has_the_same_answer() -> None:
+    """Files of older versions have no quantiles: samples are drawn, and drawn once."""
+    x, y, test, _ = digits(range(4))
+    model = replace(FrugalClassifier().fit(x, y).model_, taught_novelty=TaughtNovelty())
+    np.testing.assert_array_equal(model.familiarity(test), model.familiarity(test))

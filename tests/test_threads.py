@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,3 +156,36 @@ def test_a_failure_while_others_ask_leaves_everything_as_it_was(
                 classifier.partial_fit(*named([3]))
     assert not wrong, wrong[0]
     assert classifier.model_ is before
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads that are interrupted all the time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["bayes", "acil", "anacp", "fecam", "fly-cl", "klda", "klda-e", "knn", "lr-rgda", "ranpac"],
+)
+def test_the_first_questions_after_loading_may_come_at_once(
+    head: str, tmp_path: Path, switching: None
+) -> None:
+    """What is derived from a file is made when it is first needed, perhaps by several threads."""
+    memory = {"bayes": "moments", "knn": "store-all"}.get(head, "none")
+    path, (x, _) = tmp_path / "taught.frugal", named([0, 4, 9], seed=5)
+    classifier = FrugalClassifier(memory, small_head(head)).fit(*named([0, 1, 4, 9]))
+    expected = FrugalClassifier.load(classifier.save(path) or path).model_.logits(x)
+    for _ in range(8):
+        model, barrier = FrugalClassifier.load(path).model_, threading.Barrier(8)
+
+        def ask(_: int, model: Any = model, barrier: threading.Barrier = barrier) -> Any:
+            barrier.wait()
+            return model.logits(x)
+
+        with ThreadPoolExecutor(8) as pool:
+            for found in pool.map(ask, range(8)):
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)

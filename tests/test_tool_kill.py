@@ -333,6 +333,23 @@ def test_the_error_says_that_there_is_no_room(
     assert tool.classes == ["cat", "dax"]
 
 
+def test_a_first_save_that_fails_leaves_nothing(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, made = paint(tool.folder / "one", "cat"), []
+    replace = os.replace
+
+    def second_fails(*paths: Any) -> None:
+        made.append(paths)
+        full() if len(made) > 1 else replace(*paths)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", second_fails)
+        assert "there is no room to write it" in tool.learn(images, code=2)
+    assert tool.beside == [f"{tool.file.name}.parts"]  # what is encoded
+    assert len(made) > 1
+
+
 # --------------------------------------------------------------------------- undo
 
 

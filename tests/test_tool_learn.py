@@ -410,7 +410,7 @@ def test_a_class_of_few_images_beside_larger_ones_is_warned_of(tool: Tool) -> No
     images = paint(tool.folder / "one", "cat", "dax")
     for path in sorted((images / "dax").iterdir())[1:]:
         path.unlink()
-    warning = "fewer than 3 samples, and so often missed: dax"
+    warning = "fewer than 5 samples, and so often missed: dax"
     assert f"warning: {warning}" in tool.learn(images)
     assert any(line.startswith(warning) for line in tool.json("status")["warnings"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from frugalvae.model import Model
 
 DIGEST = "digest"  # of the samples of an update, in its event of the history
-FEW = 3  # samples of a class below which it is often missed beside larger ones
+FEW = 5  # samples of a class below which it is often missed beside larger ones
 
 
 def label_named(path: Path | str, labels: list[Any], typed: str, told: str = "") -> Any:
@@ -44,7 +45,8 @@ def like(label: Any, name: str) -> Any:
     from frugalvae.checks import as_label
 
     new: Any = as_label(name)
-    return int(new) if not isinstance(label, str) and new.lstrip("-").isdecimal() else new
+    is_number = not isinstance(label, str) and re.fullmatch(r"-?\d+", new)
+    return int(new) if is_number else new
 
 
 def with_source(model: Model, name: str) -> Model:
@@ -84,7 +86,7 @@ def few_samples(labels: Sequence[Any], counts: Sequence[int]) -> str:
     """A warning of classes that are often missed beside larger ones; empty if there are none.
 
     >>> few_samples(["hat", "shirt", "bag"], [1, 30, 0])
-    'fewer than 3 samples, and so often missed: hat; teach more of them'
+    'fewer than 5 samples, and so often missed: hat; teach more of them'
     """
     few = [str(label) for label, count in zip(labels, counts, strict=False) if 0 < count < FEW]
     if not few or max(counts) < FEW:

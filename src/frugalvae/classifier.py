@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from frugalvae import forgetting, joining, naming
+from frugalvae.answers import THRESHOLD
 from frugalvae.calibration import Calibration
 from frugalvae.checks import as_label, position_of
 from frugalvae.cost import MemoryReport
@@ -359,7 +360,7 @@ class FrugalClassifier(Estimator):
         """
         return self._fitted().predict_set(self._features(X), coverage)
 
-    def knows(self, X: ArrayLike, threshold: float = 0.05) -> NDArray[np.bool_]:
+    def knows(self, X: ArrayLike, threshold: float = THRESHOLD) -> NDArray[np.bool_]:
         """Whether each row is of a class that was taught, by its :meth:`familiarity`.
 
         About a share of ``threshold`` of rows of known classes are taken for unknown.

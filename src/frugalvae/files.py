@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import stat
 import tempfile
 import time
@@ -42,16 +43,20 @@ def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> N
     """
     path = Path(path)
     check_place(path)
-    descriptor, beside = tempfile.mkstemp(prefix=_prefix(path), dir=path.parent)
+    beside = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
+    mode = _mode(like or path)
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+    descriptor = os.open(beside, flags, 0o666 if mode is None else 0o600)  # less the umask
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, _mode(like or path))
+        if mode is not None:
+            os.chmod(beside, mode)
         os.replace(beside, path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 
@@ -67,14 +72,12 @@ def _prefix(path: Path) -> str:
     return f".frugalvae-unfinished-{path.name}."
 
 
-def _mode(path: Path) -> int:
-    """The permissions of a file; those of a new one follow the umask."""
+def _mode(path: Path) -> int | None:
+    """The permissions of a file; None if there is no such file."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return None
 
 
 def write_text(path: str | Path, content: str) -> None:

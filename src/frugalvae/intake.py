@@ -219,7 +219,7 @@ def recognisable(model: Model, label: Any) -> bool:
 
     A class that is known by name alone was taught nothing.
     """
-    counts = model.n_samples_of_class[
-        (model.classes == label) & ~np.isin(model.classes, model.by_name)
-    ]
-    return not len(counts) or 0 < int(counts[0]) <= len(digests_of(model, label))
+    number = model.number_of.get(label)
+    if number is None or label in model.by_name:
+        return True
+    return 0 < model.count_of[number] <= len(digests_of(model, label))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.calibration import Calibration
-from frugalvae.checks import check_kind, check_label, check_named, position_of
+from frugalvae.checks import check_kind, check_label, check_learned, check_named, position_of
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task
 from frugalvae.taught import Digests, renamed, with_digests, without
@@ -46,8 +46,8 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
     _check_mergeable(model, other, labels)
     memory, head, added = copy.deepcopy((model.memory, model.head, other.memory))
     new = labels[~np.isin(labels, model.classes)]
-    numbers = model.number_of
-    numbers |= {label: model.n_taught + row for row, label in enumerate(new.tolist())}
+    added_numbers = {label: model.n_taught + row for row, label in enumerate(new.tolist())}
+    numbers = model.number_of | added_numbers
     ours = {
         theirs: numbers[label]
         for theirs, label in zip(other.numbers.tolist(), labels.tolist(), strict=True)
@@ -55,12 +55,14 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
     counts, others = model.count_of, other.count_of
     assert added is not None
     taught = {theirs: ours[theirs] for theirs in added.classes}  # not by name alone
-    memory.merge(added, taught, counts, others)  # type: ignore[attr-defined]
-    if hasattr(head, "merge"):
-        head.merge(copy.deepcopy(other.head), ours, counts, others)
-    if not head.needs_every_task:
-        rng = model.recipe.generator("head", model.n_tasks + other.n_tasks)
-        head.learn(Task.empty(model.n_features), Replay(memory, rng))
+    with model.computing():
+        memory.merge(added, taught, counts, others)  # type: ignore[attr-defined]
+        if hasattr(head, "merge"):
+            head.merge(copy.deepcopy(other.head), ours, counts, others)
+        if not head.needs_every_task:
+            rng = model.recipe.generator("head", model.n_tasks + other.n_tasks)
+            head.learn(Task.empty(model.n_features), Replay(memory, rng))
+    check_learned(memory, head)
     check_named(memory, head)
     merged = _listed(model, other, labels, new, numbers)
     return replace(merged, memory=memory, head=head, head_stale=False)
@@ -82,7 +84,8 @@ def in_newer_memory(model: Model) -> Model:
     head, rng = copy.deepcopy(model.head), model.recipe.generator("head", model.n_tasks)
     assert head is not None
     if getattr(head, "needs_density", False):
-        head.learn(Task.empty(model.n_features), Replay(memory, rng))
+        with model.computing():
+            head.learn(Task.empty(model.n_features), Replay(memory, rng))
     fresh = MomentMemory(memory.budget, root=memory.root)
     recipe = replace(model.recipe, memory=fresh)
     return replace(model, recipe=recipe, memory=memory, head=head, calibration=Calibration())
@@ -93,18 +96,18 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
     kept, gone = position_of(label, model.classes), position_of(joined, model.classes)
     if kept == gone:
         raise InputError(f"class {label!r} cannot be joined with itself")
-    memory, head = copy.deepcopy((model.memory, model.head))
-    assert memory is not None
-    assert head is not None
+    memory, head = model.parts()
     if not hasattr(memory, "join") or not getattr(head, "needs_density", False):
         raise InputError(
             f"{type(memory).__name__} with {type(head).__name__} cannot join two classes; memory "
             "'moments' with head 'bayes' can"
         )
-    if int(model.numbers[gone]) in memory.classes:  # or it is known by name alone
-        memory.join(int(model.numbers[kept]), int(model.numbers[gone]))
-    head.forget(int(model.numbers[gone]))  # its text feature, if it has one
-    head.learn(Task.empty(model.n_features), Replay(memory, model.recipe.generator("head", 0)))
+    with model.computing():
+        if int(model.numbers[gone]) in memory.classes:  # or it is known by name alone
+            memory.join(int(model.numbers[kept]), int(model.numbers[gone]))
+        head.forget(int(model.numbers[gone]))  # its text feature, if it has one
+        head.learn(Task.empty(model.n_features), Replay(memory, model.recipe.generator("head", 0)))
+    check_learned(memory, head)
     counts = model.n_samples_of_class.copy()
     counts[kept] += counts[gone]
     left: dict[str, Any] = {

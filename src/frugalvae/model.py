@@ -236,12 +236,12 @@ class Model:
         """What is known of the encoder; an empty one if nothing was taught that needs one."""
         return self.encoder if self.n_tasks else {}
 
-    @property
+    @cached_property
     def number_of(self) -> dict[Any, int]:
         """The number of each class, by its label."""
         return dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))
 
-    @property
+    @cached_property
     def count_of(self) -> dict[int, int]:
         """The samples of each class, by its number."""
         return dict(zip(self.numbers.tolist(), self.n_samples_of_class.tolist(), strict=True))
@@ -254,8 +254,8 @@ class Model:
 
     def _numbers_of(self, labels: NDArray[Any], new: NDArray[Any]) -> NDArray[np.int64]:
         """The number of each label; new ones follow those that were ever taught."""
-        known = self.number_of
-        known |= {label: self.n_taught + row for row, label in enumerate(new.tolist())}
+        added = {label: self.n_taught + row for row, label in enumerate(new.tolist())}
+        known = self.number_of | added
         present, places = np.unique(labels, return_inverse=True)
         return np.array([known[label] for label in present.tolist()], np.int64)[places]
 

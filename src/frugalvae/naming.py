@@ -6,7 +6,6 @@ holds. When samples come, the memory learns it like any new class, and the name 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -37,10 +36,7 @@ def learn_names(model: Model, text: Mapping[Any, ArrayLike]) -> Model:
     Classes that are known already keep what they know; one that was taught without a text feature
     gets it.
     """
-    memory, head = (
-        model.recipe.parts() if model.memory is None else copy.deepcopy((model.memory, model.head))
-    )
-    assert head is not None
+    memory, head = model.parts()
     if not (is_tempered(memory) and getattr(head, "names", False)):
         raise InputError(
             f"{type(memory).__name__} with {type(head).__name__} cannot learn a class by its name "
@@ -62,7 +58,8 @@ def learn_names(model: Model, text: Mapping[Any, ArrayLike]) -> Model:
         return model
     about = Task(np.empty((0, width), np.float32), np.array(sorted(told), np.int64), told)
     head.register(about)
-    head.learn(Task.empty(width), Replay(memory, model.recipe.generator("head", model.n_tasks)))
+    with model.computing():
+        head.learn(Task.empty(width), Replay(memory, model.recipe.generator("head", model.n_tasks)))
     check_learned(head)
     check_named(memory, head)
     learned = replace(model, memory=memory, head=head, n_features=width, head_stale=False)

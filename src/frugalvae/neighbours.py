@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MAPPED = 1_000  # classes that a map can show
 NEAREST = 3
+BLOCK = 256  # classes that are compared with all at a time
+CONFUSED = 0.02  # share of a class's samples from which on they are said to be taken for another's
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,13 @@ def neighbours(model: Model) -> Neighbours:
     """
     labels, directions = directions_of(model)
     expected = model.expected_accuracy()
-    apart = 2 - 2 * directions @ directions.T  # (k, k)
-    nearest = {
-        label: nearest_of(row, labels, apart[row], expected) for row, label in enumerate(labels)
-    }
-    drawn = places(apart).tolist() if 0 < len(labels) <= MAPPED else []
+    nearest = {}
+    for start in range(0, len(labels), BLOCK):
+        apart = 2 - 2 * directions[start : start + BLOCK] @ directions.T  # (block, k)
+        for row, distances in enumerate(apart, start):
+            nearest[labels[row]] = nearest_of(row, labels, distances, expected)
+    few = 0 < len(labels) <= MAPPED
+    drawn = places(2 - 2 * directions @ directions.T).tolist() if few else []
     return Neighbours(expected, nearest, dict(zip(labels, drawn, strict=False)))
 
 
@@ -101,7 +105,9 @@ def nearest_of(
     own: int, labels: list[Any], apart: Array, expected: dict[Any, float]
 ) -> list[Neighbour]:
     """The nearest classes of one, by squared distances (k,); its errors are divided among them."""
-    others = [place for place in np.argsort(apart, kind="stable").tolist() if place != own]
+    last = min(NEAREST, len(apart) - 1)
+    some = np.flatnonzero(apart <= np.partition(apart, last)[last])  # itself among them
+    others = [row for row in some[np.argsort(apart[some], kind="stable")].tolist() if row != own]
     apart = np.maximum(apart, 1e-9)
     near = apart[others[:NEAREST]]
     shares = (1 - expected.get(labels[own], 1.0)) * (1 / near) / (1 / near).sum()

@@ -149,7 +149,7 @@ class FitReference:
         chosen = np.concatenate(rows)
         return _positive(self._memory.typicality(task.features[chosen], task.labels[chosen]))
 
-    @property
+    @cached_property
     def of_replay(self) -> Array:
         """The novelty of replayed samples, (n,)."""
         classes = self._memory.classes[:: 1 + len(self._memory.classes) // CLASSES_REPLAYED]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 BYTES = 6  # of a digest
 NONE = 0  # in place of the digest of what cannot be read
+COMPARED = 50_000  # pairs of names, about, that are compared letter by letter
 BY_DIGEST = ("digests", "withheld")  # what a model and its file keep by digest
 
 #: By the number of a class, the digests of its samples, ascending.
@@ -50,8 +51,19 @@ def with_digests(kept: Digests, more: Digests) -> dict[int, NDArray[np.uint64]]:
 
 
 def without_digests(kept: Digests, gone: Digests) -> dict[int, NDArray[np.uint64]]:
-    """The digests by class but for some."""
-    left = {y: found[~np.isin(found, gone.get(y, []))] for y, found in kept.items()}
+    """The digests by class but for some: of one that is there twice, as many as are given.
+
+    >>> twice = {0: np.array([5, 5, 7], np.uint64)}
+    >>> without_digests(twice, {0: np.array([5, 8], np.uint64)})[0].tolist()
+    [5, 7]
+    """
+    left = {}
+    for number, found in kept.items():
+        values, counts = np.unique(found, return_counts=True)
+        taken, times = np.unique(np.asarray(gone.get(number, []), np.uint64), return_counts=True)
+        places = np.flatnonzero(np.isin(values, taken))
+        counts[places] -= np.minimum(counts[places], times[np.isin(taken, values)])
+        left[number] = values.repeat(counts)
     return {number: found for number, found in left.items() if len(found)}
 
 
@@ -108,6 +120,29 @@ def near(name: str, known: Collection[str]) -> str | None:
         if alike and edits(folded, other.casefold()) <= allowed:
             return other
     return None
+
+
+def near_pairs(new: Sequence[str], known: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """New names that may be misspellings of a later new one or of a known one, with that one.
+
+    Names whose letters hardly differ are compared; if there are many such pairs, the first ones.
+
+    >>> near_pairs(["Cardnal", "Wren"], ["Cardinal"])
+    [('Cardnal', 'Cardinal')]
+    """
+    names, found, compared = [*new, *known], list[tuple[str, str]](), 0
+    letters = np.zeros((len(names), 64), np.int16)
+    for row, name in enumerate(names):
+        np.add.at(letters[row], [ord(letter) % 64 for letter in name.casefold()], 1)
+    for row, name in enumerate(new):
+        differ = np.abs(letters[row + 1 :] - letters[row]).sum(axis=1)
+        alike = np.flatnonzero(differ <= 4).tolist()  # two edits change up to four counts
+        others = [names[row + 1 + place] for place in alike]
+        found += [(name, two) for two in others if name != two and near(name, [two]) is not None]
+        compared += len(alike)
+        if compared > COMPARED:
+            break
+    return found
 
 
 def _digits_differ(one: str, two: str) -> bool:

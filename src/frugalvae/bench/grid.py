@@ -168,7 +168,7 @@ def grid(
 
     ``data`` tells of each data set its ``fingerprint``, and its ``backbone`` if it has one.
     """
-    found: dict[str, Cell] = {}
+    found: dict[tuple[str, bool], Cell] = {}  # a race keeps its runs apart
     for position in range(max(len(experiment.seeds) for experiment in experiments)):
         for experiment in experiments:
             for seed in experiment.seeds[position : position + 1]:
@@ -176,8 +176,9 @@ def grid(
                 for place, cell in places(experiment, own, [seed]):
                     if not only.takes(place):
                         continue
-                    if cell.key not in found or cell.every_task:
-                        found[cell.key] = cell
+                    place_of = cell.key, cell.brief
+                    if place_of not in found or cell.every_task:
+                        found[place_of] = cell
     return list(found.values())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -73,11 +74,11 @@ def run_grid(
     display.say(f"{plural(len(wanted), 'run')}: {done} done before, {len(missing)} to do")
     if plan:
         return 0
-    pool = make_pool() if missing else None  # may fail, so nothing is written before
-    store.prepare()
-    for experiment in experiments:
-        remember(store, experiment, about, command(paths, data, seeds, changes))
-    return work(missing, wanted, sources, pool, store, display) if pool else 0
+    with closing(make_pool()) if missing else nullcontext() as pool:
+        store.prepare()  # after what may fail
+        for experiment in experiments:
+            remember(store, experiment, about, command(paths, data, seeds, changes))
+        return work(missing, wanted, sources, pool, store, display) if pool else 0
 
 
 def asked_for(
@@ -152,23 +153,19 @@ def work(
     """Run the missing cells, write each as it ends, and return the number that failed."""
     known = {cell.key: record for cell in wanted if (record := store.load(cell)) is not None}
     display.start(len(missing), Clock(missing, list(known.values()), pool.slots))
-    try:
-        with display.progress:
-            encoded, broken = encode_missing(missing, sources, pool, store, display)
-            runnable = [cell for cell in missing if cell.key in encoded]
-            for outcome in chain(broken, run_all(runnable, encoded, pool, display)):
-                cell = outcome.job
-                assert isinstance(cell, Cell)
-                if outcome.traceback is None:
-                    store.finish(cell, outcome.result)
-                    display.finished(cell, outcome.result, outcome.seconds)
-                else:
-                    store.fail(cell, outcome.traceback)
-                    display.failed(cell, outcome.traceback)
-        slots = pool.slots  # before the pool is closed
-    finally:
-        pool.close()
-    display.summary(slots)
+    with display.progress:
+        encoded, broken = encode_missing(missing, sources, pool, store, display)
+        runnable = [cell for cell in missing if cell.key in encoded]
+        for outcome in chain(broken, run_all(runnable, encoded, pool, display)):
+            cell = outcome.job
+            assert isinstance(cell, Cell)
+            if outcome.traceback is None:
+                store.finish(cell, outcome.result)
+                display.finished(cell, outcome.result, outcome.seconds)
+            else:
+                store.fail(cell, outcome.traceback)
+                display.failed(cell, outcome.traceback)
+    display.summary(pool.slots)
     return display.failures
 
 

@@ -22,6 +22,8 @@ from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.images.feature_file import Features
 
+LARGEST_COUNT = 2**16 - 1  # of test samples of one class that get one answer
+
 
 @dataclass
 class Record:
@@ -79,6 +81,8 @@ def pack_counts(counts: NDArray[np.int64]) -> str:
     array([[1, 0],
            [0, 1]])
     """
+    if counts.max(initial=0) > LARGEST_COUNT:
+        raise ValueError(f"a count of {counts.max()} does not fit 16 bits")
     packed = zlib.compress(counts.astype("<u2").tobytes(), 9)
     return base64.b64encode(packed).decode()
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from frugalvae.care.findings import Finding
+from frugalvae.changes import FEW
 from frugalvae.checks import folded
 from frugalvae.formatting import plural
-from frugalvae.taught import edits, near
-
-FEW = 5  # samples below which a class is learned poorly
+from frugalvae.taught import edits, near_pairs
 
 
 def few(counts: Mapping[Any, int]) -> list[Finding]:
@@ -39,12 +36,10 @@ def near_names(new: Sequence[Any], known: Sequence[Any] = ()) -> list[Finding]:
     >>> [(f.label, f.other) for f in near_names(["Cardnal"], ["Cardinal", "Wren"])]
     [('Cardnal', 'Cardinal')]
     """
-    names = [label for label in [*new, *known] if isinstance(label, str)]
-    count = sum(isinstance(label, str) for label in new)
+    texts = [[label for label in labels if isinstance(label, str)] for labels in (new, known)]
     return [
         Finding("names", _alike(one, two), one, f"it is nearly {two!r}", other=two)
-        for one, two in _pairs(names, count)
-        if one != two and near(one, [two]) is not None
+        for one, two in near_pairs(*texts)
     ]
 
 
@@ -52,14 +47,3 @@ def _alike(one: str, two: str) -> float:
     if folded(one.replace("_", " ")) == folded(two.replace("_", " ")):
         return 1.0
     return max(0.5, 1 - edits(one.casefold(), two.casefold()) / len(one))
-
-
-def _pairs(names: Sequence[str], count: int) -> Iterator[tuple[str, str]]:
-    """Pairs, one of them among the first ``count``, whose letters hardly differ."""
-    letters = np.zeros((len(names), 64), np.int16)
-    for row, name in enumerate(names):
-        np.add.at(letters[row], [ord(letter) % 64 for letter in name.casefold()], 1)
-    for row in range(count):
-        differ = np.abs(letters[row + 1 :] - letters[row]).sum(axis=1)
-        for other in np.flatnonzero(differ <= 4).tolist():  # two edits change up to four counts
-            yield names[row], names[row + 1 + other]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frugalvae.answers import THRESHOLD
 from frugalvae.care.groups import group_unknown
 from frugalvae.care.moments import moments_of
 from frugalvae.checks import check_features
@@ -24,7 +25,6 @@ from frugalvae.progress import track
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-UNKNOWN = 0.05  # familiarity below which a sample belongs to no class
 NARROW = 4  # power of the cosine between whitened samples: how far a label tells about others
 COVERED = 2048  # samples, the most uncertain ones, whose doubt is covered
 
@@ -115,7 +115,7 @@ def suggest(model: Model, X: ArrayLike, n: int = 20) -> Suggested:
         )
     features = check_features(X, model.n_features)
     chances = np.concatenate([model.predict_proba(block) for block in in_blocks(features)])
-    known = np.concatenate([model.familiarity(block) for block in in_blocks(features)]) >= UNKNOWN
+    known = np.concatenate([model.familiarity(block) for block in in_blocks(features)]) >= THRESHOLD
     memory, notes = moments_of(model, model.recipe.generator("suggest", 0))
     doubt, directions = doubts(chances), unit(memory.whitened(features)).astype(np.float32)
     chosen = most_telling(directions, np.where(known, doubt, 1.0), min(n, len(features)))

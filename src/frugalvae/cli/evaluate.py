@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae import __version__
-from frugalvae.cli.options import add, add_encoder, check_output, choice, refuse_encoder
+from frugalvae.cli.options import (
+    add,
+    add_encoder,
+    check_output,
+    choice,
+    holds_features,
+    refuse_encoder,
+)
 from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError, suggestion
@@ -76,7 +83,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
         if options.output.resolve() == given.resolve():
             raise InputError(f"{options.output} is what is to be evaluated; give another --output")
     check_output(options.output, ".html", ".htm")
-    if options.images.suffix == ".npz":
+    if holds_features(options.images):
         refuse_encoder(options, options.images)
 
 
@@ -187,7 +194,7 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
     from frugalvae.images.photographs import encode_files
 
     path = options.images
-    if path.suffix == ".npz" and not path.is_dir():
+    if holds_features(path):
         yield from_features(model, options.file, path)
         return
     classes = [str(label) for label in model.classes.tolist()]

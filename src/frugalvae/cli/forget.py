@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.cli.common import announce_model, change_class
     from frugalvae.cli.update import more_rows
     from frugalvae.forgetting import forget
-    from frugalvae.storage.receipts import QUANTILES, receipt, state
+    from frugalvae.storage.receipts import receipt, state
 
     if options.scrub and options.inputs:
         raise InputError("--with takes out exactly what --scrub would estimate; give one of them")
@@ -63,8 +63,6 @@ def run(options: argparse.Namespace) -> None:
         before = state(store)
         with display.watching():
             model, remains = forget(model, label, x, scrub=options.scrub)
-        if model.taught_novelty.quantiles and not options.scrub:
-            remains = [*remains, QUANTILES]
         store.save(with_digest(model), undoable=not options.scrub)
         written = receipt(model, label, remains, before, state(store))
     left = plural(len(model.classes), "class") if len(model.classes) else "no class"

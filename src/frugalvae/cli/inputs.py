@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.checks import as_label
-from frugalvae.cli.options import choice
+from frugalvae.cli.options import choice, holds_features
 from frugalvae.console import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import FeatureFileError, InputError
@@ -71,7 +71,7 @@ def gather(
         What may refuse a folder.
     """
     rows: list[NDArray[np.float32]] = []
-    tables = [path for path in options.inputs if path.suffix == ".npz"]
+    tables = [path for path in options.inputs if holds_features(path)]
     for path in tables:
         x, encoder = rows_of_class(path, label)
         check_same(remembered, encoder, options.file, path)

@@ -15,7 +15,7 @@ import numpy as np
 
 from frugalvae.care.guesses import refuse_guesses
 from frugalvae.checks import as_label, check_case
-from frugalvae.cli.options import choice, refuse_encoder
+from frugalvae.cli.options import choice, holds_features, refuse_encoder
 from frugalvae.console import Display, complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
@@ -35,7 +35,7 @@ from frugalvae.shares import (
     share_count,
     take,
 )
-from frugalvae.taught import near
+from frugalvae.taught import near, near_pairs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from frugalvae.model import Model
     from frugalvae.shares import Runner
     from frugalvae.storage.store import Store
-
-COMPARED = 500  # new names of one lesson, at most, that are compared with each other
 
 
 @dataclass
@@ -103,7 +101,7 @@ class Lesson:
             from frugalvae.cli.naming import from_names
 
             return from_names(self)
-        if options.source.suffix == ".npz":
+        if holds_features(options.source):
             refuse_encoder(options, options.source)
             return self.from_features(options.source)
         names = [*map(str, self.model.classes.tolist()), *self.model.aliases]
@@ -198,14 +196,8 @@ class Lesson:
         return leave
 
     def warn_of_twins(self, new: list[str]) -> None:
-        """Say which new names are nearly the same as each other; either may be misspelt.
-
-        Every two are compared, so it is done for a list that a person may have typed.
-        """
-        if len(new) > COMPARED:
-            return
-        twins = [(near(name, new[:place]), name) for place, name in enumerate(new)]
-        pairs = [f"{other!r} and {name!r}" for other, name in twins if other is not None]
+        """Say which new names are nearly the same as each other; either may be misspelt."""
+        pairs = [f"{name!r} and {other!r}" for name, other in near_pairs(new)]
         if pairs:
             more = f" (and {plural(len(pairs) - 3, 'further pair')})" if len(pairs) > 3 else ""
             complain(
@@ -373,7 +365,7 @@ class Lesson:
         if encoder:
             model = replace(model, encoder=encoder)
         self.store.save(with_source(model, self.options.source.resolve().name))
-        if self.options.source.suffix != ".npz" and not self.on_ray:
+        if not (holds_features(self.options.source) or self.on_ray):
             Parts(self.store.path, {}).remove()
         told.model, told.learned = model, dict(Counter(lot.labels(taken).tolist()))
         return told

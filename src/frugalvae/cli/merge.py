@@ -200,7 +200,7 @@ def merged(
 
     told, model = [], target or Model(additions[0].model.recipe)
     for addition in additions:
-        known, labels = model.classes.tolist(), addition.labels
+        known, labels = set(model.classes.tolist()), addition.labels
         new = [label for label in labels if label not in known]
         older = [m for m in (model, addition.model) if joining.has_older_memory(m)]
         try:

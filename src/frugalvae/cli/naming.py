@@ -31,7 +31,8 @@ def from_names(lesson: Lesson) -> Told:
     new = [name for name in names if name not in known]
     if not options.case_matters:
         check_case(new, map(str, model.classes.tolist()))
-    new = [name for name in new if name not in {*lesson.misspelt(new), *lesson.same}]
+    leave = {*lesson.misspelt(new), *lesson.same}  # the latter are found by the former
+    new = [name for name in new if name not in leave]
     known |= lesson.same
     lesson.say(
         *(

@@ -19,6 +19,7 @@ from frugalvae.cli.options import (
     add_encoder,
     check_output,
     choice,
+    holds_features,
     percentage,
     positive,
     refuse_encoder,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from frugalvae.storage.store import Store
 
 STANDARD_INPUT = Path("-")
-FEATURES = ".npz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -192,7 +192,7 @@ def check_paths(options: argparse.Namespace, store: Store) -> None:
     if not any(path.exists() for path in given):
         names = ", ".join(map(str, given[:3])) + (", ..." if len(given) > 3 else "")
         raise InputError(f"{names}: there is no such file or folder; check the path")
-    if all(path.suffix == FEATURES for path in given):
+    if all(map(holds_features, given)):
         refuse_encoder(options, given[0])
 
 
@@ -246,10 +246,10 @@ class Predictor:
 
     def answers(self) -> Iterator[Batch]:
         """The results of all inputs, as they come and in their order."""
-        given = [path for path in self.options.inputs if path.suffix == FEATURES]
+        given = [path for path in self.options.inputs if holds_features(path)]
         tables = {path: self.read(path) for path in given}  # or refuse them before any answer
         for paths in groups(self.options):
-            for is_table, group in groupby(paths, lambda path: path.suffix == FEATURES):
+            for is_table, group in groupby(paths, holds_features):
                 if not is_table:
                     yield from self.of_images(list(group))
                     continue

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.cli.options import add, number, positive, seconds
+from frugalvae.cli.options import add, positive, seconds
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 from frugalvae.server.settings import SHORTEST_TOKEN, Limits, Settings
@@ -92,10 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def port(text: str) -> int:
     """A number of a port."""
-    value = number(text)
-    if value != value or value != int(value) or not 0 <= value <= 65535:
+    if not text.strip().isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port, a whole number up to 65535")
-    return int(value)
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> None:

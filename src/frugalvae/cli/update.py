@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import add, add_encoder, refuse_encoder
+from frugalvae.cli.options import add, add_encoder, holds_features, refuse_encoder
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
@@ -80,7 +80,7 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
     from frugalvae.cli.inputs import gather
     from frugalvae.images.listing import counted, named, refuse
 
-    if all(path.suffix == ".npz" for path in options.inputs):
+    if all(map(holds_features, options.inputs)):
         refuse_encoder(options, options.inputs[0])
     look = one_class(label, model.classes.tolist(), options.flat, display.say)
     given = gather(options, model.encoder, label, display.watching(), look)

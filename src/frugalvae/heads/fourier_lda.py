@@ -179,17 +179,19 @@ class FourierLDA(HeadDefaults):
     def _hidden(self, features: Array, number: int) -> Array:
         """Random Fourier features (n, width) of one map, in the precision of features."""
         if not self._projection:
-            shape = features.shape[1], self.width
-            for seed in range(self.seed_, self.seed_ + self.maps):
-                directions = normal_matrix(seed, shape) * np.float32((2 * self.gamma_) ** 0.5)
-                phases = np.float32(2 * np.pi) * uniform_vector(seed + 1, self.width)
-                self._projection.append((directions, phases))
+            seeds = range(self.seed_, self.seed_ + self.maps)
+            self._projection = [self._map(seed, features.shape[1]) for seed in seeds]
         directions, phases = self._projection[number]
         hidden: Array = features @ directions
         hidden += phases
         np.cos(hidden, out=hidden)
         hidden *= (2 / self.width) ** 0.5
         return hidden
+
+    def _map(self, seed: int, dim: int) -> tuple[Array, Array]:
+        """Directions (d, width) and phases (width,) of one map."""
+        directions = normal_matrix(seed, (dim, self.width)) * np.float32((2 * self.gamma_) ** 0.5)
+        return directions, np.float32(2 * np.pi) * uniform_vector(seed + 1, self.width)
 
     def derived_bytes(self, dim: int) -> int:
         """What the projections of features of that dimension take, in float32."""

@@ -32,7 +32,6 @@ Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 
 THREADS = os.cpu_count() or 1
 AHEAD = 3  # batches that are ready or being decoded while the network works on one
-WAITING = 2  # shards that are at hand for processes of Ray that become free
 BLOCK = 4096  # rows of features whose digests are computed at a time
 DECODERS = 2  # threads that decode beside the network on Ray, which may be on a GPU
 

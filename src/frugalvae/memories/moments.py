@@ -155,8 +155,9 @@ class MomentMemory(ClassSums, MemoryDefaults):
         theirs = [labels[y] for y in other.counts_ if other.evidence_.get(y, Evidence()).met]
         super().merge(other, labels, counts, others)
         if met and theirs:
-            self._crowd(met, [y for y in theirs if y not in set(mine)])
-            self._crowd([y for y in theirs if y not in set(met)], met)
+            known, measured = set(mine), set(met)
+            self._crowd(met, [y for y in theirs if y not in known])
+            self._crowd([y for y in theirs if y not in measured], met)
 
     # -------------------------------------------------------------- answers
 
@@ -222,9 +223,18 @@ class MomentMemory(ClassSums, MemoryDefaults):
     @property
     def tempering(self) -> float:
         """The power of densities, relative to :func:`tempered`."""
-        if not self.has_margins:  # nor how many samples classes had
-            return sum(self.evidence_.values(), Evidence()).tempering
-        return tempering_of(self.evidence_, self.counts_)
+        derived = self._derived
+        if "tempering" not in derived:
+            alone = not self.has_margins  # nor how many samples classes had
+            total = sum(self.evidence_.values(), Evidence()).tempering if alone else 0.0
+            derived["tempering"] = total or tempering_of(self.evidence_, self.counts_)
+        power: float = derived["tempering"]
+        return power
+
+    def _note(self, label: int, more: Evidence) -> None:
+        """Add evidence to that of a class."""
+        self.evidence_[label] = self.evidence_.get(label, Evidence()) + more
+        self._derived.pop("tempering", None)
 
     def left_out(self, features: Array, labels: Array, tempering: float | None = None) -> Array:
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
@@ -316,20 +326,19 @@ class MomentMemory(ClassSums, MemoryDefaults):
         found, typical = rehearsal.evidence(self.mapped_variances()[1])
         self._meet()
         for column, own in found.items():
-            label = names[column]
-            self.evidence_[label] = self.evidence_.get(label, Evidence()) + own
+            self._note(names[column], own)
         if len(typical) >= LEAST_TYPICAL:
             self._derived["held out"] = typical
 
     def _meet(self) -> None:
         """Lower the margins of known classes by what new ones take from them."""
-        new = [label for label in self.counts_ if not self.evidence_.get(label, Evidence()).met]
+        met = {label for label, own in self.evidence_.items() if own.met}
+        new = [label for label in self.counts_ if label not in met]
         if new:
-            known = [label for label in self.counts_ if label not in set(new)]
+            known = [label for label in self.counts_ if label in met]
             self._crowd(known, new)
             for label in new:
-                noted = Evidence.of_shifts(met=True)
-                self.evidence_[label] = self.evidence_.get(label, Evidence()) + noted
+                self._note(label, Evidence.of_shifts(met=True))
 
     def _crowd(self, known: list[int], new: list[int]) -> None:
         """Note what the margins of some classes lose to others that came later."""
@@ -342,9 +351,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
             some = held[start : start + CLASSES_COMPARED]
             lost = losses(rule, power, self._columns(np.array(some)), *sides)
             for label, each in zip(some, lost.tolist(), strict=True):
-                own = self.evidence_[label]
-                noted = Evidence.of_shifts(lost=float(own.margins.sum()) * each)
-                self.evidence_[label] = own + noted
+                margins = float(self.evidence_[label].margins.sum())
+                self._note(label, Evidence.of_shifts(lost=margins * each))
 
     def _white(self, rule: Posterior, rows: Array) -> Array:
         return rule.whiten(*self._parted(rows))

@@ -22,6 +22,7 @@ from frugalvae.errors import InputError
 from frugalvae.forgetting import forget, unlearn
 from frugalvae.images.encode import describe
 from frugalvae.intake import Intake, choose, digests_of
+from frugalvae.neighbours import CONFUSED
 from frugalvae.server.asking import check_some
 from frugalvae.server.looking import Seen
 from frugalvae.taught import near
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 SOURCE = "the page or HTTP"  # in the history
 ONE_NAME = "give both the same name if they are one class, or a name of its own"
-CONFUSED = 0.02  # share of a class's samples from which on they are said to be taken for another's
 
 
 @dataclass
@@ -117,7 +117,8 @@ def meant(model: Model, name: str, case_matters: bool) -> Any:
     known = model.classes.tolist()
     label: Any = like(known[0], name) if known else name
     if label not in known:
-        label = model.aliases.get(name) or label
+        alias = model.aliases.get(name)  # which may be 0
+        label = label if alias is None else alias
     if known:
         check_kind(np.array([label]), model.classes)
     if label not in known and not case_matters:

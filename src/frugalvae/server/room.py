@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.files import write_bytes
@@ -81,8 +80,3 @@ def of_encoder(questions: list[Question], model: Model | None) -> list[Question]
         return questions
     key = key_of(model.encoder)
     return [question for question in questions if question.seen.encoder == key]
-
-
-def new_token() -> str:
-    """A token that nobody guesses."""
-    return secrets.token_urlsafe(24)

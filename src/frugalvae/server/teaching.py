@@ -15,7 +15,7 @@ from frugalvae.errors import MemoryFileError
 from frugalvae.server.lessons import ONE_NAME, gather, learned, told, updated
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.telling import told_event
-from frugalvae.storage.receipts import QUANTILES, receipt, state
+from frugalvae.storage.receipts import receipt, state
 from frugalvae.storage.summary import difference
 
 if TYPE_CHECKING:
@@ -134,8 +134,6 @@ async def forget(request: Request) -> Response:
         label = room.served.label_named(model, typed)
         before = state(store)
         model, remains = forgetting.forget(model, label)
-        if model.taught_novelty.quantiles:
-            remains = [*remains, QUANTILES]
         snapshot = room.served.save(with_digest(model))
         written = receipt(model, label, remains, before, state(store))
         text = f"{label} is forgotten"

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from frugalvae import __version__
 from frugalvae.changes import FEW
+from frugalvae.neighbours import CONFUSED
 from frugalvae.server.reading import as_flag
 from frugalvae.storage.summary import in_words
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from frugalvae.server.room import Room
     from frugalvae.server.served import Snapshot
 
-CONFUSED, PAIRS = 0.02, 50  # the least share, and the most pairs, of classes that are confused
+PAIRS = 50  # of classes that are confused, at most
 
 
 async def status(request: Request) -> Response:

@@ -29,6 +29,8 @@ def receipt(
 ) -> dict[str, Any]:
     """What was removed, what remains, and when."""
     event = model.history[-1]
+    if model.taught_novelty.quantiles and not event["scrub"]:
+        remains = [*remains, QUANTILES]
     return {
         "class": label,
         "samples": event["classes"][str(label)],

@@ -116,15 +116,20 @@ class Store:
         from frugalvae.model import Model
         from frugalvae.storage.model_file import save
 
+        there = self.exists
         if not undoable:
             self._remove_traces()
         try:
-            if undoable and self.exists:
+            if undoable and there:
                 _second_name(self.path, self._before)
             elif undoable:
                 save(Model(model.recipe), self._before)
-            half = self._half or (self.exists and self.read().half)  # a file stays as it was made
+            half = self._half or (there and self.read().half)  # a file stays as it was made
             save(model, self.path, "float16" if half else "float32")
+        except BaseException:
+            if not there:  # there is nothing to go back to
+                self._before.unlink(missing_ok=True)
+            raise
         finally:
             self._settle()
 

@@ -263,8 +263,9 @@ def difference(
     """What going back undoes: the event, names no longer known, and names known again."""
     last = now["history"][-1] if len(now["history"]) > len(before["history"]) else None
     labels = [[str(label) for label in file["classes"]["values"]] for file in (now, before)]
-    gone = [label for label in labels[0] if label not in labels[1]]
-    return last, gone, [label for label in labels[1] if label not in labels[0]]
+    after, earlier = map(set, labels)
+    gone = [label for label in labels[0] if label not in earlier]
+    return last, gone, [label for label in labels[1] if label not in after]
 
 
 def in_words(event: Mapping[str, Any]) -> str:
