@@ -492,7 +492,12 @@ def test_digests_and_names_survive_merging(tool: Tool) -> None:
         photo(two, "emu", number)
     mine, yours = FrugalClassifier().learn_images(one), FrugalClassifier().learn_images(two)
     mine.rename("dax", "dachs")
-    mine.merge(yours, rename={"cat": "tiger", "dax": "dachs"})
+    names = {"cat": "tiger", "dax": "dachs"}
+    with pytest.raises(InputError, match=r"both were taught the same .*: 6 of 'dachs'\. Leave one"):
+        mine.merge(yours, rename=names)
+    with pytest.raises(InputError, match="it cannot be merged with itself"):
+        mine.merge(mine)
+    mine.merge(yours, rename=names, twice=True)
     mine.merge_classes("cat", "tiger")
     assert dict(mine.model_.aliases) == {"dax": "dachs", "tiger": "cat"}
     assert mine.n_samples_of_class_.tolist() == [12, 12, 3]
@@ -506,7 +511,8 @@ def test_what_was_taken_out_stays_out_after_merging(tool: Tool) -> None:
         photo(folder, name, 8)
         tool("learn", folder)
         tool("unlearn", name, folder / name / "8.png")
-    tool("merge", tool.folder / "one.frugal")
+    assert "cat', 6 of 'dax'. Leave one" in tool("merge", tool.folder / "one.frugal", code=2)
+    tool("merge", tool.folder / "one.frugal", "--twice")
     for folder, name in ((one, "cat"), (two, "dax")):
         assert tool.json("learn", folder)["withheld"] == {name: 1}
 

@@ -149,9 +149,13 @@ def test_what_was_decided_is_kept(tool: Tool, photographs: Path, here: Path) -> 
     run("check", photographs, tool)
     assert path.read_bytes() == kept
     shutil.copytree(photographs, here / "other")  # the same names, but nothing was decided there
-    run("check", here / "other", tool)
-    assert "emu/moved.png" in read_list(path)
-    assert "dax/2.png" not in read_list(path)
+    error = run("check", here / "other", tool, code=2)
+    assert f"except.txt holds 2 decisions about another folder, {photographs.resolve()}" in error
+    assert path.read_bytes() == kept
+    run("check", here / "other", tool, "--list", "other.txt")
+    assert "emu/moved.png" in read_list(here / "other.txt")
+    assert "dax/2.png" not in read_list(here / "other.txt")
+    run("check", photographs, tool, "--list", "other.txt")  # nothing is lost there
 
 
 def test_decisions_are_what_differs_from_what_was_written(here: Path) -> None:

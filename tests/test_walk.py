@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import unicodedata
 import zipfile
 from collections import Counter
@@ -59,8 +60,8 @@ def given(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Path]
         if request.param == "folder":
             return root
         prefix = "wrapper/" if request.param == "wrapped zip" else ""
-        if prefix and any(path.count("/") == 0 for path in paths if path.endswith(".png")):
-            pytest.skip("what is beside classes in an archive keeps its folder")
+        if prefix and all(path.count("/") == 0 and path.endswith(".png") for path in paths):
+            pytest.skip("a folder of images alone is a class, also in an archive")
         return zipped(root, tmp_path / f"{name}.zip", prefix)
 
     return make
@@ -176,6 +177,27 @@ def test_folders_inside_a_class_belong_to_it(given: Callable[..., Path]) -> None
     ]
     assert len(classes(root, depth=3)) == 3
     assert classes(root, depth=2) == {"Bobolink": 4, "Cardinal/cam 1": 3, "Cardinal/cam 2": 2}
+
+
+def test_one_folder_with_a_few_images_around_others_is_not_guessed(tmp_path: Path) -> None:
+    for place in ("camera/emu/1", "camera/emu/2", "camera/owl/3", "camera/4"):
+        save(tmp_path / "set" / f"{place}.png")
+    with pytest.raises(InputError) as caught:
+        listed(tmp_path / "set")
+    assert str(caught.value) == (
+        "set: 1 image in camera/ itself, and 3 in 2 folders inside it. If these are the classes, "
+        "give camera/ itself; if camera is the class, give --depth 1"
+    )
+    assert classes(tmp_path / "set", depth=1) == {"camera": 4}
+    assert classes(tmp_path / "set", known=["camera"]) == {"camera": 4}
+    images = listed(tmp_path / "set" / "camera")
+    assert images.classes == ["emu", "owl"]
+    assert images.skipped == {"4.png": "in no class's folder"}
+    packed = zipped(tmp_path / "set", tmp_path / "set.zip")
+    assert listed(packed).classes == ["emu", "owl"]
+    assert listed(packed).skipped == images.skipped
+    shutil.rmtree(tmp_path / "set" / "camera" / "owl")
+    assert classes(tmp_path / "set") == {"camera": 3}
 
 
 def test_a_folder_with_images_of_its_own_is_the_class(given: Callable[..., Path]) -> None:
@@ -483,7 +505,7 @@ def test_a_class_that_is_written_otherwise_is_told(taught: Tool) -> None:
     (root / "dax").rename(root / "Dax ")
     result = evaluated(taught, root)
     assert result["unknown_classes"] == {"Dax": 6}
-    assert result["assumed"] == ["class 'Dax' is not known; rename its folder if 'dax' is meant"]
+    assert result["assumed"][0] == "class 'Dax' is not known; rename its folder if 'dax' is meant"
     error = taught.learn(root, code=2)
     assert "classes 'dax' and 'Dax' differ only in upper and lower case" in error
 
@@ -575,3 +597,19 @@ def test_all_verbs_count_what_is_left_out_and_strict_refuses_it(
     assert tool.json("update", "cat", root / "cat")["skipped"] == {
         f"{root}/{path}": why for path, why in skipped.items()
     }
+
+
+def test_evaluate_follows_names_that_classes_had_and_tells_of_taught_photographs(
+    tool: Tool, encoders: Encoders
+) -> None:
+    tool.learn(paint(tool.folder / "one", "cat", "dax", "emu"))
+    tool("rename", "cat", "lynx")
+    found = evaluated(tool, tool.folder / "one")
+    assert found["samples"] == 18
+    assert "folders whose classes have another name: cat is lynx" in found["assumed"]
+    assert "warning: all of 18 images were taught; expect less of new ones" in found["assumed"]
+    save(tool.folder / "one" / "cat" / "new.png", (1, 2, 3))
+    told = evaluated(tool, tool.folder / "one")["assumed"]
+    assert "warning: 18 of 19 images were taught; expect less of new ones" in told
+    tool("forget", "lynx")
+    assert evaluated(tool, tool.folder / "one")["unknown_classes"] == {"cat": 7}

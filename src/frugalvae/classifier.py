@@ -412,7 +412,11 @@ class FrugalClassifier(Estimator):
         return self
 
     def merge(
-        self, other: FrugalClassifier, rename: Mapping[Any, Any] | None = None
+        self,
+        other: FrugalClassifier,
+        rename: Mapping[Any, Any] | None = None,
+        *,
+        twice: bool = False,
     ) -> FrugalClassifier:
         """Add all that another classifier was taught. If anything goes wrong, nothing changes.
 
@@ -426,6 +430,8 @@ class FrugalClassifier(Estimator):
             older memory ``factors`` becomes ``moments``.
         rename
             Other labels for some of its classes.
+        twice
+            Whether photographs that both were taught may count twice.
 
         Examples
         --------
@@ -437,7 +443,7 @@ class FrugalClassifier(Estimator):
         [2, 2, 1]
         """
         with self._teaching():
-            self.model_ = joining.merge(self._fitted(), other._fitted(), rename)
+            self.model_ = joining.merge(self._fitted(), other._fitted(), rename, twice=twice)
         return self
 
     def merge_classes(self, label: Any, joined: Any) -> FrugalClassifier:

@@ -69,10 +69,7 @@ class Intake:
                 names = shortened(sorted(map(str, counts)))
                 images = plural(sum(counts.values()), what)
                 lines.append(f"{images} of {plural(len(counts), kind)}: {names}")
-        if self.renamed:
-            told = [f"{name} is {label}" for name, label in self.renamed.items()]
-            lines.append(f"folders whose classes have another name: {shortened(told)}")
-        return lines
+        return lines + other_names(self.renamed)
 
     @property
     def left_out(self) -> list[str]:
@@ -111,6 +108,12 @@ class Intake:
         counts = ("new", "more", "already", "withheld", "copies", "forgotten", "unwanted")
         told = {name: {str(k): n for k, n in getattr(self, name).items()} for name in counts}
         return {**told, "renamed": self.renamed, "unrecognised": self.unrecognised}
+
+
+def other_names(renamed: Mapping[str, Any]) -> list[str]:
+    """A line about folders and the labels that their classes have, if there are any."""
+    told = [f"{name} is {label}" for name, label in renamed.items()]
+    return [f"folders whose classes have another name: {shortened(told)}"] if told else []
 
 
 def choose(

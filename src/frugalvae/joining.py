@@ -12,6 +12,7 @@ import numpy as np
 from frugalvae.calibration import Calibration
 from frugalvae.checks import check_kind, check_label, check_learned, check_named, position_of
 from frugalvae.errors import InputError
+from frugalvae.formatting import shortened
 from frugalvae.interfaces import Replay, Task
 from frugalvae.taught import Digests, renamed, with_digests, without
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 OLDER = "FactorMemory"  # what it knows, memory 'moments' can hold
 
 
-def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -> Model:
+def merge(
+    model: Model, other: Model, rename: Mapping[Any, Any] | None = None, *, twice: bool = False
+) -> Model:
     """A model of all that two were taught, apart.
 
     Parameters
@@ -32,6 +35,8 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
         memory ``factors`` becomes ``moments``.
     rename
         Other labels for classes of ``other``. Classes of one label are one class.
+    twice
+        Whether samples that both were taught may count twice. They are known by their digests.
     """
     if other.memory is None or other.head is None:
         return model
@@ -44,6 +49,8 @@ def merge(model: Model, other: Model, rename: Mapping[Any, Any] | None = None) -
         joined = replace(other, classes=labels, aliases=aliases, history=history)
         return joined.recorded("merge", told)
     _check_mergeable(model, other, labels)
+    if not twice:
+        _check_apart(model, other, labels)
     memory, head, added = copy.deepcopy((model.memory, model.head, other.memory))
     new = labels[~np.isin(labels, model.classes)]
     added_numbers = {label: model.n_taught + row for row, label in enumerate(new.tolist())}
@@ -170,6 +177,24 @@ def _check_mergeable(model: Model, other: Model, labels: Any) -> None:
     _check_adds_up(model.memory, model.head)
     for part in (model, other):
         _check_counted(part)
+
+
+def _check_apart(model: Model, other: Model, labels: Any) -> None:
+    """Refuse what was taught to both, as far as that can be told."""
+    if model is other:
+        raise InputError("it cannot be merged with itself: all samples would count twice")
+    ours, number_of = model.digests, model.number_of
+    shared = {
+        label: int(np.isin(other.digests.get(number, []), ours.get(number_of[label], [])).sum())
+        for number, label in zip(other.numbers.tolist(), labels.tolist(), strict=True)
+        if label in number_of
+    }
+    told = [f"{count:,} of {label!r}" for label, count in shared.items() if count]
+    if told:
+        raise InputError(
+            f"both were taught the same photographs, which would count twice: {shortened(told)}. "
+            "Leave one out, or say that they may: --twice, in Python twice=True"
+        )
 
 
 def _is_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> bool:

@@ -78,6 +78,12 @@ def read_decisions(path: Path, remark: str) -> dict[str, bool]:
     return decisions
 
 
+def folder_of(path: Path) -> str | None:
+    """The remark of a list that says which folder it is about; None if there is none."""
+    lines = _lines(path) if path.is_file() else []
+    return next((line[2:] for line in lines if line.startswith("# of ")), None)
+
+
 def with_decisions(
     entries: Sequence[Entry], decisions: Mapping[str, bool], names: Iterable[str]
 ) -> list[Entry]:

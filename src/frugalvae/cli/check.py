@@ -98,6 +98,22 @@ def refuse_wrong(options: argparse.Namespace) -> None:
                 raise InputError(f"{output} is what is to be checked; give another name")
     check_output(options.output, ".html", ".htm")
     check_place(options.list)
+    refuse_other_list(options)
+
+
+def refuse_other_list(options: argparse.Namespace) -> None:
+    """Refuse to replace a list in which a person decided about another folder."""
+    from frugalvae.care.except_list import folder_of, read_decisions
+
+    other = folder_of(options.list)
+    if other is None or other == folder(options):
+        return
+    decided = len(read_decisions(options.list, other))
+    if decided:
+        raise InputError(
+            f"{options.list} holds {plural(decided, 'decision')} about another folder, "
+            f"{other.removeprefix('of ')}; name another list with --list, or remove this one"
+        )
 
 
 # --------------------------------------------------------------------------- what is told

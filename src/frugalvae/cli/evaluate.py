@@ -189,22 +189,27 @@ class Samples:
 @contextmanager
 def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]:
     """Features of what is to be classified; files can be read inside the block."""
+    import numpy as np
+
     from frugalvae.encoders.remembered import described, load_encoder
     from frugalvae.images.listing import open_images, refuse
-    from frugalvae.images.photographs import encode_files
+    from frugalvae.images.photographs import digests_of, encode_files
+    from frugalvae.intake import other_names
 
     path = options.images
     if holds_features(path):
         yield from_features(model, options.file, path)
         return
     classes = [str(label) for label in model.classes.tolist()]
-    with open_images(path, "testing", depth=options.depth, known=classes) as found:
+    names = [*classes, *model.aliases]
+    with open_images(path, "testing", depth=options.depth, known=names) as found:
         if options.strict:
             refuse(found.skipped)
         numbers, unknown = known(model, found.labels, path)
         encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
         check_width(model, encoder.dim, f"{described(encoder.identity)} gives features")
-        numbers, images = numbers[numbers >= 0], found.of(found.labels[numbers >= 0].tolist())
+        renamed = {name: model.aliases.get(name) for name in found.classes}
+        numbers, images = numbers[numbers >= 0], found.at(np.flatnonzero(numbers >= 0))
         encoded = encode_files(images.files, encoder, options.batch_size, os.cpu_count() or 1)
         names = [printable(str(path)) for path in images.paths]  # a page is UTF-8
         unreadable = {names[place]: why for place, why in encoded.reasons.items()}
@@ -222,8 +227,25 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
             described(encoder.identity),
             lambda row: images.files[encoded.places[row]].read(),
             found.skipped,
-            found.notes + alike(unknown, classes),
+            found.notes
+            + other_names({n: y for n, y in renamed.items() if y is not None})
+            + alike(unknown, classes)
+            + taught_before(model, digests_of(images.files)),
         )
+
+
+def taught_before(model: Model, digests: NDArray[np.uint64]) -> list[str]:
+    """A warning if photographs that are tested were taught: they are recognised too easily."""
+    import numpy as np
+
+    kept = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
+    count = int(np.isin(digests, kept).sum())
+    if not count:
+        return []
+    share = "all" if count == len(digests) else f"{count:,}"
+    return [
+        f"warning: {share} of {plural(len(digests), 'image')} were taught; expect less of new ones"
+    ]
 
 
 def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
@@ -267,13 +289,16 @@ def known(
 ) -> tuple[NDArray[np.int64], dict[str, int]]:
     """The class of each label as its number, -1 if it is unknown; and how many of which are.
 
-    Labels are compared as text: a folder's name is text, and a label may be a number.
+    Labels are compared as text: a folder's name is text, and a label may be a number. A name that
+    a class had still means it.
     """
     import numpy as np
 
     from frugalvae.checks import as_label
 
-    numbers = {as_label(str(label)): n for n, label in enumerate(model.classes.tolist())}
+    place = {label: n for n, label in enumerate(model.classes.tolist())}
+    numbers = {name: place[label] for name, label in model.aliases.items() if label is not None}
+    numbers |= {as_label(str(label)): n for label, n in place.items()}
     written = [as_label(str(label)) for label in labels.tolist()]
     names, inverse, counts = np.unique(written, return_inverse=True, return_counts=True)
     found = np.array([numbers.get(name, -1) for name in names.tolist()], np.int64)

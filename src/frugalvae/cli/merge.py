@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--twice",
         action="store_true",
-        help="add a file that was added already: its samples count twice",
+        help="add a file that was added already, or that shares photographs: they count twice",
     )
     add(parser, "--case-matters", "--trust", "--wait", "--json", "--quiet")
 
@@ -206,7 +206,7 @@ def merged(
         try:
             if not options.case_matters:
                 check_case(map(str, new), map(str, known))
-            model = joining.merge(model, addition.model, addition.rename)
+            model = joining.merge(model, addition.model, addition.rename, twice=options.twice)
         except InputError as error:
             raise InputError(
                 f"{addition.path} cannot be merged into {options.file}: {error}"

@@ -9,7 +9,8 @@ CIFAR-100, and for all verbs:
   Where such folders are at different depths below one folder of the first level (as
   ``cat/cam 1/2024-05`` and ``cat/cam 2``), that folder is the class.
 - A folder of images alone is one class, named as the folder.
-- A few images beside folders of classes are left out.
+- A few images beside folders of classes are left out. Where these are all in one more folder, it
+  is not plain what that is: an error. Around a zip archive's it is left out, too.
 - Parts for training, validation and test, in all their spellings, are around the classes
   (``train/cat``) or inside them (``cat/train``), and may be wrapped in one more folder. They
   never become classes in silence: what is not plain is an error.
@@ -87,8 +88,22 @@ def find_classes(
         return {folder: folder[:depth] for folder in folders}, []
     within = {folder: _known(folder, known) for folder in folders}
     new = [folder for folder in folders if not within[folder]]
+    _check_around(name, new, counts)
     within |= _outermost(new)
     return within, _assumed(within)
+
+
+def _check_around(name: str, folders: Sequence[Folder], counts: Counter[Folder]) -> None:
+    """Refuse a single folder that may be a class, or the one around all classes."""
+    tops, inside = {folder[:1] for folder in folders}, {folder[:2] for folder in folders}
+    for top in tops if len(tops) == 1 else ():
+        within = sum(counts[folder] for folder in folders)
+        if top in inside and len(inside) > 2 and 2 * counts[top] <= within:
+            raise InputError(
+                f"{name}: {plural(counts[top], 'image')} in {top[0]}/ itself, and "
+                f"{within - counts[top]:,} in {len(inside) - 1} folders inside it. If these are "
+                f"the classes, give {top[0]}/ itself; if {top[0]} is the class, give --depth 1"
+            )
 
 
 def _known(folder: Folder, known: Collection[str]) -> Folder:

@@ -282,8 +282,10 @@ def _head_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 
 def _unwrapped(files: dict[PurePosixPath, File]) -> dict[PurePosixPath, File]:
     """Without the one folder around everything that archives often have."""
-    wrapper = {path.parts[0] for path in files}
-    if len(wrapper) != 1 or any(len(path.parts) < 3 for path in files):
+    wrapper, inside = {path.parts[0] for path in files}, {path.parts[1:2] for path in files}
+    loose = sum(len(path.parts) < 3 for path in files)
+    few = not loose or (2 * loose <= len(files) and len(inside) - loose > 1)
+    if len(wrapper) != 1 or not few or any(len(path.parts) < 2 for path in files):
         return files
     if any(map(role_of, wrapper)):
         return files
