@@ -8,13 +8,13 @@ import sys
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier
+from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
 from frugalvae.estimator import NotFittedError
 
 TAUGHT = """
 import numpy as np
-from frugalvae import FrugalClassifier
+from frugalvae import FrugalClassifier, make_memory
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(60, 6)), np.arange(60) % 3
 x[np.arange(60), y] += 3
@@ -58,3 +58,21 @@ def test_labels_that_are_no_classes_are_refused() -> None:
     clf = FrugalClassifier().fit(np.eye(3), ["a", "b", "c"])
     with pytest.raises(InputError, match=r"\(n, 3\)"):
         clf.predict(np.ones((2, 4)))
+
+
+def test_settings_of_parts_can_be_searched() -> None:
+    selection = pytest.importorskip("sklearn.model_selection")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 6)), np.arange(60) % 3
+    search = selection.GridSearchCV(
+        FrugalClassifier(make_memory("moments")), {"memory__budget": ["1kB", "9kB"]}, cv=2
+    )
+    assert search.fit(x, y).best_params_["memory__budget"] in ("1kB", "9kB")
+    assert repr(make_memory("moments", budget="1kB")) == "MomentMemory(budget='1kB')"
+    with pytest.raises(TypeError, match="nonsense"):
+        make_memory("moments").set_params(nonsense=1)
+
+
+def test_labels_of_several_kinds_are_refused() -> None:
+    with pytest.raises((InputError, ValueError), match="several kinds|mix"):
+        FrugalClassifier().fit(np.eye(2), ["a", 1])

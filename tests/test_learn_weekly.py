@@ -379,7 +379,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("typed", "count"), [("s", 3), ("n", 2), ("", 2)])
+@pytest.mark.parametrize(("typed", "count"), [("s", 3), ("n", 2), ("l", 2), ("y", 2)])
 def test_at_a_terminal_a_near_name_is_asked_about(
     tool: Tool, misspelt: Path, monkeypatch: pytest.MonkeyPatch, typed: str, count: int
 ) -> None:
@@ -388,7 +388,8 @@ def test_at_a_terminal_a_near_name_is_asked_about(
     asked: list[str] = []
     monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or typed)
     tool("learn", misspelt)
-    assert asked == ["Is it a new class (n), the same as 'Cardinal' (s), or to be left out? "]
+    question = "A new class (n), the same as 'Cardinal' (s), or leave it out (l)? "
+    assert asked == [question] * (3 if typed == "y" else 1)  # what is not understood is asked again
     assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist()[1] == count
     assert ("Cardnal" in tool.classes) == (typed == "n")
 

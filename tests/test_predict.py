@@ -251,7 +251,7 @@ def test_a_reader_that_leaves_after_the_first_line_ends_the_work(tmp_path: Path)
         assert process.stdout is not None
         assert " cat " in process.stdout.readline()
         process.stdout.close()
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=60) == 141
 
 
 @pytest.mark.parametrize(("end", "words"), [("\n", []), ("\0", ["-0"])])

@@ -87,10 +87,14 @@ def few_samples(labels: Sequence[Any], counts: Sequence[int]) -> str:
 
     >>> few_samples(["hat", "shirt", "bag"], [1, 30, 0])
     'fewer than 5 samples, and so often missed: hat; teach more of them'
+    >>> few_samples(["hat", "shirt"], [1, 2])
+    'every class has fewer than 5 samples: many answers will be wrong; teach more'
     """
     few = [str(label) for label, count in zip(labels, counts, strict=False) if 0 < count < FEW]
-    if not few or max(counts) < FEW:
+    if not few:
         return ""
+    if max(counts) < FEW and len(few) > 1:
+        return f"every class has fewer than {FEW} samples: many answers will be wrong; teach more"
     names = shortened(few)
     return f"fewer than {FEW} samples, and so often missed: {names}; teach more of them"
 

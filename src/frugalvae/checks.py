@@ -39,8 +39,15 @@ def check_features(X: ArrayLike, width: int | None = None) -> NDArray[np.float32
     return check_finite(features)
 
 
+def check_one_kind(y: ArrayLike) -> None:
+    """Refuse a list of names and numbers, which an array would make names of."""
+    if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
+        raise InputError(f"y has labels of several kinds. {EXPECTED}")
+
+
 def check_labels(y: ArrayLike, count: int) -> NDArray[Any]:
     """One label for each of so many rows: names or whole numbers, of one kind."""
+    check_one_kind(y)
     labels = np.asarray(y)
     if labels.shape != (count,):
         raise InputError(f"y has shape {labels.shape} for {count} rows of X. {EXPECTED}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from frugalvae.checks import EXPECTED, check_features, check_finite, check_labels
+from frugalvae.checks import EXPECTED, check_features, check_finite, check_labels, check_one_kind
 from frugalvae.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if find_spec("sklearn"):
             self, X: ArrayLike, y: ArrayLike, first: bool
         ) -> tuple[NDArray[np.float32], NDArray[Any]]:
             """Features (n, d) and labels (n,); the ``first`` ones decide the width."""
+            check_one_kind(y)
             try:
                 features, labels = validate_data(
                     self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -32,6 +32,8 @@ class Intake:
         are there twice.
     forgotten, unwanted
         Samples by folder of classes that were forgotten; and that are left out as it was asked.
+    elsewhere
+        Samples by class that are to be taught though another class was taught them.
     renamed
         Folders, and the labels that their classes have.
     unrecognised
@@ -49,6 +51,7 @@ class Intake:
     copies: dict[Any, int] = field(default_factory=dict)
     forgotten: dict[str, int] = field(default_factory=dict)
     unwanted: dict[str, int] = field(default_factory=dict)
+    elsewhere: dict[Any, int] = field(default_factory=dict)
     renamed: dict[str, Any] = field(default_factory=dict)
     unrecognised: list[Any] = field(default_factory=list)
 
@@ -69,6 +72,12 @@ class Intake:
                 names = shortened(sorted(map(str, counts)))
                 images = plural(sum(counts.values()), what)
                 lines.append(f"{images} of {plural(len(counts), kind)}: {names}")
+        if self.elsewhere:
+            told = [f"{count:,} of {label}" for label, count in self.elsewhere.items()]
+            lines.append(
+                f"taught before as another class, and now as this one, too: {shortened(told)}; "
+                "'frugalvae unlearn' takes them out of the first"
+            )
         return lines + other_names(self.renamed)
 
     @property
@@ -105,7 +114,8 @@ class Intake:
 
     def to_json(self) -> dict[str, Any]:
         """All that is not taught, as plain values."""
-        counts = ("new", "more", "already", "withheld", "copies", "forgotten", "unwanted")
+        kept = ("rows", "labels", "digests", "renamed", "unrecognised")
+        counts = [one.name for one in fields(self) if one.name not in kept]
         told = {name: {str(k): n for k, n in getattr(self, name).items()} for name in counts}
         return {**told, "renamed": self.renamed, "unrecognised": self.unrecognised}
 
@@ -148,6 +158,7 @@ def choose(
     aliases |= same or {}
     intake, parts = Intake(), list[tuple[Any, Any, Any]]()  # label, rows, digests
     by_class: dict[Any, list[NDArray[np.int64]]] = {}
+    taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
     classes = set(model.classes.tolist())
     for name, rows in _grouped(names):
         label = name if name in classes else aliases.get(str(name), name)
@@ -171,6 +182,8 @@ def choose(
         if len(fresh):
             (intake.more if label in classes else intake.new)[label] = len(fresh)
             parts.append((label, fresh, found))
+            elsewhere = int(np.isin(found, taught).sum())
+            intake.elsewhere |= {label: elsewhere} if elsewhere else {}
     if parts:
         order = np.argsort(np.concatenate([rows for _, rows, _ in parts]), kind="stable")
         intake.rows = np.concatenate([rows for _, rows, _ in parts])[order]

@@ -426,7 +426,10 @@ class Model:
         label = np.array([new])
         check_kind(label, self.classes)
         if label[0] in self.classes:
-            raise KnownClassError(f"class {new!r} is already known; choose another name")
+            raise KnownClassError(
+                f"class {new!r} is already known; choose another name, or make one class of both "
+                "by merge-classes (in Python merge_classes)"
+            )
         before, after = self.classes[position], label[0]
         parts = [self.classes[:position], label, self.classes[position + 1 :]]
         memory, head = self.parts()

@@ -98,6 +98,25 @@ def test_a_correction_can_make_a_new_class(visitor: Visitor, pictures: Path) -> 
     visitor.see(".answer .chip[title]")
 
 
+def test_a_refused_name_stays_with_the_reason(visitor: Visitor, pictures: Path) -> None:
+    visitor.choose("ask", pictures / "kiwi/kiwi-0.jpg")
+    visitor.answered()
+    visitor.click("another …", ".answer")
+    visitor.page.keyboard.type("LEMON")
+    visitor.miss(".offers li", "new class")  # a known name, whatever its case
+    visitor.page.fill(".correct-form input", "kiwi\u202e")
+    visitor.page.keyboard.press("Enter")
+    visitor.see(".correct-form .bad-text", "control")
+    assert visitor.page.input_value(".correct-form input") == "kiwi\u202e"
+    visitor.page.keyboard.press("Enter")  # the same again, and nothing else is learned
+    visitor.see(".correct-form .bad-text", "control")
+    visitor.see(".summary", "3 classes")
+    visitor.miss(".answer .learned")
+    visitor.page.fill(".correct-form input", "Lemon")
+    visitor.page.keyboard.press("Enter")
+    visitor.see(".answer .learned", "lemon")
+
+
 def test_yes_adds_the_photograph_to_its_class(visitor: Visitor, pictures: Path) -> None:
     visitor.choose("ask", pictures / "asked/lemon.jpg")
     visitor.answered()

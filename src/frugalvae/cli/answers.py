@@ -43,17 +43,24 @@ def in_words(answer: Answer) -> list[str]:
     ['emu 93.0%', 'dax 4.0%']
     >>> in_words(Answer("a.jpg", [("emu", 0.93)], known=False))
     ['none of these', 'nearest is emu (93.0% among the known classes)']
+    >>> in_words(Answer("a.jpg", [("emu", 0.93), ("dax", 0.04)], known=False))[1:]
+    ['nearest is emu (93.0% among the known classes)', 'dax (4.0%)']
     >>> in_words(Answer("a.jpg", [("emu", 0.53)], sure=False, among=["emu", "dax"]))
     ['not sure', 'likeliest is emu (53.0%)', 'one of: emu, dax']
     """
     if answer.known is False:
         nearest = "nearest is {} ({:.1%} among the known classes)"
-        return [NONE, *(nearest.format(*first) for first in answer.top[:1])]
+        return [NONE, *(nearest.format(*first) for first in answer.top[:1]), *_others(answer)]
     among = [f"one of: {', '.join(map(str, answer.among))}"] if answer.among else []
     if answer.sure is False:
         likeliest = "likeliest is {} ({:.1%})"
-        return [UNSURE, *(likeliest.format(*first) for first in answer.top[:1]), *among]
+        first = [likeliest.format(*first) for first in answer.top[:1]]
+        return [UNSURE, *first, *_others(answer), *among]
     return [*([f"{label} {chance:.1%}" for label, chance in answer.top] or [UNSURE]), *among]
+
+
+def _others(answer: Answer) -> list[str]:
+    return [f"{label} ({chance:.1%})" for label, chance in answer.top[1:]]
 
 
 def as_csv(_: Path, batches: Iterable[Batch]) -> Iterator[str]:

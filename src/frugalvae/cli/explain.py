@@ -44,13 +44,16 @@ def run(options: argparse.Namespace) -> None:
     output = options.output or Path(f"{options.image.stem}-explained.png")
     check_output(output, ".png")
     if not options.image.is_file():
-        raise InputError(f"{options.image}: there is no such file; give one image")
+        what = "it is a folder" if options.image.is_dir() else "there is no such file"
+        raise InputError(f"{options.image}: {what}; give one image")
     model = Store(options.file, trust=options.trust).load()
     against = options.against and label_named(options.file, model.classes.tolist(), options.against)
     encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
     with reading_images():
         try:
             found = explain(model, encoder, options.image, against)
+        except InputError:  # not the image's fault
+            raise
         except (OSError, ValueError, SyntaxError) as error:
             raise InputError(f"{options.image} cannot be read: {reason(error)}") from error
     buffer = io.BytesIO()

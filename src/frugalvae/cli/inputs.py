@@ -40,12 +40,15 @@ class Gathered:
         Why other files of folders were not taken for images.
     digests
         What tells each of the rows from others, if it was taught before.
+    images
+        The last of the rows are of these images; those before are of feature files.
     """
 
     x: NDArray[np.float32]
     unreadable: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     digests: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    images: list[str] = field(default_factory=list)
 
 
 def gather(
@@ -89,7 +92,7 @@ def gather(
             told.append(digests_of(found)[done.places])
     unreadable = {files[place][0]: why for place, why in done.reasons.items()}
     x, digests = np.concatenate([*rows, done.features]), np.concatenate(told)
-    return Gathered(x, unreadable, skipped, digests)
+    return Gathered(x, unreadable, skipped, digests, [files[place][0] for place in done.places])
 
 
 def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remembered]:

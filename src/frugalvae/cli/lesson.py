@@ -217,8 +217,13 @@ class Lesson:
             )
             return "new"
         self.say(f"{name!r} is no known class, but {other!r} is.")
-        typed = input(f"Is it a new class (n), the same as {other!r} (s), or to be left out? ")
-        return {"n": "new", "s": "same"}.get(typed.strip().lower()[:1], "skip")
+        meanings = {"n": "new", "s": "same", "l": "skip"}
+        for _ in range(3):
+            typed = input(f"A new class (n), the same as {other!r} (s), or leave it out (l)? ")
+            meant = meanings.get(typed.strip().lower()[:1])
+            if meant is not None:
+                return meant
+        return "skip"
 
     # ------------------------------------------------------------ feature files
 
@@ -276,7 +281,7 @@ class Lesson:
         with self.display.watching(), self.runner() as runner:
             taken = self.encode(found, images, lot, encoder, runner)
         told.skipped = {str(images.paths[place]): why for place, why in taken.reasons.items()}
-        self.check_readable(told, found.name, set(lot.labels(taken).tolist()))
+        self.check_readable(told, found, set(lot.labels(taken).tolist()))
         if not len(taken.places):
             self.clear_parts(found)
             return told
@@ -300,13 +305,14 @@ class Lesson:
         shares = photograph_shares(images, lot, shard, **how)
         return take(shares, self.model, encoder, runner)
 
-    def check_readable(self, told: Told, name: str, learned: set[str]) -> None:
+    def check_readable(self, told: Told, found: Listing, learned: set[str]) -> None:
         """Say which images cannot be read, and leave out classes without any."""
         if self.options.strict:
             refuse(told.skipped)
         lines = "\n".join(named(told.skipped))
         if told.intake.new and not learned:
-            raise InputError(f"{name}: no image of a new class can be read:\n{lines}")
+            self.clear_parts(found)
+            raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
         told.missing = sorted(set(told.intake.new) - learned)
         say = complain if self.options.quiet else self.say  # what is lost is told in any case
         if told.skipped:

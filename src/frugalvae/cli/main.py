@@ -14,6 +14,8 @@ from frugalvae import __version__, plugins
 from frugalvae.console import complain
 from frugalvae.errors import FrugalError, needing, suggestion
 
+PIPE_CLOSED = 141  # as of a program that is ended by the signal SIGPIPE
+
 #: Every verb, and what ``frugalvae --help`` says of it. A verb is a module of this package with
 #: ``add_arguments(parser)`` and ``run(options)``; it is imported when it is asked for.
 VERBS = {
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has left, as ``| head`` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return PIPE_CLOSED
     except (FrugalError, OSError) as error:  # such as a full disk
         complain(str(error))
         return 2

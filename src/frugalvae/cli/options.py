@@ -91,7 +91,8 @@ def share(text: str) -> float:
     """A number between 0 and 1."""
     value = number(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
+        hint = f"; write {text}% for percent" if 1 <= value < 100 else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1{hint}")
     return value
 
 

@@ -23,7 +23,6 @@ from frugalvae.cli.options import (
     percentage,
     positive,
     refuse_encoder,
-    share,
 )
 from frugalvae.console import Display, complain
 from frugalvae.errors import InputError
@@ -78,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--min-probability",
-        type=share,
+        type=percentage,
         default=0.0,
         metavar="P",
         help=f"name only classes at least this probable; if there is none, answer '{UNSURE}'",
@@ -90,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--threshold",
-        type=share,
+        type=percentage,
         metavar="SHARE",
         help="how familiar an input has to look, from 0 to 1, to be taken for known (default: "
         f"{THRESHOLD}); about this share of what is known is rejected. Implies --unknown",

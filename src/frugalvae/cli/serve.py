@@ -101,6 +101,10 @@ def run(options: argparse.Namespace) -> None:
     """Serve until a signal comes."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # pictures are looked at one on each core
     settings = settings_of(options)
+    from frugalvae.storage.store import Store
+
+    if not settings.teach:
+        Store(settings.file).check_there()  # before anybody is told that it can be asked
     from frugalvae.server.running import listen, serve
 
     opened = listen(settings)

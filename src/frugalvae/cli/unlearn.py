@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.options import add
 from frugalvae.cli.update import add_samples
 from frugalvae.console import Display, print_json
-from frugalvae.formatting import plural, quoted
+from frugalvae.errors import InputError
+from frugalvae.formatting import plural, quoted, shortened
+
+if TYPE_CHECKING:
+    from frugalvae.cli.inputs import Gathered
+    from frugalvae.model import Model
 
 COUNTED = "familiarity and how sure answers are still count how they looked when they were taught"
 
@@ -21,6 +27,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(parser, "file", "label")
     add_samples(parser)
+
+
+def refuse_strange(model: Model, label: Any, gathered: Gathered) -> None:
+    """Refuse images that the class was never taught, where all that it was taught is known."""
+    import numpy as np
+
+    from frugalvae.intake import digests_of, recognisable
+
+    if not gathered.images or not recognisable(model, label):
+        return
+    given = gathered.digests[-len(gathered.images) :]
+    known = np.isin(given, digests_of(model, label))
+    strange = [name for name, there in zip(gathered.images, known, strict=True) if not there]
+    if strange:
+        raise InputError(
+            f"{label!r} was never taught {shortened(strange)}; give images that it was taught, as "
+            "they were then"
+        )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -38,6 +62,7 @@ def run(options: argparse.Namespace) -> None:
         if model.history and model.history[-1].get(DIGEST) == digest:
             display.say(f"{options.file} is as it was: the last change was this very one")
             return
+        refuse_strange(model, label, gathered)
         model = unlearn(model, label, x, digests=gathered.digests)
         store.save(with_digest(with_source(model, options.inputs[0].resolve().name), digest))
     left = int(model.n_samples_of_class[model.classes.tolist().index(label)])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.formatting import plural
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, signed_root, stack
 from frugalvae.maths.roots import leading, mixed, outer, without
@@ -237,8 +238,8 @@ class ClassSums:
         before, part = self._sums(label), RunningSums(len(x), x.mean(axis=0))
         if len(x) >= before.count:
             raise InputError(
-                f"cannot take {len(x)} samples out of a class of {before.count}; to take out all "
-                "of them, forget the class"
+                f"cannot take {plural(len(x), 'sample')} out of a class of {before.count}; to take "
+                "out all of them, forget the class"
             )
         left = before.count - len(x)
         mean = part.mean + (before.mean - part.mean) * (before.count / left)
@@ -249,7 +250,7 @@ class ClassSums:
         tolerance = 0.02 * self.squares_[label] + 1e-9
         if squares < -tolerance or (self.is_whole and lost > tolerance):
             raise InputError(
-                f"these {len(x)} samples were not all taught: without them the variance of the "
+                f"{plural(len(x), 'sample')} were not all taught: without them the variance of the "
                 "class would be negative"
             )
         if not self.is_whole:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from frugalvae.cost import Component
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
+from frugalvae.plugins import arguments_of, parameters_of
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Memory
@@ -32,6 +33,22 @@ class Kept:
         def classes(self) -> list[int]:
             """The classes known so far, in the order in which they were learned."""
             raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Its class, with the settings that are not the usual ones."""
+        usual = parameters_of(type(self))
+        given = arguments_of(self)
+        told = [f"{n}={value!r}" for n, value in given.items() if value is not usual[n].default]
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings, as scikit-learn asks for them."""
+        return arguments_of(self)
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings of a part that was taught nothing, as scikit-learn does."""
+        self.__init__(**arguments_of(self) | settings)  # type: ignore[misc]
+        return self
 
     def arrays(self) -> dict[str, Array]:
         """Every parameter that is kept."""

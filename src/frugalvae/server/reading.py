@@ -182,12 +182,13 @@ def as_flag(name: str, text: str) -> bool:
 def number(query: Any, name: str, usual: float, least: float, most: float) -> float:
     """A number that is asked for in the address.
 
-    >>> number({"top": "3"}, "top", 1, 1, 100)
-    3.0
+    >>> number({"top": "3"}, "top", 1, 1, 100), number({"error": "2%"}, "error", 0, 0, 1)
+    (3.0, 0.02)
     """
     text = query.get(name)
     try:
-        value = usual if text is None else float(text)
+        percent = text is not None and text.endswith("%")
+        value = usual if text is None else float(text[:-1]) / 100 if percent else float(text)
     except ValueError:
         value = float("nan")
     if not least <= value <= most:

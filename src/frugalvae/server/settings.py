@@ -33,7 +33,7 @@ class Limits:
 
     body: int = 64_000_000
     images: int = 64
-    pixels: int = 100_000_000
+    pixels: int = 150_000_000  # telephones make 108 million
     held: int = 256_000_000
     requests: int = 128
     seconds: float = 60.0

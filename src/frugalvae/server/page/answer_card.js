@@ -191,8 +191,8 @@ export class AnswerCard {
     return h("button", props, shape && icon(shape), text ?? label(name));
   }
 
-  /** A field for a class that is not offered. */
-  ask() {
+  /** A field for a class that is not offered; with what was typed before, and why it was refused. */
+  ask(typed = "", problem = "") {
     const field = new NameField(t.correct.label, { chosen: (name) => this.learn(name) });
     const form = h(
       "form",
@@ -209,9 +209,12 @@ export class AnswerCard {
       field.element,
       h("button", { type: "submit", class: "button primary" }, t.correct.learn),
       button(t.correct.cancel, { kind: "ghost" }, () => this.offer()),
+      h("p", { class: "bad-text", role: "alert", hidden: !problem }, problem),
     );
     fill(this.correction, form, this.caution(this.answer.taught));
+    field.value = typed;
     field.input.focus();
+    if (problem) return;
     field.open();
     field.list.scrollIntoView({ block: "nearest" });
   }
@@ -219,6 +222,8 @@ export class AnswerCard {
   /** Add the photograph to a class, known or new. */
   async learn(name) {
     this.#learning = true;
+    const typing = this.correction.querySelector("form") !== null;
+    let refusal = null;
     fill(this.correction, h("span", { class: "spinner" }), t.correct.learning);
     try {
       const { label: taught, learned, revision, gone } = await this.send(name);
@@ -227,12 +232,14 @@ export class AnswerCard {
       if (gone.length) announce(t.correct.gone(gone));
       this.answer.taught = String(taught);
     } catch (error) {
-      complain(error);
+      refusal = error.message;
+      if (!typing) complain(error);
     }
     this.#learning = false;
     this.footer();
+    if (typing && refusal) return this.ask(name, refusal);
     this.offer();
-    (this.correction.querySelector("button:not([hidden])") ?? this.element).focus();
+    return (this.correction.querySelector("button:not([hidden])") ?? this.element).focus();
   }
 
   async send(name) {

@@ -50,8 +50,10 @@ export class NameField {
     );
   }
 
+  /** What was typed; a known name as it is known, whatever its case. */
   get value() {
-    return this.input.value.trim();
+    const typed = this.input.value.trim();
+    return server.names.has(typed) ? typed : (spelled(typed) ?? typed);
   }
 
   set value(name) {
@@ -158,6 +160,12 @@ export class NameField {
     this.input.setAttribute("aria-expanded", String(shown));
     if (!shown) this.input.removeAttribute("aria-activedescendant");
   }
+}
+
+/** The known name that differs from this one only in upper and lower case. */
+function spelled(name) {
+  const plain = name.toLowerCase();
+  return [...server.names.keys()].find((known) => known.toLowerCase() === plain);
 }
 
 function rank(name, typed) {
