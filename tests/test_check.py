@@ -285,7 +285,7 @@ def test_what_was_taught_is_recognised_by_its_digest() -> None:
     assert checked.rows_to_leave_out == [1]
     assert checked.notes[0] == "1 sample taught before: neither checked nor counted again"
     assert (
-        "a changed copy of what was taught before is recognised only beside it" in checked.notes[1]
+        "changed copies of what was taught before are found only if" in checked.notes[1]
     )
 
 

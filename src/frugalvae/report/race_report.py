@@ -101,19 +101,23 @@ def to_latex(table: Table) -> str:
 
 
 def summary(table: Table, keep: str = "store all, cosine") -> str:
-    """Ours, the best three rivals and storing everything, as a table in Markdown."""
+    """Ours, the best three rivals and storing everything, as a table in Markdown.
+
+    It has the columns that all methods have.
+    """
     race = Race(table)
     names = [name for name in race.names if name not in race.rivals] + race.podium()[1:]
     names += [keep] * (keep in race.names and keep not in names)
     standings = {one.name: one for one in race.standings}
-    lines = [["samples per class", *race.protocols, "rank", "kept"]]
+    shown = [p for p in race.protocols if any(one.means[p] for one in standings.values())]
+    lines = [["samples per class", *shown, "rank", "kept"]]
     lines.append(["---"] * len(lines[0]))
     for name in names:
         one = standings[name]
-        best = [max(standings[n].means[p] or 0.0 for n in standings) for p in race.protocols]
+        best = [max(standings[n].means[p] or 0.0 for n in standings) for p in shown]
         cells = [
             f"**{decimal(mean)}**" if mean is not None and mean == top else decimal(mean)
-            for mean, top in zip(one.means.values(), best, strict=True)
+            for mean, top in zip((one.means[p] for p in shown), best, strict=True)
         ]
         lines.append([name, *cells, decimal(one.rank), sizes(one.bytes)])
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
