@@ -65,7 +65,7 @@ def corrected(x: Array, y: Array, test: Array) -> Array:
     scatter = sum(part.scatter for part in sums)
     none = np.empty((0, x.shape[1])), np.empty(0, int)
     known = Moments(counts, means, scatter, *none, other_means=np.empty((len(labels), 0)))
-    shared = SharedCovariance.of(known)
+    shared = SharedCovariance.of(known, ridge=max(0.03, x.shape[1] / len(x)))
     white, test = shared.whiten(means), shared.whiten(test.astype(np.float64))
     distances = (test**2).sum(1)[:, None] - 2 * test @ white.T + (white**2).sum(1)
     scores = -(distances - shared.noise * x.shape[1] / counts) / 2

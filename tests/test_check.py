@@ -284,9 +284,7 @@ def test_what_was_taught_is_recognised_by_its_digest() -> None:
     assert checked.taught == [0]
     assert checked.rows_to_leave_out == [1]
     assert checked.notes[0] == "1 sample taught before: neither checked nor counted again"
-    assert (
-        "changed copies of what was taught before are found only if" in checked.notes[1]
-    )
+    assert "changed copies of what was taught before are found only if" in checked.notes[1]
 
 
 @pytest.mark.parametrize("last", [False, True])

@@ -232,8 +232,8 @@ def _limits(model: Model, digests: NDArray[np.uint64] | None, again: int) -> lis
     told = f"{plural(again, 'sample')} taught before: neither checked nor counted again"
     return [
         *([told] if again else []),
-        "changed copies of what was taught before are found only if the original is in this folder: "
-        "the file keeps no single samples",
+        "changed copies of what was taught before are found only if the original is in this "
+        "folder: the file keeps no single samples",
     ]
 
 

@@ -163,9 +163,7 @@ def next_steps(checked: Checked, learning: str) -> list[str]:
     if not checked.findings:
         return []
     mend = [what for kind, what in MEND.items() if checked.of_kind(kind)]
-    steps = (
-        [f"{', '.join(mend)}, and check again: mistakes hide each other"] if mend else []
-    )
+    steps = [f"{', '.join(mend)}, and check again: mistakes hide each other"] if mend else []
     return [*steps, f"{'then' if mend else 'next'}: {learning}"]
 
 

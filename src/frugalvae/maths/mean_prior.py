@@ -9,6 +9,7 @@ import numpy as np
 from frugalvae.maths.arrays import Array, side_by_side
 from frugalvae.maths.symmetric import principal_axes
 
+NOISE = 6.0  # times the variance of a sample is what means are taken to be off by; at most one
 STEPS = 10  # of the fixed point of g and b
 LEAST_VARIANCE = 1e-3  # of class means, relative to the variance within classes
 
@@ -25,6 +26,8 @@ class MeanPrior:
         The variance of B in all other directions of the r coordinates.
     other, weight
         The variance in coordinates without a covariance, and how much these count.
+    noise
+        What the mean of a single sample is taken to be off by, as a variance.
     """
 
     axes: Array
@@ -32,10 +35,11 @@ class MeanPrior:
     floor: float
     other: float
     weight: float
+    noise: float
 
     def shrunk(self, deviations: Array, counts: Array) -> Array:
         """Posterior means (k, d) of class means (k, d) around the centre, of so many samples."""
-        rank, per_sample = len(self.axes), 1 / counts[:, None]
+        rank, per_sample = len(self.axes), self.noise / counts[:, None]
         known = self.floor / (self.floor + per_sample)  # (k, 1)
         along = (self.variances / (self.variances + per_sample) - known) * (
             deviations[:, :rank] @ self.axes
@@ -46,7 +50,7 @@ class MeanPrior:
 
     def squares(self, counts: Array, others: int) -> tuple[Array, Array]:
         """The expected square of a posterior mean, and the variance that is left, (k,) each."""
-        rank, per_sample = len(self.axes), 1 / counts[:, None]
+        rank, per_sample = len(self.axes), self.noise / counts[:, None]
         variances = np.append(self.variances, [self.floor, self.other])
         times = np.append(
             np.ones(len(self.variances)), [rank - len(self.variances), self.weight * others]
@@ -56,9 +60,12 @@ class MeanPrior:
 
 
 def mean_prior(
-    white: Array, counts: Array, rank: int, noise: float, weight: float
+    white: Array, counts: Array, rank: int, noise: float, weight: float, off: float | None = None
 ) -> tuple[Array, Array, MeanPrior]:
-    """The centre (d,), class means around it (k, d), and their distribution, by moments."""
+    """The centre (d,), class means around it (k, d), and their distribution, by moments.
+
+    ``off`` is what the mean of a single sample is off by, if that is known already.
+    """
     samples, classes = float(counts.sum()), len(counts)
     reliable, centre, spread = _centre(white[:, :rank], counts, noise)
     inside = white[:, :rank] - centre
@@ -74,8 +81,20 @@ def mean_prior(
         beside = beside - weight**0.5 * centre_beside
         centre = np.concatenate([centre, weight**0.5 * centre_beside])
     floor = (1 - share) * spread
-    prior = MeanPrior(axes, share * variances + floor, floor, other, weight)
+    off = _off(noise, rank, freedom) if off is None else off
+    prior = MeanPrior(axes, share * variances + floor, floor, other, weight, off)
     return centre, side_by_side(inside, beside), prior
+
+
+def _off(noise: float, rank: int, freedom: float) -> float:
+    """The variance of the mean of a single sample, where samples have a variance of ``noise``.
+
+    W was fitted to the samples, which so have less than others; its ridge makes both small.
+    """
+    if freedom <= 0:
+        return 1.0
+    of_others = noise / max(1 - rank / freedom * noise, 0.1)
+    return min(1.0, NOISE * of_others)
 
 
 def _centre(white: Array, counts: Array, noise: float) -> tuple[Array, Array, float]:

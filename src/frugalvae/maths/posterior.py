@@ -30,7 +30,7 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array, side_by_side
 from frugalvae.maths.mean_prior import MeanPrior, mean_prior
-from frugalvae.maths.scatters import HALF_WEIGHT, WEIGHT, Scatters, own_weight
+from frugalvae.maths.scatters import HALF_WEIGHT, WEIGHT, Scatters, narrow, own_weight
 from frugalvae.maths.shared_covariance import (
     Moments,
     SharedCovariance,
@@ -167,8 +167,8 @@ class Posterior:
 
         W, the class means and their prior, and the scatters of the rows' own classes are those
         without the rows: in whitened coordinates W loses as many outer products as there are
-        rows, and classes. The ridge, and what other classes' own scatters say, are left as they
-        are. Each class must have more samples than rows.
+        rows, and classes. The ridge, what a sample is off by, and what other classes' own scatters
+        say are left as they are. Each class must have more samples than rows.
 
         Parameters
         ----------
@@ -195,9 +195,8 @@ class Posterior:
         for label, (total, more) in fewer.items():
             means[label] -= (total - more * means[label]) / (left[label] - more)
             left[label] -= more
-        around_new, parts = _class_means(
-            stretch(means), left, rank, self.shared.noise, self.prior.weight
-        )
+        known = self.shared.noise, self.prior.weight, self.prior.noise
+        around_new, parts = _class_means(stretch(means), left, rank, *known)
         rule = replace(
             self,
             moments=replace(self.moments, counts=left),
@@ -302,10 +301,12 @@ def posterior(
     moments
         What is known of the classes.
     own
-        The weight that a class's own scatter tends to as samples come. By default 0.1.
+        The weight that a class's own scatter tends to as samples come. By default 0.1, and more
+        in fewer than 512 coordinates.
     ridge
         What is added to each variance of W, as a share of the mean variance. By default the
-        number of coordinates per sample, and at least 0.03.
+        number of coordinates per sample, less where samples vary along few directions, and at
+        least 0.03.
     shared
         W, if it is known already.
 
@@ -330,7 +331,7 @@ def posterior(
     white = side_by_side(shared.whiten(moments.means), scale * moments.other_means)
     centre, parts = _class_means(white, counts, rank, shared.noise, share)
     rows = shared.whiten(moments.roots.astype(np.float32))  # (m, r)
-    limit = 1.0 if own is None else own / WEIGHT
+    limit = narrow(rank + others) if own is None else own / WEIGHT
     scatters = Scatters.of(rows, moments.owners, limit * own_weight(counts) / counts)
     return Posterior(
         moments=moments,
@@ -344,10 +345,10 @@ def posterior(
 
 
 def _class_means(
-    white: Array, counts: Array, rank: int, noise: float, weight: float
+    white: Array, counts: Array, rank: int, noise: float, weight: float, off: float | None = None
 ) -> tuple[Array, dict[str, Any]]:
     """The centre of whitened class means (k, d), and what a rule has of them around it."""
-    centre, deviations, prior = mean_prior(white, counts, rank, noise, weight)
+    centre, deviations, prior = mean_prior(white, counts, rank, noise, weight, off)
     targets = prior.shrunk(deviations, counts)
     expected, unknown = prior.squares(counts, white.shape[1] - rank)
     drawn = DRAWN * counts / (counts + HALF_DRAWN)

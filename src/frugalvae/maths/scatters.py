@@ -16,6 +16,7 @@ import numpy as np
 from frugalvae.maths.arrays import Array
 
 WEIGHT, HALF_WEIGHT = 0.1, 25  # w = WEIGHT n / (n + HALF_WEIGHT)
+MANY, LARGEST = 512, 6.0  # in fewer coordinates than so many, w is larger, by this at most
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,17 @@ class Scatters:
         volume = np.log(all_rows).sum() + np.log(left)
         trace = np.maximum(scale * sizes.sum() - lost * (around**2).sum(axis=1), 0.0)
         return _log_ratio(self.rank, (away**2).sum(axis=1), quadratic, volume, trace)
+
+
+def narrow(dim: int) -> float:
+    """How much more scatters count in so many coordinates than in many.
+
+    As many samples tell more of a scatter that has fewer coordinates.
+
+    >>> narrow(1280), narrow(128), narrow(2)
+    (1.0, 2.0, 6.0)
+    """
+    return min(max(1.0, (MANY / dim) ** 0.5), LARGEST)
 
 
 def own_weight(counts: Any) -> Any:

@@ -10,6 +10,7 @@ from frugalvae.maths.arrays import Array, side_by_side
 from frugalvae.maths.symmetric import invert_lower, principal_axes
 
 LEAST_RIDGE = 0.03  # of the mean variance
+BREADTH = 12  # coordinates for each direction that samples vary along, from which on it is less
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them
 GUESSED = 0.2  # of the covariance of class means: a guess of its shape within them
 LEAST_GUESSED = 0.01  # less of it is left out
@@ -85,14 +86,15 @@ class SharedCovariance:
         """W of some moments. ``ridge`` is relative to the mean variance; see :func:`posterior`."""
         samples, rank = float(moments.counts.sum()), moments.means.shape[1]
         freedom = samples - len(moments.counts)
-        amount = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
-        added = amount * _level(moments, freedom)
+        level = _level(moments, freedom)
         rows, scatter = moments.roots, moments.scatter
         guessed = _guessed_rows(moments, freedom)  # (k, r), or none
         if scatter is None and len(rows) + len(guessed) < rank:
             own = rows.astype(np.float64) / max(freedom, 1) ** 0.5
             both = np.concatenate([own, guessed])
             values, axes = principal_axes(both)
+            sums = float(values.sum()), float((values**2).sum())
+            added = level * (_amount(*sums, freedom, samples, rank) if ridge is None else ridge)
             variances = values + added  # (q,)
             gains = variances**-0.5 - added**-0.5
             inverse = float((1 / variances).sum()) + (rank - len(values)) / added
@@ -100,7 +102,10 @@ class SharedCovariance:
         if scatter is None:
             rows = rows.astype(np.float64)
             scatter = rows.T @ rows
-        matrix = _whitening(scatter / max(freedom, 1) + guessed.T @ guessed, added)
+        covariance = scatter / max(freedom, 1) + guessed.T @ guessed
+        sums = float(covariance.trace()), float((covariance**2).sum())
+        added = level * (_amount(*sums, freedom, samples, rank) if ridge is None else ridge)
+        matrix = _whitening(covariance, added)
         noise = 1 - added * float((matrix**2).sum()) / rank
         return cls(matrix, None, added, max(0.0, noise))
 
@@ -112,6 +117,21 @@ class SharedCovariance:
             along = (white * self.gains.astype(rows.dtype)) @ matrix.T
             white = rows.dtype.type(self.ridge**-0.5) * rows + along
         return white
+
+
+def _amount(trace: float, squares: float, freedom: float, samples: float, rank: int) -> float:
+    """The ridge, as a share of the mean variance.
+
+    It is the number of coordinates per sample; less, where samples vary along few directions: of
+    these they say more than as many samples do that vary along all. ``trace`` and ``squares`` are
+    the sums of variances and of squared variances in ``rank`` coordinates.
+    """
+    share = 1.0
+    if freedom > 1:
+        beyond = squares - trace**2 / freedom  # chance makes variances unequal, too
+        beyond *= freedom**2 / ((freedom - 1) * (freedom + 2))
+        share = min(1.0, BREADTH / rank * trace**2 / max(beyond, 1e-30))
+    return max(LEAST_RIDGE, share**0.5 * rank / samples)
 
 
 def _level(moments: Moments, freedom: float) -> float:
