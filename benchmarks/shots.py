@@ -1,6 +1,6 @@
 """Few, many and unequal samples per class: the default and simpler rules, on held-out samples.
 
-    FRUGALVAE_DATA=folder python -m benchmarks.shots [--test] [--seeds 0 1] [DATA ...]
+    FRUGALVAE_DATA=folder python -m benchmarks.shots [--test] [--seeds 0 1] [NAME[=FILE.npz] ...]
 
 Without ``--test``, a fifth of the training samples of each class is held out and nothing else is
 looked at: settings were chosen there. With it, the test sets are measured. Four tables: every
@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.cluster import AgglomerativeClustering
 
 from frugalvae import FrugalClassifier
-from frugalvae.bench.data_sources import find_data
+from frugalvae.bench.data_sources import find_data, parse_data
 from frugalvae.maths.arrays import Array, signed_root, unit
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.shared_covariance import Moments, SharedCovariance
@@ -91,7 +91,8 @@ def main() -> None:
     parser.add_argument("--only", choices=list(TABLES))
     parser.add_argument("--rules", nargs="+", choices=list(RULES), default=list(RULES))
     options = parser.parse_args()
-    found, absent = find_data(options.data, {})
+    given = parse_data(options.data)
+    found, absent = find_data(list(given), {name: path for name, path in given.items() if path})
     for name, reason in absent.items():
         print(f"skipped: {name}: {reason}")
     for name, source in found.items():

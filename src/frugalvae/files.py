@@ -175,8 +175,13 @@ def _try(beside: Path) -> int | None:
 
 def _locked(beside: Path, how: int = 0) -> int | None:
     """A descriptor of the file of that name, locked; None if another process has the lock."""
-    import fcntl
-
+    try:
+        import fcntl
+    except ImportError:
+        raise InputError(
+            f"{beside.parent}: files can be changed on Linux and macOS alone, where they can be "
+            "locked; here they can be asked"
+        ) from None
     try:
         descriptor = os.open(beside, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | how, 0o666)
     except FileNotFoundError:

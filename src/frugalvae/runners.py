@@ -140,22 +140,27 @@ def _sums_on_ray(cluster: Cluster, shares: Sequence[Share], work: Work) -> Itera
     key = "" if encoder is None else json.dumps(encoder.identity)
     encoding, add = cluster.task(_encode_task), cluster.task(_sum_task)
     alone, busy, ready = replace(work, encoder=None), list[Any](), list[Any]()
-    for share in shares:
-        parts: list[Any] = []
-        for shard in getattr(share.source, "shards", ()):
-            if len(busy) >= cluster.slots + WAITING:
-                busy = ray.wait(busy, num_returns=1, fetch_local=False)[1]
-            contents = [_content(file) for file in shard.files]
-            assert isinstance(share.source, Photographs)
-            parts.append(encoding.remote(shared, key, contents, share.source.batch_size))
-            busy.append(parts[-1])
-        light = Share(_Sizes(_sizes(share)), share.classes, share.kept)
-        if not parts:
-            parts = [ray.put(share.source.read(None))]
-        ready.append(add.remote(alone, light, *parts))
-        if len(ready) > WAITING:
+    try:
+        for share in shares:
+            parts: list[Any] = []
+            for shard in getattr(share.source, "shards", ()):
+                if len(busy) >= cluster.slots + WAITING:
+                    busy = ray.wait(busy, num_returns=1, fetch_local=False)[1]
+                contents = [_content(file) for file in shard.files]
+                assert isinstance(share.source, Photographs)
+                parts.append(encoding.remote(shared, key, contents, share.source.batch_size))
+                busy.append(parts[-1])
+            light = Share(_Sizes(_sizes(share)), share.classes, share.kept)
+            if not parts:
+                parts = [ray.put(share.source.read(None))]
+            ready.append(add.remote(alone, light, *parts))
+            if len(ready) > WAITING:
+                yield ready.pop(0)
+        while ready:
             yield ready.pop(0)
-    yield from ready
+    finally:
+        for ref in [*busy, *ready]:
+            ray.cancel(ref, force=True)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ LEARNED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED")
 OTHERS = ("ANNOTATION_DELETED", "START_TRAINING")
 NOTHING = "no picture of this project is learned from that"
 LONGEST = 200_000  # letters of a labelling configuration
+FETCHED = 4  # pictures that are fetched at a time
 
 
 @dataclass(frozen=True)
@@ -171,9 +172,13 @@ async def predict(request: Asked) -> Response:
     if len(tasks) > room.settings.limits.images:
         raise RefusedError(413, f"more than {room.settings.limits.images} tasks at a time")
     snapshot = await room.served.current()
-    contents = await asyncio.gather(
-        *(asyncio.to_thread(content_of, picture_of(task, choices), room) for task in tasks)
-    )
+    fetching = asyncio.Semaphore(FETCHED)
+
+    async def fetched(task: dict[str, Any]) -> bytes:
+        async with fetching:
+            return await asyncio.to_thread(content_of, picture_of(task, choices), room)
+
+    contents = await asyncio.gather(*map(fetched, tasks))
     uploads = [Upload(str(task.get("id", "")), content)
                for task, content in zip(tasks, contents, strict=True)]  # fmt: skip
     wanted = Wanted({"kept": "no", "unknown": "yes", "top": "100"})

@@ -95,7 +95,8 @@ class Looker:
         except Exception as error:  # Pillow fails in many ways
             return reason(error)
         [features] = eye.encoder.encode(prepared[None])
-        self.count += 1
+        with self._lock:
+            self.count += 1
         return Seen(features, digest(content), eye.key, small_jpeg(image) if small else b"")
 
     def decoded(self, content: bytes, side: int | None = None) -> Image.Image:

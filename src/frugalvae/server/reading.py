@@ -63,7 +63,7 @@ class Sent:
     def flag(self, name: str) -> bool:
         """A field that is true or false, and false if it is not there."""
         found = self.fields.get(name, False)
-        return as_flag(name, found) if isinstance(found, str) else found is True
+        return found if isinstance(found, bool) else as_flag(name, str(found))
 
 
 class Reader:
