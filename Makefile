@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
+# Commands that tests start are compiled once, not each time, also where that is switched off.
+export PYTHONDONTWRITEBYTECODE =
+
 LIGHT ?= .venv-light
 SERVE ?= .venv-serve
 

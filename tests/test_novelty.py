@@ -174,3 +174,23 @@ def test_without_taught_samples_to_compare_with_the_same_question_has_the_same_a
     x, y, test, _ = digits(range(4))
     model = replace(FrugalClassifier().fit(x, y).model_, taught_novelty=TaughtNovelty())
     np.testing.assert_array_equal(model.familiarity(test), model.familiarity(test))
+
+
+@pytest.mark.parametrize("steps", [[8], [3, 3, 2], [2, 2, 2, 2]])
+def test_few_classes_of_few_samples_that_come_one_after_the_other_refuse_noise(
+    steps: list[int],
+) -> None:
+    """What was measured when two classes were known still holds when there are eight."""
+    rng = np.random.default_rng(0)
+    centres, shape = rng.gamma(0.5, size=(8, 200)), rng.gamma(0.5, size=(12, 200))
+
+    def drawn(labels: np.ndarray) -> np.ndarray:
+        varied = rng.normal(size=(len(labels), 12)) @ shape / 4  # along few directions
+        return np.maximum(centres[labels] + varied + 0.1 * rng.normal(size=(len(labels), 200)), 0)
+
+    classifier, ends = FrugalClassifier(), np.cumsum(steps)
+    for part in np.split(np.arange(8), ends[:-1]):
+        labels = part.repeat(12)
+        classifier.partial_fit(drawn(labels), labels)
+    assert classifier.knows(drawn(np.arange(8).repeat(20))).mean() > 0.85
+    assert classifier.knows(rng.random((20, 200)) * 2 * centres.mean()).mean() < 0.2

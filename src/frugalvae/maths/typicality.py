@@ -69,7 +69,8 @@ class Typicality:
     def of(cls, rule: Posterior, ratios: Array) -> Typicality:
         """For a rule, and the variance of each class relative to W's, (k,)."""
         prior = rule.prior
-        gains, floor = prior.variances / (1 + prior.variances), prior.floor / (1 + prior.floor)
+        gains = prior.variances / (prior.noise + prior.variances)
+        floor = prior.floor / (prior.noise + prior.floor)
         along = rule.targets[:, : rule.rank] @ prior.axes  # (k, j)
         judge = cls(rule, gains, floor, along, np.zeros(len(along)))
         return cls(rule, gains, floor, along, judge._of_class(ratios))
@@ -115,8 +116,9 @@ class Typicality:
         noise = rule.shared.noise * ratios  # (k,)
         new = noise * (1 - 1 / counts)  # a row's own noise; the mean has its part of it
         means = rule.deviations[:, :rank] @ prior.axes  # (k, j)
-        known = prior.variances / (prior.variances + 1 / counts[:, None])  # (k, j)
-        other = prior.floor / (prior.floor + 1 / counts) * (rank - axes)
+        off = prior.noise / counts  # what each mean is off by, (k,)
+        known = prior.variances / (prior.variances + off[:, None])  # (k, j)
+        other = prior.floor / (prior.floor + off) * (rank - axes)
         seen = known.sum(axis=1)  # what of the row's own noise is in the class mean, times n
         squares = (rule.targets**2).sum(axis=1)
         score = np.einsum("kd,kd->k", rule.deviations, rule.targets) - squares / 2
