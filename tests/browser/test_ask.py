@@ -46,6 +46,11 @@ def test_what_is_no_image_is_said(visitor: Visitor, pictures: Path, tmp_path: Pa
     text.write_text("not an image")
     visitor.page.set_input_files("#ask input[type=file]", text)
     visitor.see(".notice", "These are no images.")
+    raw = tmp_path / "photo.CR2"
+    raw.write_bytes(b"II*")
+    visitor.page.set_input_files("#ask input[type=file]", [raw, pictures / "lemon/lemon-1.jpg"])
+    visitor.see(".notice", "Left out, no images: photo.CR2")
+    visitor.answered(3)
 
 
 def test_an_answer_that_is_not_sure_says_between_what(visitor: Visitor, pictures: Path) -> None:

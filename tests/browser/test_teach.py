@@ -33,6 +33,18 @@ def test_a_class_is_taught_and_undone(visitor: Visitor, pictures: Path) -> None:
     visitor.see(".summary", "3 classes")
 
 
+def test_what_cannot_be_read_is_named(visitor: Visitor, pictures: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes((pictures / "kiwi/kiwi-0.jpg").read_bytes()[:500])
+    visitor.go("teach")
+    visitor.type("What do they show?", "kiwi")
+    visitor.press("Escape")
+    visitor.choose("teach", broken, *sorted((pictures / "kiwi").iterdir())[:2])
+    visitor.click("Teach 3 photographs")
+    visitor.see(".result-card", "2 photographs learned, 1 cannot be read")
+    visitor.see(".result-card .warn-text", "broken.jpg: ")
+
+
 def test_known_names_are_offered(visitor: Visitor, pictures: Path) -> None:
     visitor.go("teach")
     visitor.type("What do they show?", "l")

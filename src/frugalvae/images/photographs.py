@@ -76,6 +76,10 @@ def encode_photographs(
     >>> encode_photographs(encoder, Image.new("RGB", (80, 60), "red")).shape
     (1, 1280)
     """
+    if isinstance(photographs, bytes | bytearray):
+        raise InputError("bytes were given; give a path, or Image.open(io.BytesIO(them))")
+    if isinstance(photographs, str | Path) and Path(photographs).is_dir():
+        raise InputError(f"{photographs} is a folder; give its files, such as Path(...).iterdir()")
     one = isinstance(photographs, str | Path | Image.Image)
     one = one or (isinstance(photographs, np.ndarray) and photographs.ndim < 4)
     given: list[Any] = [photographs] if one else list(photographs)  # type: ignore[arg-type]

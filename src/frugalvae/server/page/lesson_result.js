@@ -6,6 +6,8 @@ import { undoChange } from "./notices.js";
 import { server } from "./server.js";
 import { t } from "./strings.js";
 
+const SHOWN = 5; // photographs that cannot be read, each with the reason
+
 /** A card about what the server said. */
 export function lessonResult(said) {
   const { before, after } = said;
@@ -24,6 +26,7 @@ export function lessonResult(said) {
     h("p", { class: "muted" }, summary(said)),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     confusion(said, after.classes),
+    said.unreadable.slice(0, SHOWN).map(({ input, reason }) => h("p", { class: "warn-text" }, icon("warning"), h("bdi", {}, `${input}: ${reason}`))),
     said.near && h("p", { class: "muted" }, t.names.near(said.near)),
     said.warnings.map((text) => h("p", { class: "warn-text" }, icon("warning"), sentence(text))),
     h("div", { class: "row" }, said.learned > 0 && server.status?.undo && undo, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),

@@ -1,13 +1,21 @@
 // Where do photographs come from? Dropped, chosen or pasted files.
 
 import { button, fill, h, icon } from "./dom.js";
+import { notice } from "./notices.js";
 import { t } from "./strings.js";
 
+const RAW = /\.(cr[23]|nef|arw|dng|orf|rw2|raf)$/i; // of cameras, which browsers call images
 const ENDINGS = /\.(jpe?g|png|webp|gif|bmp|tiff?|hei[cf]|avif)$/i;
 
-/** The images among files. */
+const isImage = (file) => (file.type.startsWith("image/") && !RAW.test(file.name)) || ENDINGS.test(file.name);
+
+/** The images among files; a notice names the others, but for hidden ones. */
 export function images(files) {
-  return [...files].filter((file) => file.type.startsWith("image/") || ENDINGS.test(file.name));
+  const found = [...files].filter(isImage);
+  const others = [...files].filter((file) => !isImage(file) && !file.name.startsWith("."));
+  const names = others.map((file) => file.name);
+  if (found.length && names.length) setTimeout(() => notice(t.pictures.others(names))); // when older ones are gone
+  return found;
 }
 
 /** Files on the clipboard, named. */
