@@ -658,8 +658,10 @@ class Fuzzer:
         if classifier is None:
             trial.faults.append("evaluate answers from a file that load refuses")
             return
-        known = np.isin(self.truth.y_test, classifier.classes_)
-        right = classifier.predict(self.truth.x_test[known]) == self.truth.y_test[known]
+        aliases = classifier.model_.aliases
+        meant = np.array([aliases.get(str(y), y) for y in self.truth.y_test.tolist()], object)
+        known = np.isin(meant, classifier.classes_.astype(object))
+        right = classifier.predict(self.truth.x_test[known]) == meant[known]
         if abs(answer["accuracy"] - right.mean()) > 1e-9:
             trial.faults.append("evaluate finds another accuracy than the loaded classifier has")
 

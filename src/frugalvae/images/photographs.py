@@ -77,7 +77,7 @@ def encode_photographs(
     (1, 1280)
     """
     if isinstance(photographs, bytes | bytearray):
-        raise InputError("bytes were given; give a path, or Image.open(io.BytesIO(them))")
+        raise InputError("bytes were given; give a path, an image of Pillow, or an array")
     if isinstance(photographs, str | Path) and Path(photographs).is_dir():
         raise InputError(f"{photographs} is a folder; give its files, such as Path(...).iterdir()")
     one = isinstance(photographs, str | Path | Image.Image)

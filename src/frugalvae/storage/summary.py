@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from frugalvae.changes import few_samples
 from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import local_time, shortened
-from frugalvae.taught import BY_DIGEST
 
 if TYPE_CHECKING:
     from frugalvae.storage.model_file import Contents
@@ -194,6 +193,8 @@ def expected_of(contents: Contents) -> dict[str, Any] | None:
 
 def components(contents: Contents) -> dict[str, tuple[int, int]]:
     """Parameters and bytes of all tensors, added up by the names of :data:`NAMES`."""
+    from frugalvae.taught import BY_DIGEST  # imports NumPy, which help does not need
+
     found: dict[str, tuple[int, int]] = {}
     tensors = {path: kept for path, kept in sorted(contents.arrays.items()) if kept.size}
     for path, kept in tensors.items():
@@ -206,6 +207,8 @@ def components(contents: Contents) -> dict[str, tuple[int, int]]:
 
 def component_name(path: str, contents: Contents) -> str:
     """What a tensor is for, in the words of ``memory_report()``."""
+    from frugalvae.taught import BY_DIGEST
+
     part, _, inside = path.partition(".")
     if path in BY_DIGEST:
         return "digests of photographs"
