@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -65,10 +65,6 @@ class Listing:
     def classes(self) -> list[str]:
         """All labels, in ascending order."""
         return sorted(set(self.labels.tolist()))
-
-    def of(self, classes: Iterable[str]) -> Listing:
-        """The images of some classes."""
-        return self.at(np.flatnonzero(np.isin(self.labels, list(classes))))
 
     def at(self, rows: NDArray[np.int64]) -> Listing:
         """The images at some places."""
