@@ -227,7 +227,7 @@ export const t = {
     assigned: (number, label, gone) => `${count(number, "photograph")} learned as ${label}${gone.length ? `; ${t.gone(gone)}` : ""}`,
     gone: "Some of these pictures are gone by now. Nothing was changed.",
     telling: "Teaches most first",
-    tellingTitle: "Show first the photographs that would teach it most",
+    tellingTitle: "Teaches most first: shows the photographs that would teach it most before the others",
     between: (one, other) => `${one} or ${other}?`,
     perhapsNew: "Perhaps a new class:",
     alike: (number) => `${number} that look alike`,
