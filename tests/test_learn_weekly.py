@@ -395,23 +395,29 @@ def test_at_a_terminal_a_near_name_is_asked_about(
 
 
 def test_many_names_are_not_all_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would take the square of their number."""
+    """It would take the square of their number, of letters or of names."""
     compared: list[str] = []
+    rows: list[int] = []
 
     def counting(name: str, known: list[str]) -> str | None:
         compared.extend(known)
         return near(name, known)
 
+    def looking(letters: Any, row: int) -> list[int]:
+        rows.append(row)
+        return like(letters, row)
+
+    like = taught._like
     monkeypatch.setattr(taught, "near", counting)
+    monkeypatch.setattr(taught, "_like", looking)
     monkeypatch.setattr(taught, "COMPARED", 1_000)
-    letters = "abcdefgh"
-    names = ["".join(word) for word in itertools.permutations(letters)][:2_000]
+    names = ["".join(word) for word in itertools.permutations("abcdefgh")][:2_000]
     assert near_pairs(names)[0] == ("abcdefgh", "abcdefhg")
     assert len(compared) < 1_000 + len(names)
-    compared.clear()
-    different = [f"{name}{'xyz'[number % 3] * (number % 40)}" for number, name in enumerate(names)]
-    near_pairs(different)
-    assert len(compared) < 1_000 + len(names)
+    rows.clear()
+    monkeypatch.setattr(taught, "COUNTED", 20_000)
+    assert near_pairs([f"{number}" for number in range(2_000)]) == []
+    assert len(rows) <= 11
 
 
 def test_which_names_are_near() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frugalvae.formatting import plural, quoted, shortened
-from frugalvae.taught import NONE, Digests
+from frugalvae.taught import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -158,7 +158,6 @@ def choose(
     aliases |= same or {}
     intake, parts = Intake(), list[tuple[Any, Any, Any]]()  # label, rows, digests
     by_class: dict[Any, list[NDArray[np.int64]]] = {}
-    taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
     classes = set(model.classes.tolist())
     for name, rows in _grouped(names):
         label = name if name in classes else aliases.get(str(name), name)
@@ -177,19 +176,21 @@ def choose(
         if not recognisable(model, label) and str(label) not in again:
             intake.unrecognised.append(label)
             continue
-        held = None if str(label) in again else model.withheld
-        fresh, found = _fresh(intake, model, label, rows, digests(rows), held or {})
+        fresh, found = _fresh(intake, model, label, rows, digests(rows), str(label) in again)
         if len(fresh):
             (intake.more if label in classes else intake.new)[label] = len(fresh)
             parts.append((label, fresh, found))
-            elsewhere = int(np.isin(found, taught).sum())
-            intake.elsewhere |= {label: elsewhere} if elsewhere else {}
     if parts:
         order = np.argsort(np.concatenate([rows for _, rows, _ in parts]), kind="stable")
         intake.rows = np.concatenate([rows for _, rows, _ in parts])[order]
         labels = np.array([label for label, _, _ in parts])
         intake.labels = labels.repeat([len(rows) for _, rows, _ in parts])[order]
         intake.digests = np.concatenate([found for _, _, found in parts])[order]
+        taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
+        names, counts = np.unique(
+            intake.labels[np.isin(intake.digests, taught)], return_counts=True
+        )
+        intake.elsewhere = dict(zip(names.tolist(), counts.tolist(), strict=True))
     return intake
 
 
@@ -206,12 +207,12 @@ def _fresh(
     label: Any,
     rows: NDArray[np.int64],
     found: NDArray[np.uint64],
-    withheld: Digests,
+    again: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """Rows of a class that were not taught, each once, and their digests."""
-    number = model.number_of.get(label, -1)
+    withheld = [] if again else model.withheld.get(model.number_of.get(label, -1), [])
     known = np.isin(found, digests_of(model, label)) & (found != NONE)
-    held = np.isin(found, withheld.get(number, [])) & ~known & (found != NONE)
+    held = np.isin(found, withheld) & ~known & (found != NONE)
     first = np.zeros(len(rows), bool)
     first[np.unique(found, return_index=True)[1]] = True
     copies = ~first & ~known & ~held & (found != NONE)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BYTES = 6  # of a digest
 NONE = 0  # in place of the digest of what cannot be read
-COMPARED = 50_000  # pairs of names, about, that are compared letter by letter
+COMPARED, COUNTED = 50_000, 5_000_000  # pairs of names, about, that are compared by their letters
 BY_DIGEST = ("digests", "withheld")  # what a model and its file keep by digest
 
 #: By the number of a class, the digests of its samples, ascending.
@@ -125,7 +125,8 @@ def near(name: str, known: Collection[str]) -> str | None:
 def near_pairs(new: Sequence[str], known: Sequence[str] = ()) -> list[tuple[str, str]]:
     """New names that may be misspellings of a later new one or of a known one, with that one.
 
-    Names whose letters hardly differ are compared; if there are many such pairs, the first ones.
+    Names whose letters hardly differ are compared; of many names, the first ones with the others:
+    all pairs would take the square of their number.
 
     >>> near_pairs(["Cardnal", "Wren"], ["Cardinal"])
     [('Cardnal', 'Cardinal')]
@@ -134,14 +135,19 @@ def near_pairs(new: Sequence[str], known: Sequence[str] = ()) -> list[tuple[str,
     letters = np.zeros((len(names), 64), np.int16)
     for row, name in enumerate(names):
         np.add.at(letters[row], [ord(letter) % 64 for letter in name.casefold()], 1)
-    for row, name in enumerate(new):
-        differ = np.abs(letters[row + 1 :] - letters[row]).sum(axis=1)
-        alike = np.flatnonzero(differ <= 4).tolist()  # two edits change up to four counts
-        others = [names[row + 1 + place] for place in alike]
+    for row, name in enumerate(new[: 1 + COUNTED // max(len(names), 1)]):
+        others = [names[place] for place in _like(letters, row)]
         found += [(name, two) for two in others if name != two and near(name, [two]) is not None]
-        compared += len(alike)
+        compared += len(others)
         if compared > COMPARED:
             break
+    return found
+
+
+def _like(letters: NDArray[np.int16], row: int) -> list[int]:
+    """Later rows of counts of letters that hardly differ: two edits change up to four counts."""
+    differ = np.abs(letters[row + 1 :] - letters[row]).sum(axis=1)
+    found: list[int] = (row + 1 + np.flatnonzero(differ <= 4)).tolist()
     return found
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from frugalvae.images.walk import File
     from frugalvae.model import Model
     from frugalvae.report.evaluation import Evaluation
 
@@ -193,7 +194,7 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
 
     from frugalvae.encoders.remembered import described, load_encoder
     from frugalvae.images.listing import open_images, refuse
-    from frugalvae.images.photographs import digests_of, encode_files
+    from frugalvae.images.photographs import encode_files
     from frugalvae.intake import other_names
 
     path = options.images
@@ -230,21 +231,25 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
             found.notes
             + other_names({n: y for n, y in renamed.items() if y is not None})
             + alike(unknown, classes)
-            + taught_before(model, digests_of(images.files)),
+            + taught_before(model, images.files),
         )
 
 
-def taught_before(model: Model, digests: NDArray[np.uint64]) -> list[str]:
+def taught_before(model: Model, files: list[File]) -> list[str]:
     """A warning if photographs that are tested were taught: they are recognised too easily."""
     import numpy as np
 
-    kept = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
-    count = int(np.isin(digests, kept).sum())
+    from frugalvae.images.photographs import digests_of
+
+    if not model.digests:
+        return []
+    digests = digests_of(files, "looking for images that were taught")
+    count = int(np.isin(digests, np.concatenate(list(model.digests.values()))).sum())
     if not count:
         return []
-    share = "all" if count == len(digests) else f"{count:,}"
+    share = "all" if count == len(files) else f"{count:,}"
     return [
-        f"warning: {share} of {plural(len(digests), 'image')} were taught; expect less of new ones"
+        f"warning: {share} of {plural(len(files), 'image')} were taught; expect less of new ones"
     ]
 
 

@@ -243,7 +243,8 @@ class Lesson:
         told = Told(self.model, intake, known=self.known(names))
         told.excepted = [rows[row] for row in np.flatnonzero(left_out)]
         gone = np.flatnonzero(left_out)
-        self.withhold(names[gone], digests_of_rows(table, gone))
+        if len(gone):
+            self.withhold(names[gone], digests_of_rows(table, gone))
         if not len(intake.rows) or self.options.dry_run:
             return self.taught_nothing(told)
         encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
@@ -262,7 +263,8 @@ class Lesson:
         paths = list(map(str, found.paths))
         left_out = self.excepted(paths)
         gone, found = found.at(np.flatnonzero(left_out)), found.at(np.flatnonzero(~left_out))
-        self.withhold(gone.labels, digests_of(gone.files))
+        if gone.files:
+            self.withhold(gone.labels, digests_of(gone.files, "reading what is left out"))
         intake = self.choose(
             found.labels, lambda rows: digests_of([found.files[row] for row in rows.tolist()])
         )

@@ -180,8 +180,8 @@ def opened(photograph: File | Photograph, side: int | None) -> Image.Image:
     return rgb(Image.fromarray(array))
 
 
-def digests_of(files: Sequence[File]) -> NDArray[np.uint64]:
-    """The digest of the content of each file; 0 if it cannot be read."""
+def digests_of(files: Sequence[File], what: str = "looking for new images") -> NDArray[np.uint64]:
+    """The digest of the content of each file; 0 if it cannot be read. ``what`` is being done."""
 
     def found(file: File) -> int:
         try:
@@ -191,7 +191,7 @@ def digests_of(files: Sequence[File]) -> NDArray[np.uint64]:
             return NONE
 
     digests = ahead(found, files, THREADS, 4 * THREADS)
-    tracked = zip(track(range(len(files)), "looking for new images"), digests, strict=True)
+    tracked = zip(track(range(len(files)), what), digests, strict=True)
     return np.fromiter((value for _, value in tracked), np.uint64, len(files))
 
 

@@ -17,6 +17,7 @@ import os
 import stat
 import tarfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -282,10 +283,10 @@ def _head_zipped(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 
 def _unwrapped(files: dict[PurePosixPath, File]) -> dict[PurePosixPath, File]:
     """Without the one folder around everything that archives often have."""
-    wrapper, inside = {path.parts[0] for path in files}, {path.parts[1:2] for path in files}
-    loose = sum(len(path.parts) < 3 for path in files)
-    few = not loose or (2 * loose <= len(files) and len(inside) - loose > 1)
-    if len(wrapper) != 1 or not few or any(len(path.parts) < 2 for path in files):
+    wrapper, depths = {path.parts[0] for path in files}, Counter(len(p.parts) for p in files)
+    folders = {path.parts[1] for path in files if len(path.parts) > 2}
+    few = not depths[2] or (2 * depths[2] <= len(files) and len(folders) > 1)  # beside folders
+    if len(wrapper) != 1 or depths[1] or not few:
         return files
     if any(map(role_of, wrapper)):
         return files

@@ -26,7 +26,7 @@ class MeanPrior:
         The variance of B in all other directions of the r coordinates.
     other, weight
         The variance in coordinates without a covariance, and how much these count.
-    noise
+    off
         What the mean of a single sample is taken to be off by, as a variance.
     """
 
@@ -35,11 +35,11 @@ class MeanPrior:
     floor: float
     other: float
     weight: float
-    noise: float
+    off: float
 
     def shrunk(self, deviations: Array, counts: Array) -> Array:
         """Posterior means (k, d) of class means (k, d) around the centre, of so many samples."""
-        rank, per_sample = len(self.axes), self.noise / counts[:, None]
+        rank, per_sample = len(self.axes), self.off / counts[:, None]
         known = self.floor / (self.floor + per_sample)  # (k, 1)
         along = (self.variances / (self.variances + per_sample) - known) * (
             deviations[:, :rank] @ self.axes
@@ -50,7 +50,7 @@ class MeanPrior:
 
     def squares(self, counts: Array, others: int) -> tuple[Array, Array]:
         """The expected square of a posterior mean, and the variance that is left, (k,) each."""
-        rank, per_sample = len(self.axes), self.noise / counts[:, None]
+        rank, per_sample = len(self.axes), self.off / counts[:, None]
         variances = np.append(self.variances, [self.floor, self.other])
         times = np.append(
             np.ones(len(self.variances)), [rank - len(self.variances), self.weight * others]

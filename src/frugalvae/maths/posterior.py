@@ -195,7 +195,7 @@ class Posterior:
         for label, (total, more) in fewer.items():
             means[label] -= (total - more * means[label]) / (left[label] - more)
             left[label] -= more
-        known = self.shared.noise, self.prior.weight, self.prior.noise
+        known = self.shared.noise, self.prior.weight, self.prior.off
         around_new, parts = _class_means(stretch(means), left, rank, *known)
         rule = replace(
             self,

@@ -10,7 +10,7 @@ from frugalvae.maths.arrays import Array, side_by_side
 from frugalvae.maths.symmetric import invert_lower, principal_axes
 
 LEAST_RIDGE = 0.03  # of the mean variance
-BREADTH = 12  # coordinates for each direction that samples vary along, from which on it is less
+BREADTH = 12  # with more coordinates than this for each direction of samples, the ridge is less
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them
 GUESSED = 0.2  # of the covariance of class means: a guess of its shape within them
 LEAST_GUESSED = 0.01  # less of it is left out
@@ -87,14 +87,19 @@ class SharedCovariance:
         samples, rank = float(moments.counts.sum()), moments.means.shape[1]
         freedom = samples - len(moments.counts)
         level = _level(moments, freedom)
+
+        def ridge_for(trace: float, squares: float) -> float:
+            if ridge is not None:
+                return ridge * level
+            return _amount(trace, squares, freedom, samples, rank) * level
+
         rows, scatter = moments.roots, moments.scatter
         guessed = _guessed_rows(moments, freedom)  # (k, r), or none
         if scatter is None and len(rows) + len(guessed) < rank:
             own = rows.astype(np.float64) / max(freedom, 1) ** 0.5
             both = np.concatenate([own, guessed])
             values, axes = principal_axes(both)
-            sums = float(values.sum()), float((values**2).sum())
-            added = level * (_amount(*sums, freedom, samples, rank) if ridge is None else ridge)
+            added = ridge_for(float(values.sum()), float((values**2).sum()))
             variances = values + added  # (q,)
             gains = variances**-0.5 - added**-0.5
             inverse = float((1 / variances).sum()) + (rank - len(values)) / added
@@ -103,8 +108,8 @@ class SharedCovariance:
             rows = rows.astype(np.float64)
             scatter = rows.T @ rows
         covariance = scatter / max(freedom, 1) + guessed.T @ guessed
-        sums = float(covariance.trace()), float((covariance**2).sum())
-        added = level * (_amount(*sums, freedom, samples, rank) if ridge is None else ridge)
+        squares = float(np.einsum("ij,ij->", covariance, covariance))
+        added = ridge_for(float(covariance.trace()), squares)
         matrix = _whitening(covariance, added)
         noise = 1 - added * float((matrix**2).sum()) / rank
         return cls(matrix, None, added, max(0.0, noise))

@@ -69,8 +69,8 @@ class Typicality:
     def of(cls, rule: Posterior, ratios: Array) -> Typicality:
         """For a rule, and the variance of each class relative to W's, (k,)."""
         prior = rule.prior
-        gains = prior.variances / (prior.noise + prior.variances)
-        floor = prior.floor / (prior.noise + prior.floor)
+        gains = prior.variances / (prior.off + prior.variances)
+        floor = prior.floor / (prior.off + prior.floor)
         along = rule.targets[:, : rule.rank] @ prior.axes  # (k, j)
         judge = cls(rule, gains, floor, along, np.zeros(len(along)))
         return cls(rule, gains, floor, along, judge._of_class(ratios))
@@ -116,7 +116,7 @@ class Typicality:
         noise = rule.shared.noise * ratios  # (k,)
         new = noise * (1 - 1 / counts)  # a row's own noise; the mean has its part of it
         means = rule.deviations[:, :rank] @ prior.axes  # (k, j)
-        off = prior.noise / counts  # what each mean is off by, (k,)
+        off = prior.off / counts  # what each mean is off by, (k,)
         known = prior.variances / (prior.variances + off[:, None])  # (k, j)
         other = prior.floor / (prior.floor + off) * (rank - axes)
         seen = known.sum(axis=1)  # what of the row's own noise is in the class mean, times n

@@ -250,8 +250,8 @@ class ClassSums:
         tolerance = 0.02 * self.squares_[label] + 1e-9
         if squares < -tolerance or (self.is_whole and lost > tolerance):
             raise InputError(
-                f"{plural(len(x), 'sample')} were not all taught: without them the variance of the "
-                "class would be negative"
+                f"not all of these were taught ({plural(len(x), 'sample')}): without them the "
+                "variance of the class would be negative"
             )
         if not self.is_whole:
             self.scatter_ = self.scatter_ - coordinates.T @ coordinates

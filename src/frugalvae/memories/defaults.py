@@ -36,8 +36,10 @@ class Kept:
 
     def __repr__(self) -> str:
         """Its class, with the settings that are not the usual ones."""
-        usual = parameters_of(type(self))
-        given = arguments_of(self)
+        try:
+            usual, given = parameters_of(type(self)), arguments_of(self)
+        except InputError:  # what does not store its settings can be shown all the same
+            return object.__repr__(self)
         told = [f"{n}={value!r}" for n, value in given.items() if value is not usual[n].default]
         return f"{type(self).__name__}({', '.join(told)})"
 

@@ -225,9 +225,10 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """The power of densities, relative to :func:`tempered`."""
         derived = self._derived
         if "tempering" not in derived:
-            alone = not self.has_margins  # nor how many samples classes had
-            total = sum(self.evidence_.values(), Evidence()).tempering if alone else 0.0
-            derived["tempering"] = total or tempering_of(self.evidence_, self.counts_)
+            if self.has_margins:
+                derived["tempering"] = tempering_of(self.evidence_, self.counts_)
+            else:  # nor is it known how many samples classes had
+                derived["tempering"] = sum(self.evidence_.values(), Evidence()).tempering
         power: float = derived["tempering"]
         return power
 

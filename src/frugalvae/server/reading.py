@@ -187,8 +187,10 @@ def number(query: Any, name: str, usual: float, least: float, most: float) -> fl
     """
     text = query.get(name)
     try:
-        percent = text is not None and text.endswith("%")
-        value = usual if text is None else float(text[:-1]) / 100 if percent else float(text)
+        if text is None:
+            value = usual
+        else:
+            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = float("nan")
     if not least <= value <= most:
