@@ -51,9 +51,9 @@ def check_labels(y: ArrayLike, count: int) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.shape != (count,):
         raise InputError(f"y has shape {labels.shape} for {count} rows of X. {EXPECTED}")
-    whole = labels.dtype.kind != "f" or bool(
-        (np.isfinite(labels) & (labels == np.floor(labels))).all()
-    )
+    whole = True
+    if labels.dtype.kind == "f":
+        whole = bool((np.isfinite(labels) & (labels == np.floor(labels))).all())
     if labels.dtype.kind not in "biufUO" or not whole:
         raise InputError(f"y has labels like {labels.tolist()[0]!r}. {EXPECTED}")
     if labels.dtype.kind == "O" and {type(label) for label in labels} != {str}:

@@ -210,7 +210,8 @@ def _fresh(
     again: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """Rows of a class that were not taught, each once, and their digests."""
-    withheld = [] if again else model.withheld.get(model.number_of.get(label, -1), [])
+    none: NDArray[np.uint64] = np.empty(0, np.uint64)
+    withheld = none if again else model.withheld.get(model.number_of.get(label, -1), none)
     known = np.isin(found, digests_of(model, label)) & (found != NONE)
     held = np.isin(found, withheld) & ~known & (found != NONE)
     first = np.zeros(len(rows), bool)
