@@ -216,7 +216,10 @@ def test_what_a_list_leaves_out_stays_out_without_it(tool: Tool) -> None:
     before = tool.file.read_bytes()
     tool("learn", images, "--except", listed, "--dry-run")
     assert tool.file.read_bytes() == before
-    assert "2 images left out" in tool("learn", images, "--except", listed)  # nothing is taught
+    said = tool("learn", images, "--except", listed)
+    assert "2 images left out" in said
+    assert f"nothing new in {images}; {tool.file} remembers what is left out" in said
+    assert "leave out  cat (2)" in tool("history")
     told = tool.json("learn", images)
     assert (told["withheld"], told["learned"]) == ({"cat": 2}, {})
     photo(images, "emu", 1)

@@ -614,7 +614,7 @@ class FrugalClassifier(Estimator):
     def history(self) -> list[dict[str, Any]]:
         """Every change so far, the first one first: plain values that JSON can hold.
 
-        Each has an ``action`` (``"learn"``, ``"update"``, ``"unlearn"``, ``"forget"``,
+        Each has an ``action`` (``"learn"``, ``"update"``, ``"unlearn"``, ``"leave out"``, ``"forget"``,
         ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when`` it was done, in UTC,
         and ``classes``: how many samples of each label it was about. A task has its number,
         ``task``; forgetting says ``scrub`` and what ``remains``, as unlearning does; renaming says

@@ -128,6 +128,8 @@ def run(options: argparse.Namespace) -> None:
             say_learned(display, options, told, time.perf_counter() - started)
         elif options.dry_run:
             display.say(f"--dry-run: nothing was encoded, and {options.file} is as it was")
+        elif told.model is not model:
+            display.say(f"nothing new in {source}; {options.file} remembers what is left out")
         else:
             display.say(f"nothing new in {source}; {options.file} is as it was")
     if options.json:

@@ -146,11 +146,15 @@ class Lesson:
 
     def taught_nothing(self, told: Told) -> Told:
         """There is nothing to teach, but perhaps more to leave out from now on."""
-        model = self.withholding(self.model)
-        before, after = (sum(map(len, each.withheld.values())) for each in (self.model, model))
-        if after > before and not self.options.dry_run:
-            self.store.save(model)
-            told.model = model
+        model, before = self.withholding(self.model), self.model.withheld
+        more = {
+            label: len(model.withheld.get(number, ())) - len(before.get(number, ()))
+            for label, number in model.number_of.items()
+        }
+        more = {label: count for label, count in more.items() if count > 0}
+        if more and not self.options.dry_run:
+            told.model = model.recorded("leave out", more)
+            self.store.save(told.model)
         return told
 
     # ------------------------------------------------------------ what is new
