@@ -615,11 +615,12 @@ class FrugalClassifier(Estimator):
         """Every change so far, the first one first: plain values that JSON can hold.
 
         Each has an ``action`` (``"learn"``, ``"update"``, ``"unlearn"``, ``"leave out"``,
-        ``"forget"``, ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when`` it was
-        done, in UTC, and ``classes``: how many samples of each label it was about. A task has its number,
-        ``task``; forgetting says ``scrub`` and what ``remains``, as unlearning does; renaming says
-        ``from`` and ``to`` what. What was merged has its own events before that of merging; a
-        file's is told by its name, ``source``, and checksum, ``of``.
+        ``"forget"``, ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when``
+        it was done, in UTC, and ``classes``: how many samples of each label it was about. A
+        task has its number, ``task``; forgetting says ``scrub`` and what ``remains``, as
+        unlearning does; renaming says ``from`` and ``to`` what. What was merged has its own
+        events before that of merging; a file's is told by its name, ``source``, and
+        checksum, ``of``.
 
         Examples
         --------
