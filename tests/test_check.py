@@ -14,12 +14,13 @@ from frugalvae.care.class_list import near_names
 from frugalvae.care.duplicates import _candidates, _twins, near_duplicates, same_pixels
 from frugalvae.care.findings import Checked, Finding
 from frugalvae.care.image_quality import poor_ones, quality_of
-from frugalvae.care.left_out import left_out, scores_without
+from frugalvae.care.left_out import left_out
 from frugalvae.care.moments import add_samples, open_moments
 from frugalvae.care.wrong_labels import wrong_labels
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import unit
+from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.memories import make_memory
 from frugalvae.model import Model, Recipe
 from tests.conftest import real_features
@@ -112,11 +113,10 @@ def test_samples_are_left_out_as_the_rule_has_it(budget: int | None, more: int) 
     assert (memory.rank_ == 16) == (budget is None)
     owners = task.labels
     white = memory.whitened(task.features)
-    expected = memory.rule.left_out(white.astype(np.float64), owners)
-    scores, cosines = scores_without(memory.rule, white.astype(np.float64), owners)
-    np.testing.assert_allclose(scores, expected, atol=1e-9)
-    _, means = memory.rule.without(white.astype(np.float64), owners)
-    own = (unit(white) * unit(means)).sum(axis=1)
+    rows = LeftOutRows(memory.rule, white.astype(np.float64), owners)
+    scores, cosines = rows.from_means
+    np.testing.assert_allclose(scores, expected := rows.scores, atol=1e-9)  # it has no scatters
+    own = (unit(white) * unit(rows.targets)).sum(axis=1)
     np.testing.assert_allclose(cosines[np.arange(len(own)), owners], own, atol=1e-5)
     found = left_out(memory, task)
     np.testing.assert_allclose(

@@ -14,6 +14,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.held_out import hold_out
+from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.maths.posterior import Posterior, posterior
 from frugalvae.maths.scatters import own_weight
 from frugalvae.maths.shared_covariance import Moments, SharedCovariance
@@ -248,7 +250,7 @@ def test_scores_are_those_of_a_plain_loop(sizes: list[int]) -> None:
 def test_leaving_a_sample_out_is_teaching_without_it(sizes: list[int], dim: int) -> None:
     x, y, _ = blobs(sizes, dim=dim, apart=0.8)
     rule = posterior(moments_of(x, y))
-    found = rule.left_out(rule.whiten(x, x[:, :0]), y)
+    found = LeftOutRows(rule, rule.whiten(x, x[:, :0]), y).scores
     margins, right = np.empty((2, len(y))), []
     for row in range(len(y)):
         kept = np.arange(len(y)) != row
@@ -267,7 +269,7 @@ def test_leaving_out_changes_nothing_where_samples_are_many() -> None:
     rule = posterior(moments_of(x, y))
     white = rule.whiten(x, x[:, :0])
     np.testing.assert_allclose(
-        between(rule.left_out(white, y)), between(rule.scores(white)), atol=0.1
+        between(LeftOutRows(rule, white, y).scores), between(rule.scores(white)), atol=0.1
     )
 
 
@@ -293,7 +295,7 @@ def test_holding_samples_out_is_teaching_without_them(
     for fold in range(4):
         out = np.isin(np.arange(len(y)), first[fold::4][: len(y) // 8])
         out &= np.bincount(y[~out], minlength=len(sizes))[y] > 1
-        held = rule.held_out(white[out], y[out])
+        held = hold_out(rule, white[out], y[out])
         anew = posterior(moments_of(x[~out], y[~out], rank))
         expected = between(scores(anew, x[out]))
         np.testing.assert_allclose(held.rule.moments.counts, np.bincount(y[~out]))
@@ -309,9 +311,9 @@ def test_the_prior_tells_samples_that_are_left_out_one_by_one_but_not_those_held
     x, y = rng.normal(size=(50, 200)), np.arange(50) % 10  # there is nothing to learn
     rule = posterior(moments_of(x, y))
     white = rule.whiten(x, x[:, :0])
-    left_out = (rule.left_out(white, y).argmax(axis=1) == y).mean()
+    left_out = (LeftOutRows(rule, white, y).scores.argmax(axis=1) == y).mean()
     folds = [slice(start, start + 10) for start in range(0, 50, 10)]
-    held = [rule.held_out(white[fold], y[fold]).scores for fold in folds]
+    held = [hold_out(rule, white[fold], y[fold]).scores for fold in folds]
     held_out = np.mean([found.argmax(axis=1) == np.arange(10) for found in held])
     assert left_out > 0.5
     assert held_out < 0.2
@@ -324,7 +326,7 @@ def test_classes_with_fewer_samples_are_classified_as_if_taught_with_fewer() -> 
     out = np.arange(len(y)) % 40 < 5
     more = (np.arange(len(y)) % 40 >= 5) & (np.arange(len(y)) % 40 < 30)
     fewer = {label: (white[more & (y == label)].sum(axis=0), 25.0) for label in range(5)}
-    held = rule.held_out(white[out], y[out], fewer=fewer)
+    held = hold_out(rule, white[out], y[out], fewer=fewer)
     np.testing.assert_allclose(held.rule.moments.counts, 10)
     anew = posterior(moments_of(x[~out & ~more], y[~out & ~more]))
     expected = between(scores(anew, x[out]))
@@ -404,7 +406,7 @@ def test_with_one_sample_per_class_all_coordinates_count_almost_alike() -> None:
 def test_leaving_out_with_other_coordinates() -> None:
     x, y, _ = blobs([20] * 5, dim=8, apart=0.8)
     rule = posterior(moments_of(x, y, rank=5))
-    found = rule.left_out(rule.whiten(x[:, :5], x[:, 5:]), y)
+    found = LeftOutRows(rule, rule.whiten(x[:, :5], x[:, 5:]), y).scores
     right, anew = [], []
     for row in range(len(y)):
         kept = np.arange(len(y)) != row

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, in_blocks
+from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.maths.posterior import Posterior
 from frugalvae.memories.moments import MomentMemory
 
@@ -60,7 +61,7 @@ def left_out(memory: MomentMemory, task: Task) -> LeftOut:
         if single:  # centred on itself, it has no direction
             parts.append(_of_one_class(rule, white))
             continue
-        scores, cosines = scores_without(rule, white, own)
+        scores, cosines = LeftOutRows(rule, white, own).from_means
         lengths = np.linalg.norm(white, axis=1) / noise**0.5
         parts.append(_likeliest(scores / noise, cosines, lengths, own))
     return LeftOut(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
@@ -77,57 +78,10 @@ def as_new(memory: MomentMemory, task: Task) -> LeftOut:
     return LeftOut(*_likeliest(scores, cosines, lengths / noise**0.5, owners))
 
 
-def scores_without(rule: Posterior, white: Array, owners: Array) -> tuple[Array, Array]:
-    """Scores of whitened rows (n, d), and cosines with class means, both (n, k).
-
-    The scores are those of :meth:`Posterior.left_out` where classes share one covariance, by
-    products of whole matrices. ``owners`` (n,) are the classes that rows were taught as.
-    """
-    rank, dtype, each = rule.rank, white.dtype, np.arange(len(white))
-    counts = rule.moments.counts[owners]
-    means, targets = (array.astype(dtype) for array in (rule.deviations, rule.targets))
-    squares, inside, mine = (rule.targets**2).sum(axis=1), white[:, :rank], means[owners]
-    gone = inside - mine[:, :rank]  # the row around its class mean
-    without = _targets_without(rule, white, mine, owners)  # (n, d)
-    linear = white @ targets.T  # (n, k)
-    along = gone @ targets[:, :rank].T
-    linear[each, owners], along[each, owners] = _dots(white, without), _dots(gone, without)
-    own_squares = (without.astype(np.float64) ** 2).sum(axis=1)
-    freedom = max(1.0, rule.moments.counts.sum() - len(targets))
-    part = counts / (counts - 1) / freedom
-    extra = part / (1 - np.minimum(part * _dots(gone, gone), 0.9))  # of the inverse of W
-    scores = linear + extra[:, None] * (_dots(inside, gone)[:, None] * along - along**2 / 2)
-    scores += rule.constants
-    scores[each, owners] += (squares[owners] - own_squares) / 2
-    squares = np.broadcast_to(squares, linear.shape).copy()
-    squares[each, owners] = own_squares
-    lengths = np.linalg.norm(white, axis=1)[:, None]
-    return scores, linear / np.maximum(lengths * np.sqrt(squares), 1e-30)
-
-
 def _columns(memory: MomentMemory, task: Task) -> Array:
     """The class of each sample, as a number from 0, (n,)."""
     position = {label: column for column, label in enumerate(memory.classes)}
     return np.array([position[label] for label in task.labels.tolist()])
-
-
-def _targets_without(rule: Posterior, white: Array, mine: Array, owners: Array) -> Array:
-    """The mean of each row's class after the prior, without the row, (n, d)."""
-    prior, dtype = rule.prior, white.dtype
-    fewer = (rule.moments.counts[owners] - 1).astype(dtype)
-    plain = prior.shrunk(rule.deviations, rule.moments.counts)
-    lengths = np.sqrt((rule.targets**2).sum(axis=1) / np.maximum((plain**2).sum(axis=1), 1e-30))
-    short = replace(prior, axes=prior.axes.astype(dtype), variances=prior.variances.astype(dtype))
-    without: Array = short.shrunk(mine + (mine - white) / fewer[:, None], fewer)
-    without *= lengths.astype(dtype)[owners, None]
-    return without
-
-
-def _dots(one: Array, two: Array) -> Array:
-    """The products of rows, over the coordinates that both have, (n,)."""
-    width = min(one.shape[1], two.shape[1])
-    dots: Array = np.einsum("nd,nd->n", one[:, :width], two[:, :width])
-    return dots
 
 
 def _likeliest(scores: Array, cosines: Array, lengths: Array, own: Array) -> tuple[Array, ...]:
@@ -142,9 +96,7 @@ def _likeliest(scores: Array, cosines: Array, lengths: Array, own: Array) -> tup
 
 def _of_one_class(rule: Posterior, white: Array) -> tuple[Array, ...]:
     """The same of samples of the only class; rows are around its mean."""
-    count, rank = rule.moments.counts[0], rule.rank
-    freedom, nothing = max(1.0, count - 1), np.zeros((len(white), 1))
-    part = count / (count - 1) / freedom * _dots(white[:, :rank], white[:, :rank])
-    lengths = np.linalg.norm(white, axis=1)
-    away = lengths / np.sqrt(1 - np.minimum(part, 0.9))
-    return nothing.astype(np.int64), nothing, lengths, 1 / np.maximum(away, 1e-6)
+    own = np.zeros(len(white), np.int64)
+    further = np.linalg.norm(LeftOutRows(rule, white, own).rows, axis=1)
+    lengths, nothing = np.linalg.norm(white, axis=1), np.zeros((len(white), 1))
+    return own[:, None], nothing, lengths, 1 / np.maximum(further, 1e-6)

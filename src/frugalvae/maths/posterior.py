@@ -20,11 +20,9 @@ covariances, but for the lengths of means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,14 +35,12 @@ from frugalvae.maths.shared_covariance import (
     guessed_share,
     variance_of_means,
 )
-from frugalvae.maths.symmetric import principal_axes
 
 DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
 CREDIT = 0.1  # of what not knowing a mean costs
 LENT_POWER = 10  # of densities, times the length of a row, where scatters are lent
 LEAST_LACK = 0.01  # below it a class borrows nothing
 LENDING_LACK = 0.5  # up to it a class lends
-LEAST_LEFT = 0.02  # of W along rows that are held out
 
 
 @dataclass(frozen=True)
@@ -96,10 +92,10 @@ class Posterior:
         """Log densities (n, k) of whitened rows (n, d), up to a term that all classes share."""
         scores: Array = white @ self.targets.T + self.constants
         return (
-            self._sum(scores, self._from_scatters(white), white) if len(self.scatters) else scores
+            self.total(scores, self.from_scatters(white), white) if len(self.scatters) else scores
         )
 
-    def _from_scatters(self, white: Array) -> Array:
+    def from_scatters(self, white: Array) -> Array:
         """What the classes' own scatters add to their scores, (n, k)."""
         rank = self.rank
         return self.scatters.added(white[:, :rank], self.targets[:, :rank], self._offsets)
@@ -108,7 +104,7 @@ class Posterior:
     def _offsets(self) -> Array:
         return self.scatters.offsets(self.targets[:, : self.rank])
 
-    def _sum(self, linear: Array, added: Array, white: Array) -> Array:
+    def total(self, linear: Array, added: Array, white: Array) -> Array:
         """Scores (n, k) from means and from scatters; classes of few samples borrow the latter.
 
         Scatters tell classes that have them from each other. They must not tell them from classes
@@ -122,169 +118,6 @@ class Posterior:
             lent = _log_sum(scores[:, rich], power) - _log_sum(linear[:, rich], power)
             scores[:, few] += lent[:, None] * self.lack[few]
         return scores
-
-    def left_out(self, white: Array, owners: Array) -> Array:
-        """Scores (n, k) of taught rows (n, d), each as if its class had been taught without it.
-
-        In closed form, by Sherman and Morrison's identity: without the row the class mean
-        moves, and the scatters lose one outer product. The prior of class means still contains
-        the row, so this flatters where samples are few; :meth:`held_out` does not. What other
-        classes' own scatters say is left as it is. The classes are ``owners`` (n,); those of one
-        sample cannot lose it.
-        """
-        scores, rank = np.empty((len(white), len(self.targets))), self.rank
-        freedom = max(1.0, self.moments.counts.sum() - len(self.targets))
-        others = self._from_scatters(white)
-        squares = (self.targets**2).sum(axis=1)
-        for label in np.unique(owners):
-            rows, count = owners == label, self.moments.counts[label]
-            x, added = white[rows], others[rows]
-            gone = x - self.deviations[label]  # (n, d): the row around its class mean
-            drop = self._lost(gone, count)
-            extra = (count / (count - 1) / freedom / (1 - drop))[:, None]  # of the inverse of W
-            target = self._target_without(label, gone, count)
-            along = gone[:, :rank] @ self.targets[:, :rank].T  # (n, k)
-            along[:, label] = np.einsum("nr,nr->n", gone[:, :rank], target[:, :rank])
-            linear = x @ self.targets.T
-            linear[:, label] = np.einsum("nd,nd->n", x, target)
-            square = np.broadcast_to(squares, linear.shape).copy()
-            square[:, label] = (target**2).sum(axis=1)
-            reach = np.einsum("nr,nr->n", x[:, :rank], gone[:, :rank])[:, None]
-            linear += extra * (reach * along - along**2 / 2) - square / 2
-            parts = gone[:, :rank], (x - target)[:, :rank]
-            added[:, label] = self.scatters.added_without(label, count, *parts)
-            scores[rows] = self._sum(linear + (self.constants + squares / 2), added, x)
-        return scores
-
-    def held_out(
-        self,
-        white: Array,
-        owners: Array,
-        without: Mapping[int, tuple[Array, Array]] = MappingProxyType({}),
-        fewer: Mapping[int, tuple[Array, float]] = MappingProxyType({}),
-    ) -> HeldOutRows:
-        """Scores of taught rows, all as if none of them had been taught.
-
-        W, the class means and their prior, and the scatters of the rows' own classes are those
-        without the rows: in whitened coordinates W loses as many outer products as there are
-        rows, and classes. The ridge, what a sample is off by, and what other classes' own scatters
-        say are left as they are. Each class must have more samples than rows.
-
-        Parameters
-        ----------
-        white
-            Whitened rows, (n, d).
-        owners
-            The class of each, (n,).
-        without
-            Axes and sizes of classes' scatters that do not contain the rows; needed where rows of
-            a class were cut, for which ones are kept depends on the samples.
-        fewer
-            The sum (d,) and the number of further samples that class means do without.
-        """
-        rank, counts = self.rank, self.moments.counts.astype(np.float64)
-        lost, sums = np.bincount(owners, minlength=len(counts)), np.zeros_like(self.deviations)
-        np.add.at(sums, owners, white)
-        left, around = (counts - lost)[:, None], sums - lost[:, None] * self.deviations  # (k, d)
-        means = self.deviations - around / left
-        own, labels = white - self.deviations[owners], np.unique(owners)
-        gaps = around[labels] / np.sqrt(left[labels])
-        gone = np.concatenate([own, gaps])[:, :rank]  # rows that the scatter loses
-        stretch = _Stretch.of(gone, max(1.0, counts.sum() - len(counts)))
-        left = left[:, 0]
-        for label, (total, more) in fewer.items():
-            means[label] -= (total - more * means[label]) / (left[label] - more)
-            left[label] -= more
-        known = self.shared.noise, self.prior.weight, self.prior.off
-        around_new, parts = _class_means(stretch(means), left, rank, *known)
-        rule = replace(
-            self,
-            moments=replace(self.moments, counts=left),
-            centre=self.centre + around_new,
-            scatters=self.scatters.with_counts(counts, left),
-            lack=_lack(left),
-            **parts,
-        )
-        rows = stretch(white) - around_new
-        linear = rows @ rule.targets.T + rule.constants
-        added = self._from_scatters(white)
-        targets = stretch.back(rule.targets[labels] + around_new)
-        for label, gap, target in zip(labels, gaps, targets, strict=True):
-            mine = owners == label
-            scatter = without.get(label) or self.scatters.without(
-                label, np.concatenate([own[mine], gap[None]])[:, :rank]
-            )
-            share = rule.scatters.weights[label] * left[label] / (counts[label] - lost[label])
-            away = (white[mine] - target)[:, :rank]
-            added[mine, label] = self.scatters.added_by(*scatter, share, away)
-        return HeldOutRows(rule, rows, rule._sum(linear, added, rows))
-
-    def without(self, white: Array, owners: Array) -> tuple[Array, Array]:
-        """Taught rows (n, d) and the means (n, d) of their classes, as if each had not been taught.
-
-        Without a row the shared covariance is smaller along it, so the row is further out. The
-        classes are ``owners`` (n,); those of one sample cannot lose it.
-        """
-        rows, targets, rank = white.copy(), np.empty_like(white), self.rank
-        for label in np.unique(owners):
-            own, count = owners == label, self.moments.counts[label]
-            gone = white[own] - self.deviations[label]
-            targets[own] = self._target_without(label, gone, count)
-            inside, drop = gone[:, :rank], self._lost(gone, count)
-            stretch = (1 / np.sqrt(1 - drop) - 1) / np.maximum((inside**2).sum(axis=1), 1e-30)
-            along = np.einsum("nr,nr->n", white[own, :rank], inside)
-            rows[own, :rank] += (stretch * along)[:, None] * inside
-        return rows, targets
-
-    def _lost(self, gone: Array, count: float) -> Array:
-        """The share (n,) of W along each row around its class mean that the row itself makes."""
-        freedom = max(1.0, self.moments.counts.sum() - len(self.targets))
-        squares = (gone[:, : self.rank] ** 2).sum(axis=1)
-        share: Array = np.minimum(count / (count - 1) / freedom * squares, 0.9)
-        return share
-
-    def _target_without(self, label: int, gone: Array, count: float) -> Array:
-        """Posterior means (n, d) of a class without each of some rows."""
-        fewer = np.full(len(gone), count - 1)
-        without = self.prior.shrunk(self.deviations[label] - gone / (count - 1), fewer)
-        plain = self.prior.shrunk(self.deviations[[label]], np.array([count]))
-        length = np.sqrt((self.targets[label] ** 2).sum() / max((plain**2).sum(), 1e-30))
-        target: Array = length * without
-        return target
-
-
-class HeldOutRows(NamedTuple):
-    """Rows that a rule was not taught: the rule, the rows as it whitens them, and their scores."""
-
-    rule: Posterior
-    white: Array
-    scores: Array
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """Whitens coordinates in which W is the identity less some outer products."""
-
-    axes: Array  # (j, r)
-    left: Array  # W along them, (j,)
-
-    @classmethod
-    def of(cls, gone: Array, freedom: float) -> _Stretch:
-        """Without the outer products of rows (n, r), divided by ``freedom``."""
-        values, axes = principal_axes(gone)
-        return cls(axes.T, np.maximum(1 - values / freedom, LEAST_LEFT))
-
-    def __call__(self, rows: Array) -> Array:
-        return self._scaled(rows, self.left**-0.5)
-
-    def back(self, rows: Array) -> Array:
-        return self._scaled(rows, self.left**0.5)
-
-    def _scaled(self, rows: Array, factors: Array) -> Array:
-        rank, scaled = self.axes.shape[1], rows.copy()
-        along = rows[:, :rank] @ self.axes.T
-        scaled[:, :rank] += (along * (factors - 1)) @ self.axes
-        return scaled
 
 
 def posterior(
@@ -329,7 +162,7 @@ def posterior(
     level = moments.other_squares / max(others, 1) / freedom + guessed + shared.ridge
     scale = (share / level) ** 0.5
     white = side_by_side(shared.whiten(moments.means), scale * moments.other_means)
-    centre, parts = _class_means(white, counts, rank, shared.noise, share)
+    centre, parts = class_means(white, counts, rank, shared.noise, share)
     rows = shared.whiten(moments.roots.astype(np.float32))  # (m, r)
     limit = narrow(rank + others) if own is None else own / WEIGHT
     scatters = Scatters.of(rows, moments.owners, limit * own_weight(counts) / counts)
@@ -339,12 +172,12 @@ def posterior(
         scale=scale,
         centre=centre,
         scatters=scatters,
-        lack=_lack(counts),
+        lack=lack_of(counts),
         **parts,
     )
 
 
-def _class_means(
+def class_means(
     white: Array, counts: Array, rank: int, noise: float, weight: float, off: float | None = None
 ) -> tuple[Array, dict[str, Any]]:
     """The centre of whitened class means (k, d), and what a rule has of them around it."""
@@ -360,7 +193,7 @@ def _class_means(
     return centre, parts | {"constants": constants}
 
 
-def _lack(counts: Array) -> Array:
+def lack_of(counts: Array) -> Array:
     """How much of the scatter that a usual sample's class has each class lacks, (k,)."""
     known = counts / (counts + HALF_WEIGHT)
     usual = float(known @ counts / counts.sum())

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.maths.posterior import Posterior
 
 COSINE = 4.0  # the weight of the cosine beside the share
@@ -80,17 +81,12 @@ class Typicality:
         columns = scores.argmax(axis=1)
         return self._judged(white, scores, columns, self.along[columns])
 
-    def of_taught(self, white: Array, scores: Array, owners: Array) -> Array:
-        """The same of taught rows, each as if its class ``owners`` (n,) had been taught without it.
-
-        ``scores`` (n, k) are those of :meth:`Posterior.left_out`.
-        """
-        columns = scores.argmax(axis=1)
-        rows, targets = self.rule.without(white, owners)
-        along = self.along[columns]  # (n, j)
-        own = columns == owners
-        along[own] = targets[own, : self.rule.rank] @ self.rule.prior.axes
-        return self._judged(rows, scores, columns, along)
+    def of_taught(self, rows: LeftOutRows) -> Array:
+        """The same of taught rows, each as if its class had been taught without it, (n,)."""
+        columns = rows.scores.argmax(axis=1)
+        along, own = self.along[columns], columns == rows.owners  # (n, j), (n,)
+        along[own] = rows.targets[own, : self.rule.rank] @ self.rule.prior.axes
+        return self._judged(rows.rows, rows.scores, columns, along)
 
     def _judged(self, white: Array, scores: Array, columns: Array, along: Array) -> Array:
         """Rows (n, d) beside class means (n, j) along the axes of the prior."""

@@ -16,6 +16,7 @@ from frugalvae.cost import Component
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
+from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.maths.posterior import Posterior, posterior
 from frugalvae.maths.roots import outer
 from frugalvae.maths.rotation import rotate, rotate_back
@@ -241,7 +242,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, self.mapped(features).astype(np.float64))
-        scores = rule.left_out(white, self._columns(labels))
+        scores = LeftOutRows(rule, white, self._columns(labels)).scores
         if tempering is not None:
             return tempering / lengths(white) * scores
         return self.tempering * tempered(scores, white)
@@ -265,8 +266,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         white = self._white(rule, self.mapped(features).astype(np.float32)).astype(np.float64)
         if taught is None:
             return judge(white, rule.scores(white))
-        owners = self._columns(taught)
-        return judge.of_taught(white, rule.left_out(white, owners), owners)
+        return judge.of_taught(LeftOutRows(rule, white, self._columns(taught)))
 
     @property
     def rule(self) -> Posterior:

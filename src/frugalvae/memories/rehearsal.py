@@ -1,6 +1,6 @@
 """Rehearsal: samples of a batch are held out, and classified by the rule without them.
 
-In closed form: the rule is not fitted again (:meth:`frugalvae.maths.posterior.Posterior.held_out`).
+In closed form: the rule is not fitted again (:func:`frugalvae.maths.held_out.hold_out`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.held_out import HeldOutRows, hold_out
 from frugalvae.maths.margins import margins_of
-from frugalvae.maths.posterior import HeldOutRows, Posterior
+from frugalvae.maths.posterior import Posterior
 from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut, spread_over
 
@@ -94,7 +95,7 @@ class Rehearsal:
         self, white: Array, owners: Array, fewer: Mapping[int, tuple[Array, float]] | None = None
     ) -> HeldOutRows:
         without = {column: (own.axes, own.sizes) for column, own in self.cut.items()}
-        return self.rule.held_out(white, owners, without, fewer or {})
+        return hold_out(self.rule, white, owners, without, fewer or {})
 
     def _halves(self) -> dict[int, Evidence]:
         """How samples are classified if their class has only half of its samples."""
