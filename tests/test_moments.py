@@ -813,8 +813,8 @@ def test_what_margins_have_lost_to_later_classes_is_kept_in_a_file(tmp_path: Pat
     classifier = FrugalClassifier().partial_fit(x[y < 4], y[y < 4])
     classifier.partial_fit(x[y >= 4], y[y >= 4])
     evidence = classifier.memory_.evidence_
-    assert all(evidence[label].shifts[1] > 0 for label in range(4))
-    assert not any(evidence[label].shifts[1] for label in range(4, 8))
+    assert all(evidence[label].shifts.lost > 0 for label in range(4))
+    assert not any(evidence[label].shifts.lost for label in range(4, 8))
     classifier.save(tmp_path / "it.frugal")
     loaded = FrugalClassifier.load(tmp_path / "it.frugal")
     assert loaded.expected_accuracy() == pytest.approx(classifier.expected_accuracy())

@@ -15,7 +15,7 @@ import numpy as np
 
 from frugalvae.errors import check_number
 from frugalvae.interfaces import Replay, Task
-from frugalvae.maths.arrays import Array, logsumexp, softmax
+from frugalvae.maths.arrays import Array, columns_of, logsumexp, softmax
 from frugalvae.maths.split import held_out_rows
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class Calibration:
             warnings.simplefilter("ignore")
             memory.learn(rest, rng)
             head.learn(rest, Replay(memory, rng))
-        column = {label: position for position, label in enumerate(head.classes)}
-        columns = np.array([column[label] for label in task.labels[out].tolist()])
+        columns = columns_of(task.labels[out], head.classes)
         logits = head.logits(task.features[out])
         return Calibration(fit_temperature(logits, columns, self.temperature))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, in_blocks
+from frugalvae.maths.arrays import Array, columns_of, in_blocks
 from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.maths.posterior import Posterior
 from frugalvae.memories.moments import MomentMemory
@@ -54,7 +54,7 @@ def left_out(memory: MomentMemory, task: Task) -> LeftOut:
     [[0, 1], [1, 0], [0, 1]]
     """
     rule, single = memory.rule, len(memory.classes) == 1
-    owners = _columns(memory, task)
+    owners = columns_of(task.labels, memory.classes)
     parts, noise = [], max(rule.shared.noise, LEAST_NOISE)
     for rows in in_blocks(np.arange(len(owners)), BLOCK):
         white, own = memory.whitened(task.features[rows]), owners[rows]
@@ -70,18 +70,12 @@ def left_out(memory: MomentMemory, task: Task) -> LeftOut:
 def as_new(memory: MomentMemory, task: Task) -> LeftOut:
     """The same of samples that ``memory`` was not taught, though it knows their classes."""
     rule, noise = memory.rule, max(memory.rule.shared.noise, LEAST_NOISE)
-    white, owners = memory.whitened(task.features), _columns(memory, task)
+    white, owners = memory.whitened(task.features), columns_of(task.labels, memory.classes)
     lengths = np.linalg.norm(white, axis=1)
     scale = lengths[:, None] * np.linalg.norm(rule.targets, axis=1)
     cosines = white @ rule.targets.T / np.maximum(scale, 1e-30)
     scores = rule.scores(white) / noise
     return LeftOut(*_likeliest(scores, cosines, lengths / noise**0.5, owners))
-
-
-def _columns(memory: MomentMemory, task: Task) -> Array:
-    """The class of each sample, as a number from 0, (n,)."""
-    position = {label: column for column, label in enumerate(memory.classes)}
-    return np.array([position[label] for label in task.labels.tolist()])
 
 
 def _likeliest(scores: Array, cosines: Array, lengths: Array, own: Array) -> tuple[Array, ...]:

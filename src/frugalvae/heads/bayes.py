@@ -13,7 +13,7 @@ from frugalvae.errors import check_choice, check_number
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.heads.names import NameEvidence, Names
 from frugalvae.interfaces import Replay, Task, is_tempered
-from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import Shrinkage
 
 if TYPE_CHECKING:
@@ -136,9 +136,7 @@ class BayesHead(HeadDefaults):
         chosen = [own for own in chosen if memory.counts_[int(task.labels[own[0]])] > 1]
         if chosen:
             x, y = task.features[np.concatenate(chosen)], task.labels[np.concatenate(chosen)]
-            column = {label: row for row, label in enumerate(memory.classes)}
-            columns = np.array([column[label] for label in y.tolist()])
-            taught = memory.left_out(x, y)
+            taught, columns = memory.left_out(x, y), columns_of(y, memory.classes)
             self.evidence_ = self._evidence.with_samples(taught, self._names, x, columns).sums
 
     def merge(

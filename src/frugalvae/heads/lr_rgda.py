@@ -10,6 +10,7 @@ from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.gaussians import Gaussians, Scores
+from frugalvae.maths.roots import mixed
 from frugalvae.maths.symmetric import pack
 from frugalvae.maths.whitening import Whitener
 
@@ -76,7 +77,7 @@ class LRRGDAHead(HeadDefaults):
                 self.directions_[label] = np.float32(LONE**0.5) * axes
             else:
                 rows.append((x - mean) / (len(x) - 1) ** 0.5)  # (n, d): its outer products
-                self.directions_[label] = leading(rows[-1], self.rank)
+                self.directions_[label] = mixed(rows[-1])[: self.rank]
         stacked = np.concatenate(rows)
         total += stacked.T @ stacked
         self.shared_, self.summed_ = total, self.summed_ + len(task.classes)
@@ -130,20 +131,3 @@ class LRRGDAHead(HeadDefaults):
             component("head: directions", rows * dim),
             component("head: shared covariance", dim**2, triangle(dim) + 1, width=8),
         ]
-
-
-def leading(root: Array, rank: int) -> Array:
-    """The leading directions (at most rank, d) of rows (n, d), each as long as its deviation.
-
-    >>> np.abs(leading(np.array([[0.0, 3.0], [1.0, 0.0]]), 1)).tolist()
-    [[0.0, 3.0]]
-    """
-    if len(root) <= root.shape[1]:
-        values, vectors = np.linalg.eigh(root @ root.T)  # (n,), (n, n)
-        found = vectors[:, ::-1][:, :rank].T @ root
-    else:
-        values, vectors = np.linalg.eigh(root.T @ root)
-        found = (np.sqrt(np.maximum(values, 0)) * vectors).T[::-1][:rank]
-    kept = values[::-1][:rank] > 1e-10 * max(values[-1], 1e-300)
-    directions: Array = found[kept].astype(np.float32)
-    return directions

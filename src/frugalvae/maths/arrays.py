@@ -81,6 +81,16 @@ def one_hot(positions: Array, count: int) -> Array:
     return (np.asarray(positions)[:, None] == np.arange(count)).astype(np.float64)
 
 
+def columns_of(labels: Array, classes: Iterable[int]) -> Array:
+    """The column of each label, (n,), where columns are of these classes.
+
+    >>> columns_of(np.array([9, 7, 9]), [7, 9]).tolist()
+    [1, 0, 1]
+    """
+    column = {label: number for number, label in enumerate(classes)}
+    return np.array([column[label] for label in labels.tolist()], np.int64)
+
+
 def in_blocks(features: Array, rows: int = 8192) -> Iterable[Array]:
     """Features in blocks of rows, so that results of each block need less memory."""
     return (features[start : start + rows] for start in range(0, len(features), rows))

@@ -5,20 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import principal_axes
 
 
 def mixed(rows: Array) -> Array:
     """As few rows with the same outer products as there can be, float32; each mixes all."""
-    rows = rows.astype(np.float64)
-    if len(rows) <= rows.shape[1]:
-        values, vectors = np.linalg.eigh(rows @ rows.T)
-        kept = values > 1e-10 * max(values[-1], 1e-300) if len(values) else values > 0
-        mixed = vectors[:, kept].T @ rows
-    else:
-        values, vectors = np.linalg.eigh(rows.T @ rows)
-        kept = values > 1e-10 * max(values[-1], 1e-300)
-        mixed = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
-    return mixed[::-1].astype(np.float32)
+    values, axes = principal_axes(rows.astype(np.float64))
+    return (np.sqrt(values)[:, None] * axes.T)[::-1].astype(np.float32)
 
 
 def leading(rows: Array, count: int) -> Array:

@@ -124,8 +124,8 @@ def principal_axes(rows: Array) -> tuple[Array, Array]:
     """
     if len(rows) < rows.shape[1]:
         values, vectors = np.linalg.eigh(rows @ rows.T)
-        kept = values > 1e-10 * values.max(initial=1e-30)
+        kept = values > 1e-10 * values.max(initial=1e-300)
         return values[kept], rows.T @ vectors[:, kept] / np.sqrt(values[kept])
     values, vectors = np.linalg.eigh(rows.T @ rows)
-    kept = values > 1e-10 * values.max(initial=1e-30)
+    kept = values > 1e-10 * values.max(initial=1e-300)
     return values[kept], vectors[:, kept]

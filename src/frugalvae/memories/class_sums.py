@@ -12,12 +12,13 @@ import numpy as np
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.formatting import plural
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, signed_root, stack
+from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.roots import leading, mixed, outer, without
 from frugalvae.maths.rotation import rotate
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.shared_covariance import Moments, SharedCovariance
 from frugalvae.memories.evidence import SURE, Evidence, HeldOut
+from frugalvae.memories.mapped import MappedFeatures
 from frugalvae.memories.room import Room, shared_out, usual_bytes
 
 CLASSES_HELD_OUT = 200  # whose rows are also found without some samples
@@ -25,7 +26,7 @@ CLASSES_COMPARED = 2048  # of more, some stand for all where only the scale of m
 WHOLE = 1e-3  # a class has lost no rows if they say all but this share of its scatter
 
 
-class ClassSums:
+class ClassSums(MappedFeatures):
     """The sums that :class:`frugalvae.memories.moments.MomentMemory` keeps; see there.
 
     Arrays are replaced, never changed in place, so copies can share them.
@@ -122,10 +123,6 @@ class ClassSums:
         """Whether margins of samples that were held out are kept: there are some, and room."""
         found = any(own.sums[SURE:].any() for own in self.evidence_.values())
         return found and self._room.has_margins(len(self.counts_))
-
-    def mapped(self, features: Array) -> Array:
-        """Features as the memory sees them: their square roots, or unchanged."""
-        return signed_root(features) if self.rooted_ else features
 
     def _sums(self, label: int) -> RunningSums:
         if label not in self.counts_:
@@ -365,15 +362,9 @@ class ClassSums:
         """Keep the first ``rank`` coordinates of the scatter and of all rows."""
         if rank >= self.rank_:
             return
-        if self.rank_ == self._dim:  # coordinates were the features themselves so far
-            lower = rotate(rotate(self.scatter_, rank).T, rank)
-            rows = {label: rotate(root, rank) for label, root in self.roots_.items()}
-        else:
-            lower = self.scatter_[:rank, :rank]
-            rows = {label: root[:, :rank] for label, root in self.roots_.items()}
+        lower, self.roots_ = self._lowered(self.scatter_, self.roots_, rank)
         self.other_squares_ += float(self.scatter_.trace() - lower.trace())
-        self.scatter_, self.rank_ = (lower + lower.T) / 2, rank
-        self.roots_ = {label: np.ascontiguousarray(r, np.float32) for label, r in rows.items()}
+        self.scatter_, self.rank_ = lower, rank
         self._derived = {}
 
     def _cut_rows(
@@ -411,19 +402,12 @@ class ClassSums:
 
     # ------------------------------------------------------- what they say
 
-    @property
-    def _dim(self) -> int:
-        return len(next(iter(self.means_.values())))
-
     def _parted(self, rows: Array) -> tuple[Array, Array]:
         """Coordinates of mapped rows that have a covariance, and the others."""
         if self.rank_ == self._dim:
             return rows, rows[:, :0]
         turned = rotate(rows, self._dim)
         return turned[:, : self.rank_], turned[:, self.rank_ :]
-
-    def _coordinates(self, rows: Array) -> Array:
-        return rows if self.rank_ == self._dim else rotate(rows, self.rank_)
 
     @property
     def _shared(self) -> SharedCovariance:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,24 @@ LONE = 15.0  # the power while no class has two samples
 HALF_SURE = 2.0  # samples per class with which answers may be half as sure as with many
 LARGEST = 48.0  # power: a few samples that were all correct ask for any
 SURE = 2 + len(POWERS)  # sums that say how sure answers were
-SHIFTS = 8  # sums that say how margins have changed since
 LEADS = BINS // 2  # bins of leads, which are positive
 COUNTED = BINS + LEADS
+
+
+class Shifts(NamedTuple):
+    """How margins have changed since samples were held out: sums over samples."""
+
+    fewer: Any = 0.0  # of one over the root of how many others the class had
+    lost: Any = 0.0  # of what margins have lost to classes that came later
+    halved: Any = 0.0  # samples whose class had half of its others,
+    halved_right: Any = 0.0  # how many of them were correct,
+    halved_fewer: Any = 0.0  # and their sum over roots
+    taken: Any = 0.0  # answers that half of the other classes made wrong,
+    supposed: Any = 0.0  # and how many they should have
+    met: Any = 0.0  # whether the class is known to the others
+
+
+SHIFTS = len(Shifts._fields)
 SIZE = SURE + COUNTED + SHIFTS
 
 
@@ -43,13 +58,7 @@ class Evidence:
     sums
         (68,): the number of samples; of correct answers; for each of ten powers, the sum of the
         largest probability; margins in 32 bins, and leads of wrong answers in 16
-        (:mod:`frugalvae.maths.margins`); and ``shifts``.
-    shifts
-        (8,): the sum over samples of one over the root of how many others their class had; of
-        what margins have lost to classes that came later; samples whose class had half of its
-        others, how many of them were correct, and their sum over roots; how many answers half of
-        the other classes made wrong, and how many they should have; and whether the class is
-        known to the others.
+        (:mod:`frugalvae.maths.margins`); and eight :class:`Shifts`.
 
     Examples
     --------
@@ -71,23 +80,19 @@ class Evidence:
         margins = margins_of(scores, np.full(len(scores), label))
         leads = counted(leads_of_wrong(scores, np.full(len(scores), label)))[-LEADS:]
         seen = [len(scores), float((margins > 0).sum()), *sure, *counted(margins), *leads]
-        return cls(np.array([*seen, len(scores) / left**0.5, *[0] * (SHIFTS - 1)], np.float32))
+        return cls(np.array([*seen, *Shifts(fewer=len(scores) / left**0.5)], np.float32))
 
     @classmethod
     def of_half(cls, right: Array, left: float) -> Evidence:
         """Of samples that were right or not (n,) where half of their class was ``left``."""
-        sums = _nothing()
-        sums[-6:-3] = len(right), right.sum(), len(right) / left**0.5
-        return cls(sums)
+        number = len(right)
+        shifts = Shifts(halved=number, halved_right=right.sum(), halved_fewer=number / left**0.5)
+        return cls.of_shifts(shifts)
 
     @classmethod
-    def of_shifts(
-        cls, lost: float = 0.0, real: float = 0.0, supposed: float = 0.0, met: bool = False
-    ) -> Evidence:
-        """Of what margins lose to other classes; see ``shifts``."""
-        sums = _nothing()
-        sums[-7], sums[-3:] = lost, (real, supposed, met)
-        return cls(sums)
+    def of_shifts(cls, shifts: Shifts) -> Evidence:
+        """Of how margins change, and no more samples."""
+        return cls.of_arrays(np.zeros(SURE), shifts=np.array(shifts))
 
     @classmethod
     def of_older_file(cls, sums: Array) -> Evidence:
@@ -128,14 +133,14 @@ class Evidence:
         return self.sums[SURE + BINS : SURE + COUNTED]
 
     @property
-    def shifts(self) -> Array:
-        """What is known of how margins change, (8,)."""
-        return self.sums[-SHIFTS:]
+    def shifts(self) -> Shifts:
+        """What is known of how margins change."""
+        return Shifts(*self.sums[-SHIFTS:].tolist())
 
     @property
     def met(self) -> bool:
         """Whether the other classes' margins account for this class."""
-        return bool(self.sums[-1])
+        return bool(self.shifts.met)
 
     @property
     def tempering(self) -> float:
@@ -160,7 +165,7 @@ def tempering_of(evidence: Mapping[int, Evidence], counts: Mapping[int, int]) ->
     [1.0, 1.5, 2.99]
     """
     total = sum(evidence.values(), Evidence())
-    before = float(total.shifts[0])  # of 1 / root of n; older files do not say
+    before = total.shifts.fewer  # older files do not say
     if not before:
         return total.tempering
     now = sum(own.held_out / counts[label] ** 0.5 for label, own in evidence.items())

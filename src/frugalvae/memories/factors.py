@@ -17,13 +17,14 @@ from frugalvae import cost
 from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, signed_root, stack
+from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Scores, Shrinkage
 from frugalvae.maths.rotation import rotate, rotate_back
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.maths.symmetric import add_ridge, pack
+from frugalvae.maths.symmetric import add_ridge, pack, principal_axes
 from frugalvae.maths.whitening import Whitener
 from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.memories.mapped import MappedFeatures
 
 #: What scores rows, and the shrinkage that it was made for.
 Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]
@@ -32,7 +33,7 @@ RIDGE = 0.1  # share of the mean variance that is added to W to find class direc
 ROUNDING = 1e-6  # the same to draw samples: few samples leave most variances at zero
 
 
-class FactorMemory(MemoryDefaults):
+class FactorMemory(MappedFeatures, MemoryDefaults):
     """Class means, a shared covariance, and class directions, within a budget.
 
     Neither the classes nor their number need be known in advance. The shared covariance is kept
@@ -130,8 +131,7 @@ class FactorMemory(MemoryDefaults):
     def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Add the means and the scatter of new classes, then find their directions."""
         if not self.means_:
-            self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
-            self.rank_ = task.features.shape[1]
+            self._map_like(task.features)
         rows = self.mapped(task.features).astype(np.float64)  # (n, d)
         members = {label: task.labels == label for label in task.classes}
         for label, member in members.items():
@@ -142,7 +142,8 @@ class FactorMemory(MemoryDefaults):
         whitener = Whitener.of(self.scatter_ / self.count_, RIDGE)
         white = whitener.whiten(coordinates)
         for label, member in members.items():
-            values, vectors = _spectrum(white[member])
+            squares, vectors = principal_axes(white[member])
+            values, vectors = squares[::-1] / len(white[member]), vectors[:, ::-1]
             variance = (rows[member] ** 2).sum() / max(int(member.sum()) - 1, 1)
             self.spread_[label] = _float32(variance)
             self._keep_directions(label, values, vectors, whitener)
@@ -168,16 +169,11 @@ class FactorMemory(MemoryDefaults):
         """Keep the first ``rank`` coordinates of the scatter and of all directions."""
         if rank == self.rank_:
             return
-        if self.rank_ == self._dim:  # coordinates were the features themselves so far
-            lower = rotate(rotate(self.scatter_, rank).T, rank)
-            shorter = {label: rotate(factors, rank) for label, factors in self.factors_.items()}
-        else:
-            lower = self.scatter_[:rank, :rank]
-            shorter = {label: factors[:, :rank] for label, factors in self.factors_.items()}
+        lower, shorter = self._lowered(self.scatter_, self.factors_, rank)
         self.rest_ += float(self.scatter_.trace() - lower.trace())
-        self.scatter_, self.rank_ = (lower + lower.T) / 2, rank
+        self.scatter_, self.rank_ = lower, rank
         for label, factors in shorter.items():
-            self._set_directions(label, np.ascontiguousarray(factors, np.float32))
+            self._set_directions(label, factors)
 
     def _set_directions(self, label: int, factors: Array) -> None:
         """Replace a class's directions; variance that they lose becomes residual variance."""
@@ -231,10 +227,6 @@ class FactorMemory(MemoryDefaults):
             return cost.usual_budget(self._dim, len(self.means_))
         return self.budget
 
-    @property
-    def _dim(self) -> int:
-        return len(next(iter(self.means_.values())))
-
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
         """Update mean and shared covariance exactly, directions from old ones and new samples."""
         (label,) = task.classes
@@ -269,30 +261,9 @@ class FactorMemory(MemoryDefaults):
         if root is None:
             shared = add_ridge(self.scatter_ / self.count_, ROUNDING)
             root = self._root = np.linalg.cholesky(shared).astype(np.float32)
-        mean, factors, scale = self.means_[label], self.factors_[label], self._scale(label) ** 0.5
-
-        def noise(width: int) -> Array:
-            return rng.standard_normal((count, width), np.float32)
-
-        drawn = np.float32(scale) * noise(root.shape[1]) @ root.T + noise(len(factors)) @ factors
-        if self.rank_ < self._dim:
-            level = scale * (self.rest_ / self.count_ / (self._dim - self.rank_)) ** 0.5
-            residual = level * noise(self._dim)
-            drawn = residual + rotate_back(drawn - rotate(residual, self.rank_), self._dim)
-        return self._unmapped((mean + drawn).astype(np.float32))
-
-    def mapped(self, features: Array) -> Array:
-        """Features as the memory sees them: their square roots, or unchanged."""
-        return signed_root(features) if self.rooted_ else features
-
-    def mapped_means(self) -> Array:
-        """Class means (k, d), exactly those of all samples."""
-        return stack(self.means_)
-
-    @property
-    def density_width(self) -> int:
-        """The number of coordinates that have a covariance."""
-        return self.rank_
+        level = (self.rest_ / self.count_ / max(1, self._dim - self.rank_)) ** 0.5
+        factors, scale = self.factors_[label], self._scale(label) ** 0.5
+        return self._drawn(label, count, root, factors, scale, level, rng)
 
     def log_density(self, features: Array, shrinkage: Shrinkage = SHRINKAGE) -> Array:
         """Log density of each class at each row, (n, k), up to a term that all classes share.
@@ -347,15 +318,6 @@ class FactorMemory(MemoryDefaults):
         means = self._coordinates(stack(self.means_))  # (k, rank)
         return Gaussians.of(whitener, means, padded, shrinkage.weight)
 
-    def _coordinates(self, rows: Array) -> Array:
-        return rows if self.rank_ == self._dim else rotate(rows, self.rank_)
-
-    def _unmapped(self, rows: Array) -> Array:
-        """The inverse of :meth:`mapped`; no negative features if real ones had none."""
-        if not self.rooted_:
-            return rows
-        return np.maximum(rows, 0) ** 2 if self.root is None else rows * np.abs(rows)
-
     def derived_bytes(self, dim: int) -> int:
         """About what densities take on the way: every class gets as many directions as any."""
         most = max(map(len, self.factors_.values()), default=0)
@@ -393,13 +355,3 @@ class FactorMemory(MemoryDefaults):
 def _float32(value: float) -> Array:
     """A number as a file stores it."""
     return np.array(value, np.float32)
-
-
-def _spectrum(rows: Array) -> tuple[Array, Array]:
-    """Principal variances of rows (n, d) around zero, largest first, and directions (d, .)."""
-    if len(rows) > rows.shape[1]:
-        values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
-        return values[::-1], vectors[:, ::-1]
-    values, vectors = np.linalg.eigh(rows @ rows.T / len(rows))
-    lengths = np.sqrt(np.maximum(values * len(rows), 1e-12))
-    return values[::-1], (rows.T @ vectors / lengths)[:, ::-1]

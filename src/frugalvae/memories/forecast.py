@@ -19,7 +19,7 @@ from frugalvae.maths.margins import (
     lead_for_error,
     share_above,
 )
-from frugalvae.memories.evidence import Evidence
+from frugalvae.memories.evidence import Evidence, Shifts
 
 NEAR, LEAST_DENSITY = 0.04, 0.1  # where margins decide; how many are there, at least
 DAMPED = 0.85  # more classes also mean more samples, from which old classes gain
@@ -71,11 +71,13 @@ class Forecast:
         held = bins.sum(axis=1)
         if not held.sum():
             return None
-        shifts = np.stack([own.shifts for own in found]).astype(np.float64)
-        totals, number = shifts.sum(axis=0), np.array(list(counts.values()), np.float64)
-        crowding = DAMPED * (totals[5] + PRIOR) / (totals[6] + PRIOR)
+        shifts = Shifts(*np.array([own.shifts for own in found]).T)  # (k,) each
+        totals = Shifts(*(each.sum() for each in shifts))
+        number = np.array(list(counts.values()), np.float64)
+        crowding = DAMPED * (totals.taken + PRIOR) / (totals.supposed + PRIOR)
         fewer, lost = (
-            (own + POOLED * own.sum() / held.sum()) / (held + POOLED) for own in shifts.T[:2]
+            (own + POOLED * own.sum() / held.sum()) / (held + POOLED)
+            for own in (shifts.fewer, shifts.lost)
         )
         cost = _cost(bins.sum(axis=0), totals)
         pooled = bins + POOLED * bins.sum(axis=0) / held.sum()
@@ -188,16 +190,17 @@ class Forecast:
         return mean
 
 
-def _cost(bins: Array, shifts: Array) -> float:
+def _cost(bins: Array, shifts: Shifts) -> float:
     """What margins lose by few samples, from answers that half of the samples made wrong.
 
-    ``bins`` (32,) and ``shifts`` (8,) are those of all classes. Accuracy falls short by about as
+    ``bins`` (32,) and ``shifts`` are those of all classes. Accuracy falls short by about as
     much as one over the root of the number of samples.
     """
-    held, half = float(bins.sum()), float(shifts[2])
-    if not half:
+    held = float(bins.sum())
+    if not shifts.halved:
         return 0.0
     above = share_above(np.stack([bins, bins, bins]), np.array([-NEAR, 0, NEAR]))
     density = max(float(above[0] - above[2]) / (2 * NEAR), LEAST_DENSITY)
-    nearer = max(float(shifts[4] / half - shifts[0] / held), 1e-9)
-    return max(0.0, float(above[1] - shifts[3] / half)) / nearer / density
+    nearer = max(float(shifts.halved_fewer / shifts.halved - shifts.fewer / held), 1e-9)
+    gained = float(above[1]) - float(shifts.halved_right / shifts.halved)
+    return max(0.0, gained) / nearer / density

@@ -14,17 +14,17 @@ import numpy as np
 
 from frugalvae.cost import Component
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.arrays import Array, columns_of
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.maths.posterior import Posterior, posterior
 from frugalvae.maths.roots import outer
-from frugalvae.maths.rotation import rotate, rotate_back
+from frugalvae.maths.rotation import rotate_back
 from frugalvae.maths.symmetric import add_ridge
 from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.class_sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WHOLE, ClassSums
 from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.memories.evidence import Evidence, HeldOut, tempering_of
+from frugalvae.memories.evidence import Evidence, HeldOut, Shifts, tempering_of
 from frugalvae.memories.forecast import Forecast
 from frugalvae.memories.moments_file import of_kind, restore, rounded
 from frugalvae.memories.rehearsal import Rehearsal, lengths, losses, tempered
@@ -109,8 +109,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
     def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Add samples, of new classes and of known ones."""
         if not self.counts_:
-            self.rooted_ = bool((task.features >= 0).all()) if self.root is None else self.root
-            self.rank_ = task.features.shape[1]
+            self._map_like(task.features)
         rows = self.mapped(task.features).astype(np.float64)  # (n, d)
         deviations = {label: self._add(label, rows[task.labels == label]) for label in task.classes}
         new = {label: len(self.roots_.get(label, ())) for label in task.classes}
@@ -126,9 +125,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
         by their square roots; by default the samples decide.
         """
         part = type(self)(self.budget, directions=self.directions, root=self.root)
-        own = bool((task.features >= 0).all()) if self.root is None else self.root
-        part.rooted_ = own if rooted is None else rooted
-        part.rank_ = task.features.shape[1]
+        part._map_like(task.features)
+        part.rooted_ = part.rooted_ if rooted is None else rooted
         rows = part.mapped(task.features).astype(np.float64)  # (n, d)
         part._add_rows({y: part._add(y, rows[task.labels == y]) for y in task.classes})
         part._mix(task.classes)
@@ -162,10 +160,6 @@ class MomentMemory(ClassSums, MemoryDefaults):
 
     # -------------------------------------------------------------- answers
 
-    def mapped_means(self) -> Array:
-        """Class means (k, d), exactly those of all samples."""
-        return stack(self.means_)
-
     def feature_means(self) -> Array:
         """Class means (k, d) as features: where these were mapped to roots, nearly their means."""
         return self._unmapped(self.mapped_means()) if self.counts_ else np.empty((0, 0))
@@ -186,11 +180,6 @@ class MomentMemory(ClassSums, MemoryDefaults):
         freedoms = [max(1, count - 1) for count in self.counts_.values()]
         own = np.array(list(self.squares_.values())) / freedoms / total
         return variances, np.where(np.array(freedoms) > 1, own, 1.0)
-
-    @property
-    def density_width(self) -> int:
-        """The number of coordinates that have a covariance."""
-        return self.rank_
 
     def log_density(self, features: Array, shrinkage: Shrinkage = SHRINKAGE) -> Array:
         """Log density of each class at each row, (n, k), up to a term that all classes share."""
@@ -242,7 +231,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, self.mapped(features).astype(np.float64))
-        scores = LeftOutRows(rule, white, self._columns(labels)).scores
+        scores = LeftOutRows(rule, white, columns_of(labels, self.counts_)).scores
         if tempering is not None:
             return tempering / lengths(white) * scores
         return self.tempering * tempered(scores, white)
@@ -266,7 +255,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         white = self._white(rule, self.mapped(features).astype(np.float32)).astype(np.float64)
         if taught is None:
             return judge(white, rule.scores(white))
-        return judge.of_taught(LeftOutRows(rule, white, self._columns(taught)))
+        return judge.of_taught(LeftOutRows(rule, white, columns_of(taught, self.counts_)))
 
     @property
     def rule(self) -> Posterior:
@@ -287,11 +276,6 @@ class MomentMemory(ClassSums, MemoryDefaults):
             derived["judge"] = Typicality.of(self._posterior(SHRINKAGE), ratios)
         judge: Typicality = derived["judge"]
         return judge
-
-    def _columns(self, labels: Array) -> Array:
-        """The column of each label in scores, (n,)."""
-        column = {label: row for row, label in enumerate(self.counts_)}
-        return np.array([column[label] for label in labels.tolist()])
 
     def _gather_evidence(self, rows: Array, labels: Array, apart: Mapping[int, HeldOut]) -> None:
         """Note how taught samples are classified when they are held out, some of each class.
@@ -318,7 +302,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
 
         rehearsal = Rehearsal(
             rule,
-            self._columns(labels),
+            columns_of(labels, self.counts_),
             [columns[label] for label in taught],
             {columns[label]: own for label, own in apart.items()},
             whiten,
@@ -339,7 +323,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
             known = [label for label in self.counts_ if label in met]
             self._crowd(known, new)
             for label in new:
-                self._note(label, Evidence.of_shifts(met=True))
+                self._note(label, Evidence.of_shifts(Shifts(met=True)))
 
     def _crowd(self, known: list[int], new: list[int]) -> None:
         """Note what the margins of some classes lose to others that came later."""
@@ -347,13 +331,13 @@ class MomentMemory(ClassSums, MemoryDefaults):
         if len(known) < 2 or not held or not new:
             return
         rule, power = self._posterior(SHRINKAGE), self.tempering
-        sides = [self._columns(np.array(side)) for side in (known, new)]
+        sides = [columns_of(np.array(side), self.counts_) for side in (known, new)]
         for start in range(0, len(held), CLASSES_COMPARED):
             some = held[start : start + CLASSES_COMPARED]
-            lost = losses(rule, power, self._columns(np.array(some)), *sides)
+            lost = losses(rule, power, columns_of(np.array(some), self.counts_), *sides)
             for label, each in zip(some, lost.tolist(), strict=True):
                 margins = float(self.evidence_[label].margins.sum())
-                self._note(label, Evidence.of_shifts(lost=margins * each))
+                self._note(label, Evidence.of_shifts(Shifts(lost=margins * each)))
 
     def _white(self, rule: Posterior, rows: Array) -> Array:
         return rule.whiten(*self._parted(rows))
@@ -378,16 +362,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         root, level = self._sampler
         directions = self._directions(label)
         scale = self._residual(label, directions) ** 0.5
-
-        def noise(width: int) -> Array:
-            return rng.standard_normal((count, width), np.float32)
-
-        drawn = np.float32(scale) * noise(root.shape[1]) @ root.T
-        drawn = drawn + noise(len(directions)) @ directions
-        if self.rank_ < self._dim:
-            residual = np.float32(scale * level) * noise(self._dim)
-            drawn = residual + rotate_back(drawn - rotate(residual, self.rank_), self._dim)
-        return self._unmapped((self.means_[label] + drawn).astype(np.float32))
+        return self._drawn(label, count, root, directions, scale, level, rng)
 
     @property
     def _sampler(self) -> tuple[Array, float]:
@@ -425,12 +400,6 @@ class MomentMemory(ClassSums, MemoryDefaults):
             return 1.0 if total else 0.0
         own = self.squares_[label] / (self.counts_[label] - 1)
         return max(0.0, own - float((directions**2).sum())) / total
-
-    def _unmapped(self, rows: Array) -> Array:
-        """The inverse of :meth:`mapped`; no negative features if real ones had none."""
-        if not self.rooted_:
-            return rows
-        return np.maximum(rows, 0) ** 2 if self.root is None else rows * np.abs(rows)
 
     # ----------------------------------------------------------------- file
 

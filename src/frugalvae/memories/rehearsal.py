@@ -16,7 +16,7 @@ from frugalvae.maths.held_out import HeldOutRows, hold_out
 from frugalvae.maths.margins import margins_of
 from frugalvae.maths.posterior import Posterior
 from frugalvae.maths.typicality import Typicality
-from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut, spread_over
+from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut, Shifts, spread_over
 
 FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
 HELD_OUT_IN_ALL = 500  # samples of a batch that are held out, if its classes are few
@@ -131,17 +131,17 @@ class Rehearsal:
             return {}
         each, classes = np.arange(len(scores)), np.unique(owners)
         right = margins_of(scores, owners) > 0
-        real, supposed = np.zeros(len(scores)), np.zeros(len(scores))
+        taken, supposed = np.zeros(len(scores)), np.zeros(len(scores))
         for half in (columns[::2], columns[1::2]):
             rest = np.setdiff1d(columns, half)
             lost = np.zeros(len(columns))
             lost[classes] = losses(self.rule, self.power, classes, half, rest)
             others = np.where(owners[:, None] == half, -np.inf, scores[:, half])
             margins = scores[each, owners] - others.max(axis=1)
-            real += ((margins > 0) * 1.0 - right) / 2
+            taken += ((margins > 0) * 1.0 - right) / 2
             supposed += ((margins > 0) * 1.0 - (margins > lost[owners])) / 2
         return {
-            column: Evidence.of_shifts(real=real[own].sum(), supposed=supposed[own].sum())
+            column: Evidence.of_shifts(Shifts(taken=taken[own].sum(), supposed=supposed[own].sum()))
             for column, own in _by_class(owners)
         }
 
