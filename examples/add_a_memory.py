@@ -7,9 +7,9 @@ Nothing of FrugalVAE has to be changed. In the folder of this file:
     frugalvae bench run add_a_memory.toml        # compare it with three others
     frugalvae report results -o report.md
 
-``MemoryDefaults`` gives ``update`` (by replay), ``forget``, and what it costs, from the
-attributes whose names end in ``_``. Settings are the arguments of the constructor, which
-stores each under its own name.
+``MemoryDefaults`` gives ``forget``, what it costs, from the attributes whose names end in ``_``,
+and an ``update`` by replay, which this memory replaces. Settings are the arguments of the
+constructor, which stores each under its own name.
 """
 
 from __future__ import annotations
@@ -47,6 +47,21 @@ class ExemplarMemory(MemoryDefaults):
             self.exemplars_[label] = features[chosen]
             self.spread_[label] = features.std(axis=0)
 
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
+        """Add samples to a class that had ``count``: each is as likely an exemplar as any other.
+
+        The update of ``MemoryDefaults`` would learn from what :meth:`sample` gives, and add its
+        noise to the exemplars once more with every batch.
+        """
+        (label,), new, old = task.classes, task.features, self.exemplars_[task.classes[0]]
+        variance = (new - old.mean(axis=0)).var(axis=0)
+        kept = min(self.size, count + len(new))
+        from_new = rng.hypergeometric(len(new), count, kept)
+        chosen = rng.permutation(old)[: kept - from_new], rng.permutation(new)[:from_new]
+        self.exemplars_[label] = np.concatenate(chosen)
+        pooled = count * self.spread_[label] ** 2 + len(new) * variance
+        self.spread_[label] = np.sqrt(pooled / (count + len(new)))
+
     def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Exemplars at random, each with noise: (count, d), float32."""
         exemplars = self.exemplars_[label]
@@ -75,3 +90,7 @@ if __name__ == "__main__":
         report = classifier.memory_report()
         right = classifier.score(digits.x_test, digits.y_test)
         print(f"{report.memory}: {right:.1%} of test digits, {report.bytes:,} bytes")
+    stream = FrugalClassifier(ExemplarMemory(size=10), "ridge")
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(digits.y_train)), 20):
+        stream.partial_fit(digits.x_train[rows], digits.y_train[rows])  # all digits mixed
+    print(f"in 20 batches: {stream.score(digits.x_test, digits.y_test):.1%}")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
 from frugalvae.estimator import NotFittedError
+from frugalvae.images.dataset import load_digits
 
 TAUGHT = """
 import numpy as np
@@ -76,3 +80,45 @@ def test_settings_of_parts_can_be_searched() -> None:
 def test_labels_of_several_kinds_are_refused() -> None:
     with pytest.raises((InputError, ValueError), match="several kinds|mix"):
         FrugalClassifier().fit(np.eye(2), ["a", 1])
+
+
+def test_columns_are_in_the_order_that_scikit_learn_takes_for_granted() -> None:
+    data = load_digits()
+    late, once = FrugalClassifier(), FrugalClassifier().fit(data.x_train, data.y_train)
+    for label in (7, 3, 9, 0, 1, 8, 2, 5, 4, 6):
+        own = data.y_train == label
+        late.partial_fit(data.x_train[own], data.y_train[own])
+    assert late.classes_.tolist() == list(range(10))
+    assert late.model_.classes.tolist() == [7, 3, 9, 0, 1, 8, 2, 5, 4, 6]
+    assert late.task_of_class_.tolist() == [3, 4, 6, 1, 8, 7, 9, 0, 5, 2]
+    assert late.n_samples_of_class_.tolist() == np.bincount(data.y_train).tolist()
+    for name in ("neg_log_loss", "roc_auc_ovr", "top_k_accuracy"):
+        scorer = get_scorer(name)
+        in_order, as_they_came = (scorer(clf, data.x_test, data.y_test) for clf in (once, late))
+        assert abs(in_order - as_they_came) < 0.03, name
+    assert np.array_equal(late.predict_log_proba(data.x_test[:9]).argmax(axis=1),
+                          late.predict(data.x_test[:9]))  # fmt: skip
+    assert {"classes_", "memory_"} <= set(dir(late))
+    assert "classes_" not in dir(FrugalClassifier())
+
+
+def test_settings_of_a_memory_that_has_only_a_name() -> None:
+    x, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+    x[:, 0] += 9 * y
+    search = GridSearchCV(FrugalClassifier(), {"memory__budget": ["1kB", "1MB"]}, cv=2).fit(x, y)
+    assert search.best_score_ == 1
+    assert search.best_estimator_.memory.budget in ("1kB", "1MB")
+    changed = FrugalClassifier("none").set_params(head="ridge", head__penalty=2.0)
+    assert changed.get_params()["head__penalty"] == 2.0
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3])
+@pytest.mark.parametrize("value", [0.0, 0.3, -1e6])
+def test_samples_that_are_all_the_same(classes: int, value: float, tmp_path: Path) -> None:
+    x, y = np.full((6, 4), value), np.arange(6) % classes
+    clf = FrugalClassifier().fit(x, y)
+    np.testing.assert_allclose(clf.predict_proba(x), 1 / classes)
+    assert np.isfinite(clf.familiarity(x)).all()
+    clf.save(tmp_path / "it.frugal")
+    again = FrugalClassifier.load(tmp_path / "it.frugal")
+    np.testing.assert_allclose(again.predict_proba(x), 1 / classes)

@@ -239,9 +239,9 @@ class Sequence:
     def check(self) -> None:
         loaded: Any = FrugalClassifier.load(self.file)
         samples = self.oracle.samples
-        assert loaded.classes_.tolist() == list(samples)
-        assert loaded.n_samples_of_class_.tolist() == [len(x) for x in samples.values()]
-        for number, x in zip(loaded.numbers_.tolist(), samples.values(), strict=True):
+        assert loaded.model_.classes.tolist() == list(samples)
+        assert loaded.model_.n_samples_of_class.tolist() == [len(x) for x in samples.values()]
+        for number, x in zip(loaded.model_.numbers.tolist(), samples.values(), strict=True):
             assert np.array_equal(loaded.memory_.features_[number], x)
         if not samples:
             return

@@ -63,11 +63,11 @@ def halves() -> tuple[Array, Array, Array]:
 
 def alike(one: FrugalClassifier, other: FrugalClassifier, tolerance: float = 1e-3) -> None:
     """They know the same classes by as many samples, and give the same probabilities."""
-    assert sorted(one.classes_.tolist()) == sorted(other.classes_.tolist())
-    order = [other.classes_.tolist().index(label) for label in one.classes_.tolist()]
-    assert one.n_samples_of_class_.tolist() == other.n_samples_of_class_[order].tolist()
+    assert sorted(one.model_.classes.tolist()) == sorted(other.model_.classes.tolist())
+    order = [other.model_.classes.tolist().index(label) for label in one.model_.classes.tolist()]
+    assert one.model_.n_samples_of_class.tolist() == other.model_.n_samples_of_class[order].tolist()
     x, _ = samples(seed=5)
-    mine, theirs = one.predict_proba(x), other.predict_proba(x)[:, order]
+    mine, theirs = one.model_.predict_proba(x), other.model_.predict_proba(x)[:, order]
     np.testing.assert_allclose(mine, theirs, atol=tolerance)
 
 
@@ -76,11 +76,11 @@ def densities(one: FrugalClassifier, other: FrugalClassifier) -> None:
     x, _ = samples(seed=5)
     memories: list[Any] = [one.memory_, other.memory_]
     scores = [memory.log_density(x) for memory in memories]
-    order = [np.argsort(clf.classes_[np.searchsorted(clf.numbers_, memory.classes)])
+    order = [np.argsort(clf.model_.classes[np.searchsorted(clf.model_.numbers, memory.classes)])
              for clf, memory in zip((one, other), memories, strict=True)]  # fmt: skip
     found, expected = (s[:, o] for s, o in zip(scores, order, strict=True))
     np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
-    assert one.n_samples_of_class_.sum() == other.n_samples_of_class_.sum()
+    assert one.model_.n_samples_of_class.sum() == other.model_.n_samples_of_class.sum()
 
 
 def same(case: str, one: FrugalClassifier, other: FrugalClassifier) -> None:
@@ -105,10 +105,10 @@ def same(case: str, one: FrugalClassifier, other: FrugalClassifier) -> None:
 def test_halves_that_are_merged_are_the_whole(case: str) -> None:
     x, y, first = halves()
     one, other = fresh(case).fit(x[first], y[first]), fresh(case).fit(x[~first], y[~first])
-    before = other.predict_proba(x)
+    before = other.model_.predict_proba(x)
     assert one.merge(other) is one
     same(case, one, fresh(case).fit(x, y))
-    np.testing.assert_array_equal(other.predict_proba(x), before)
+    np.testing.assert_array_equal(other.model_.predict_proba(x), before)
 
 
 def test_replay_of_merged_samples_teaches_a_head_that_needs_it() -> None:
@@ -119,9 +119,9 @@ def test_replay_of_merged_samples_teaches_a_head_that_needs_it() -> None:
         for rows in (first, ~first, first | ~first)
     )
     one.merge(other)
-    assert one.n_samples_of_class_.sum() == len(y)
-    kept = {name: one.memory_.features_[number] for name, number  # type: ignore[attr-defined]
-            in zip(one.classes_.tolist(), one.numbers_.tolist(), strict=True)}  # fmt: skip
+    assert one.model_.n_samples_of_class.sum() == len(y)
+    stored: Any = one.memory_
+    kept = {name: stored.features_[number] for name, number in one.model_.number_of.items()}
     for label in NAMES.tolist():
         np.testing.assert_array_equal(np.sort(kept[label], axis=0), np.sort(x[y == label], axis=0))
     assert accuracy(one.predict(x), whole.predict(x)) > 0.95
@@ -158,7 +158,7 @@ def test_merged_classifiers_go_on_learning(tmp_path: Path) -> None:
         one.save(tmp_path / "it.frugal")
         loaded = FrugalClassifier.load(tmp_path / "it.frugal")
         assert loaded.predict(x[:9] + 9).tolist() == ["gnu"] * 9
-        assert loaded.numbers_.tolist() == [0, 1, 2, 3, 4, 5]
+        assert loaded.model_.numbers.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_classes_are_renamed_on_the_way() -> None:
@@ -169,7 +169,7 @@ def test_classes_are_renamed_on_the_way() -> None:
     one.merge(other, rename={"bee": "wasp", "emu": "bee"})
     told = np.where(first, y, [new[label] for label in y.tolist()])
     densities(one, fresh("moments").fit(x, told))
-    assert one.classes_.tolist() == ["ant", "bee", "cat", "dax", "wasp"]
+    assert one.model_.classes.tolist() == ["ant", "bee", "cat", "dax", "wasp"]
 
 
 def test_numbers_follow_what_is_forgotten() -> None:
@@ -194,7 +194,7 @@ def test_tasks_and_history_are_those_of_both() -> None:
     before = one.n_tasks_
     one.merge(other)
     assert one.n_tasks_ == before + 1  # of its two tasks, one taught a class that is new here
-    assert one.task_of_class_.tolist() == [0, 0, 0, 0, 1]
+    assert one.model_.task_of_class.tolist() == [0, 0, 0, 0, 1]
     events = one.history()
     assert [event["action"] for event in events] == ["learn", "learn", "learn", "merge"]
     assert events[0]["classes"] == {"ant": 12, "bee": 6, "cat": 12, "dax": 2}
@@ -234,10 +234,10 @@ def test_an_empty_side_changes_nothing() -> None:
 def refused(one: FrugalClassifier, other: FrugalClassifier, text: str, **how: Any) -> None:
     """An error with this text, after which both are what they were."""
     x = np.zeros((1, one.n_features_in_))
-    before, history = one.predict_proba(x), one.history()
+    before, history = one.model_.predict_proba(x), one.history()
     with pytest.raises(InputError, match=text):
         one.merge(other, **how)
-    np.testing.assert_array_equal(one.predict_proba(x), before)
+    np.testing.assert_array_equal(one.model_.predict_proba(x), before)
     assert one.history() == history
 
 
@@ -294,8 +294,10 @@ def test_older_memories_become_newer_ones_when_they_are_merged() -> None:
     one.merge(other)
     memory: Any = one.memory_
     assert type(memory) is MomentMemory
-    assert memory.counts_ == dict(zip(one.numbers_, one.n_samples_of_class_, strict=True))
-    for label, number in zip(one.classes_, one.numbers_, strict=True):
+    assert memory.counts_ == dict(
+        zip(one.model_.numbers, one.model_.n_samples_of_class, strict=True)
+    )
+    for label, number in zip(one.model_.classes, one.model_.numbers, strict=True):
         expected = x[y == label].mean(axis=0)
         np.testing.assert_allclose(memory.means_[number], expected, atol=1e-4)
     whole = FrugalClassifier("factors").fit(x, y)
@@ -316,7 +318,7 @@ def test_labels_must_be_of_one_kind_and_differ() -> None:
 
 def test_counts_must_be_known() -> None:
     one, other = fresh("moments").fit(*samples()), fresh("moments").fit(*samples())
-    counts = other.n_samples_of_class_.copy()
+    counts = other.model_.n_samples_of_class.copy()
     counts[1] = 0
     other.model_ = replace(other.model_, n_samples_of_class=counts)
     refused(one, other, "older version does not say how many samples its classes have; teach them")
@@ -341,18 +343,18 @@ def test_two_classes_become_one() -> None:
     clf = fresh("moments").fit(x, y)
     assert clf.merge_classes("bee", "dax") is clf
     densities(clf, fresh("moments").fit(x, np.where(y == "dax", "bee", y)))
-    assert clf.classes_.tolist() == ["ant", "bee", "cat", "emu"]
+    assert clf.model_.classes.tolist() == ["ant", "bee", "cat", "emu"]
     event = clf.history()[-1]
     assert (event["action"], event["from"]) == ("merge-classes", ["bee", "dax"])
     assert event["classes"] == {"bee": 16}
     clf.partial_fit(x[y == "dax"], y[y == "dax"])  # it may be taught again, as a new one
-    assert clf.numbers_.tolist() == [0, 1, 2, 4, 5]
+    assert clf.model_.numbers.tolist() == [0, 1, 2, 4, 5]
 
 
 def test_what_cannot_become_one_class() -> None:
     x, y = samples()
     clf = fresh("moments").fit(x, y)
-    before = clf.predict_proba(x)
+    before = clf.model_.predict_proba(x)
     for label, joined, error, text in (
         ("bee", "bee", InputError, "class 'bee' cannot be joined with itself"),
         ("bee", "ape", UnknownClassError, "class 'ape' was never taught"),
@@ -360,7 +362,7 @@ def test_what_cannot_become_one_class() -> None:
     ):
         with pytest.raises(error, match=text):
             clf.merge_classes(label, joined)
-    np.testing.assert_array_equal(clf.predict_proba(x), before)
+    np.testing.assert_array_equal(clf.model_.predict_proba(x), before)
     with pytest.raises(InputError, match="cannot join two classes; memory 'moments' with head 'b"):
         fresh("gaussian-shared").fit(x, y).merge_classes("bee", "dax")
 
@@ -399,8 +401,8 @@ def test_a_stream_counts_tasks_by_new_classes() -> None:
     clf.partial_fit(x[np.isin(y, ["ant", "bee"])], y[np.isin(y, ["ant", "bee"])])
     clf.partial_fit(x[y == "ant"][:2], ["ant"] * 2)
     assert clf.n_tasks_ == 2
-    assert clf.task_of_class_.tolist() == [0, 1]
-    assert clf.n_samples_of_class_.tolist() == [18, 12]
+    assert clf.model_.task_of_class.tolist() == [0, 1]
+    assert clf.model_.n_samples_of_class.tolist() == [18, 12]
     assert [event["classes"] for event in clf.history()] == [
         {"ant": 4}, {"ant": 12, "bee": 12}, {"ant": 2},
     ]  # fmt: skip

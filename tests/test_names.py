@@ -50,41 +50,49 @@ def taught(known: int, text: dict[str, Array] | None = None) -> tuple[Any, Array
 def test_probabilities_follow_the_chain_rule(known: int) -> None:
     """Names divide between classes with and without samples; samples decide among the first."""
     clf, x, y, text = taught(known)
-    vectors = unit(np.stack([text[name] for name in clf.classes_.tolist()]).astype(np.float64))
+    vectors = unit(
+        np.stack([text[name] for name in clf.model_.classes.tolist()]).astype(np.float64)
+    )
     by_name = softmax(100 * unit(x.astype(np.float64)) @ vectors.T)
-    found = clf.predict_proba(x)
+    found = clf.model_.predict_proba(x)
     np.testing.assert_allclose(found[:, known:], by_name[:, known:], atol=1e-6)
     if known:
-        rows = np.isin(y, clf.classes_[:known])
-        alone = FrugalClassifier().fit(x[rows], y[rows], text=text).predict_proba(x)
+        rows = np.isin(y, clf.model_.classes[:known])
+        alone = FrugalClassifier().fit(x[rows], y[rows], text=text).model_.predict_proba(x)
         expected = alone * by_name[:, :known].sum(axis=1, keepdims=True)
         np.testing.assert_allclose(found[:, :known], expected, atol=1e-6)
 
 
 def test_classes_by_name_are_found(tmp_path: Path) -> None:
     clf, x, y, _ = taught(6)
-    assert clf.n_samples_of_class_.tolist() == [8] * 6 + [0] * 6
-    other = np.isin(y, clf.classes_[6:])
+    assert clf.model_.n_samples_of_class.tolist() == [8] * 6 + [0] * 6
+    other = np.isin(y, clf.model_.classes[6:])
     assert np.mean(clf.predict(x[other]) == y[other]) > 0.8
     assert np.mean(clf.predict(x[~other]) == y[~other]) > 0.8
     clf.save(tmp_path / "f")
     again = FrugalClassifier.load(tmp_path / "f")
-    assert again.model_.by_name == clf.model_.by_name == clf.classes_[6:].tolist()
-    np.testing.assert_allclose(again.predict_proba(x), clf.predict_proba(x), atol=0.02)
-    assert clf.history()[-1]["classes"] == dict.fromkeys(clf.classes_[6:].tolist(), 0)
+    assert again.model_.by_name == clf.model_.by_name == clf.model_.classes[6:].tolist()
+    np.testing.assert_allclose(
+        again.model_.predict_proba(x), clf.model_.predict_proba(x), atol=0.02
+    )
+    assert clf.history()[-1]["classes"] == dict.fromkeys(clf.model_.classes[6:].tolist(), 0)
 
 
 def test_a_class_by_name_becomes_an_ordinary_one() -> None:
     x, y, text = world()
     clf, *_ = taught(6)
-    late = np.isin(y, clf.classes_[6:])
+    late = np.isin(y, clf.model_.classes[6:])
     clf.partial_fit(x[late], y[late])
     once = FrugalClassifier().fit(x, y, text=text)
     assert clf.model_.by_name == []
-    assert dict(zip(clf.classes_, clf.n_samples_of_class_, strict=True)) == dict.fromkeys(text, 8)
-    order = [clf.classes_.tolist().index(name) for name in once.classes_]
+    assert dict(
+        zip(clf.model_.classes, clf.model_.n_samples_of_class, strict=True)
+    ) == dict.fromkeys(text, 8)
+    order = [clf.model_.classes.tolist().index(name) for name in once.model_.classes]
     clf.head_.evidence_ = once.head_.evidence_  # which depends on the order of batches
-    assert np.array_equal(once.predict(x), clf.classes_[clf.predict_proba(x).argmax(axis=1)])
+    assert np.array_equal(
+        once.predict(x), clf.model_.classes[clf.model_.predict_proba(x).argmax(axis=1)]
+    )
     np.testing.assert_allclose(
         clf.memory_.logits(x, tempering=1.0)[:, order], once.memory_.logits(x, tempering=1.0),
         atol=1e-3,
@@ -147,7 +155,7 @@ def test_classes_without_a_name_stand_beside_named_ones() -> None:
     assert np.mean(clf.predict(x) == y) > 0.9
     with pytest.raises(InputError, match="of the classes with samples have no text feature"):
         clf.learn_names(text={"heron": half["c0"]})
-    assert "heron" not in clf.classes_
+    assert "heron" not in clf.model_.classes
 
 
 # --------------------------------------------------------------------------- verbs
@@ -158,7 +166,7 @@ def test_verbs_take_a_class_by_name() -> None:
     clf.rename("c9", "heron")
     assert "heron" in clf.model_.by_name
     assert clf.forget("c8") == []
-    assert "c8" not in clf.classes_
+    assert "c8" not in clf.model_.classes
     with pytest.raises(InputError, match="'heron' is known by name alone: it has no samples"):
         clf.unlearn("heron", x[:1])
     with pytest.raises(InputError, match="'heron' is known by name alone: there is nothing to s"):
@@ -166,11 +174,11 @@ def test_verbs_take_a_class_by_name() -> None:
     clf.merge_classes("c7", "heron")  # two names: the first is kept
     assert clf.model_.by_name == ["c10", "c11", "c6", "c7"]
     clf.merge_classes("c6", "c0")  # samples and a name
-    assert clf.n_samples_of_class_[clf.classes_.tolist().index("c6")] == 8
+    assert clf.model_.n_samples_of_class[clf.model_.classes.tolist().index("c6")] == 8
     assert clf.model_.by_name == ["c10", "c11", "c7"]
     for label in ("c1", "c10", "c11", "c2", "c6"):
         clf.forget(label)
-    assert np.isfinite(clf.predict_proba(x)).all()
+    assert np.isfinite(clf.model_.predict_proba(x)).all()
 
 
 def test_the_last_class_with_samples_can_be_forgotten() -> None:
@@ -181,7 +189,7 @@ def test_the_last_class_with_samples_can_be_forgotten() -> None:
     with pytest.raises(InputError, match="all classes are known by name alone"):
         clf.familiarity(x)
     clf.partial_fit(x[y == "c0"], y[y == "c0"], text={"c0": world()[2]["c0"]})
-    assert clf.n_samples_of_class_[-1] == 8
+    assert clf.model_.n_samples_of_class[-1] == 8
 
 
 def test_merging_joins_names_and_samples() -> None:
@@ -192,9 +200,9 @@ def test_merging_joins_names_and_samples() -> None:
     both, other_way = copy.deepcopy(mine).merge(yours), copy.deepcopy(yours).merge(mine)
     assert {"c8", "c9"}.isdisjoint(both.model_.by_name)
     assert sorted(both.model_.by_name) == sorted(other_way.model_.by_name)
-    columns = [other_way.classes_.tolist().index(name) for name in both.classes_]
+    columns = [other_way.model_.classes.tolist().index(name) for name in both.model_.classes]
     np.testing.assert_allclose(
-        both.predict_proba(x), other_way.predict_proba(x)[:, columns], atol=1e-4
+        both.model_.predict_proba(x), other_way.model_.predict_proba(x)[:, columns], atol=1e-4
     )
     names = FrugalClassifier().learn_names(text={"c0": text["c0"], "c1": text["c1"]})
     more = FrugalClassifier().learn_names(text={"c2": text["c2"]})
@@ -207,7 +215,7 @@ def test_merging_joins_names_and_samples() -> None:
 
 def test_familiarity_counts_names() -> None:
     clf, x, y, _ = taught(6)
-    other = np.isin(y, clf.classes_[6:])
+    other = np.isin(y, clf.model_.classes[6:])
     samples = copy.deepcopy(clf)
     for name in list(samples.model_.by_name):
         samples.forget(name)
@@ -224,7 +232,7 @@ def test_what_cannot_learn_names_says_so() -> None:
     clf = FrugalClassifier().learn_names(text=text)
     with pytest.raises(InputError, match=r"has shape \(2,\); expected \(3,\)"):
         clf.learn_names(text={"emu": np.ones(2)})
-    assert clf.learn_names(text=text).classes_.tolist() == ["heron"]
+    assert clf.learn_names(text=text).model_.classes.tolist() == ["heron"]
 
 
 # --------------------------------------------------------------------------- the command
@@ -285,11 +293,10 @@ def test_photographs_come_later(tool: Tool, tmp_path: Path) -> None:
     assert tool.json("status")["tasks"] == [{"emu": 0, "fox": 0}]
     tool("learn", paint(tmp_path / "photos", "emu", "cat", count=3))
     found = FrugalClassifier.load(tool.file)
-    assert dict(zip(found.classes_.tolist(), found.n_samples_of_class_.tolist(), strict=True)) == {
-        "emu": 3, "fox": 0, "cat": 3,
-    }  # fmt: skip
+    counts = zip(found.classes_.tolist(), found.n_samples_of_class_.tolist(), strict=True)
+    assert dict(counts) == {"emu": 3, "fox": 0, "cat": 3}
     tool("learn", tmp_path / "photos")  # and not again
-    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [3, 0, 3]
+    assert FrugalClassifier.load(tool.file).model_.n_samples_of_class.tolist() == [3, 0, 3]
 
 
 def test_the_command_refuses_clearly(tool: Tool, tmp_path: Path, monkeypatch: Any) -> None:

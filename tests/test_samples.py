@@ -125,20 +125,22 @@ def test_samples_that_move_are_seen_to_drift(features: Features) -> None:
     features = replace(features, x_test=test.features, y_test=test.labels)
     classifier, found = observe(MovingMemory(), features)
     drifts = {label: m for label, m in found["classes"].items() if "drift" in m}
-    assert list(drifts) == classifier.classes_[:2].tolist()
+    assert list(drifts) == classifier.model_.classes[:2].tolist()
     for label, measures in drifts.items():
         spread = features.x_train[features.y_train == label].var(axis=0).sum()
         moved = 8 * 2.0**2 / spread  # by 2 in each of 8 columns
         assert measures["drift"] == pytest.approx(moved, rel=0.25)
         assert measures["drift_floor"] < 0.1
-    for label in classifier.classes_[classifier.task_of_class_ == 2]:  # nothing came after it
+    for label in classifier.model_.classes[
+        classifier.model_.task_of_class == 2
+    ]:  # nothing came after it
         assert found["classes"][label]["precision"] > 0.5
-    assert found["classes"][classifier.classes_[0]]["precision"] == 0
+    assert found["classes"][classifier.model_.classes[0]]["precision"] == 0
 
 
 def test_a_class_is_compared_with_its_own_test_features(features: Features) -> None:
     classifier, found = observe(StoreAllMemory(), features)
-    label = classifier.classes_[3]
+    label = classifier.model_.classes[3]
     real = features.x_test[features.y_test == label]
     samples = classifier.sample(label, len(real), random_state=2)
     measures = found["classes"][label]

@@ -60,12 +60,14 @@ def answers(file: Path) -> dict[str, list[float]]:
     loaded = FrugalClassifier.load(file)
     logits = loaded.model_.logits(np.array(list(SHADES.values()), np.float32))
     logits = logits - logits.mean(axis=1, keepdims=True)
-    return dict(zip(loaded.classes_.tolist(), logits.T.tolist(), strict=True))
+    return dict(zip(loaded.model_.classes.tolist(), logits.T.tolist(), strict=True))
 
 
 def known(file: Path) -> dict[Any, int]:
     loaded = FrugalClassifier.load(file)
-    return dict(zip(loaded.classes_.tolist(), loaded.n_samples_of_class_.tolist(), strict=True))
+    return dict(
+        zip(loaded.model_.classes.tolist(), loaded.model_.n_samples_of_class.tolist(), strict=True)
+    )
 
 
 # --------------------------------------------------------------------------- merge
@@ -79,9 +81,9 @@ def test_files_merged_in_any_order_are_one_that_was_taught_all(
     assert f"{tool.file}: 4 classes, 32 samples, " in said
     assert known(tool.file) == {"cat": 10, "dax": 12, "emu": 6, "fox": 4}
     mine, expected = FrugalClassifier.load(tool.file), FrugalClassifier.load(files["all"])
-    place = expected.classes_.tolist().index
-    for row, label in enumerate(mine.classes_.tolist()):
-        there = int(expected.numbers_[place(label)])
+    place = expected.model_.classes.tolist().index
+    for row, label in enumerate(mine.model_.classes.tolist()):
+        there = int(expected.model_.numbers[place(label)])
         np.testing.assert_allclose(
             mine.memory_.means_[row], expected.memory_.means_[there], rtol=1e-3
         )
@@ -421,7 +423,7 @@ def test_files_of_the_older_memory_learn_on_and_merge(
     assert "the newer one, 'moments'" in said
     merged = FrugalClassifier.load(tool.file)
     assert type(merged.memory_).__name__ == "MomentMemory"
-    assert len(merged.classes_) == 13
+    assert len(merged.model_.classes) == 13
     merged.partial_fit(x[:9], y[:9])
     tool("forget", 10)
     tool("forget", 11)

@@ -62,7 +62,7 @@ class Tool:
     @property
     def classes(self) -> list[Any]:
         """What the file knows."""
-        return FrugalClassifier.load(self.file).classes_.tolist()
+        return FrugalClassifier.load(self.file).model_.classes.tolist()
 
     @property
     def beside(self) -> list[str]:

@@ -40,7 +40,11 @@ def check_features(X: ArrayLike, width: int | None = None) -> NDArray[np.float32
 
 
 def check_one_kind(y: ArrayLike) -> None:
-    """Refuse a list of names and numbers, which an array would make names of."""
+    """Refuse missing labels, and a list of names and numbers, which would all become names."""
+    given = np.asarray(y, object)
+    missing = [row for row, label in enumerate(given.ravel()) if label is None or label != label]
+    if missing:
+        raise InputError(f"y has no label for row {missing[0]}: None or NaN. {EXPECTED}")
     if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
         raise InputError(f"y has labels of several kinds. {EXPECTED}")
 
@@ -66,9 +70,11 @@ def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
     wrong = ~np.isfinite(features)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
+        missing = bool(np.isnan(features[row, column]))
+        what = "NaN" if missing else "infinity (inf), or what is beyond float32's 3.4e38"
         raise InputError(
-            f"X holds NaN or infinity (inf) in {wrong.sum()} of {wrong.size} places, the first in "
-            f"row {row}, column {column}; remove those rows or mend the features"
+            f"X has values that are not finite in {wrong.sum()} of {wrong.size} places, the first "
+            f"in row {row}, column {column}: {what}; remove those rows, or correct the features"
         )
     return features
 
@@ -199,7 +205,7 @@ def check_together(memory: Memory, head: Head) -> None:
     if getattr(head, "needs_density", False) and not hasattr(memory, "log_density"):
         raise InputError(
             f"head 'bayes' compares densities, and {type(memory).__name__} has none; take a "
-            "memory that has, such as 'factors', or another head, such as 'cosine'"
+            "memory that has, such as 'moments', or another head, such as 'cosine'"
         )
 
 

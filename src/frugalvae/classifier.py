@@ -8,7 +8,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,6 +20,8 @@ from frugalvae.checks import as_label, position_of
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import check_number
 from frugalvae.estimator import Estimator, NotFittedError
+from frugalvae.heads import make_head
+from frugalvae.memories import make_memory
 from frugalvae.memories.forecast import Forecast
 from frugalvae.model import Model, Recipe
 from frugalvae.novelty import TaughtNovelty
@@ -38,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 _TEACHING: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()  # a lock a classifier
 _GUARD = threading.Lock()
+
+PER_CLASS = ("classes_", "numbers_", "task_of_class_", "n_samples_of_class_")
 
 
 class FrugalClassifier(Estimator):
@@ -72,7 +76,7 @@ class FrugalClassifier(Estimator):
         whatever changes the classifier: threads that ask while another teaches get answers of
         the old model or of the new one.
     classes_
-        Labels in the order in which they were learned, ascending within a call.
+        Labels in ascending order, whenever they were learned: what scikit-learn expects.
     numbers_
         For each of them, the number by which memory and head know it: from 0 in the order
         of teaching, and never given to another class.
@@ -134,6 +138,21 @@ class FrugalClassifier(Estimator):
         self.calibrate = calibrate
         self.random_state = random_state
         self.device = device
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings, also those of memory and head, such as ``memory__budget``.
+
+        Examples
+        --------
+        >>> FrugalClassifier().set_params(memory__budget="1MB").memory
+        MomentMemory(budget='1MB')
+        """
+        for part, make in (("memory", make_memory), ("head", make_head)):
+            name = settings.get(part, getattr(self, part))
+            if isinstance(name, str) and any(key.startswith(f"{part}__") for key in settings):
+                settings[part] = make(name)
+        super().set_params(**settings)
+        return self
 
     def fit(
         self,
@@ -230,9 +249,9 @@ class FrugalClassifier(Estimator):
         >>> text = {"wren": [0.0, 1.0], "emu": [1.0, 0.0], "heron": [-1.0, 0.0]}
         >>> clf = FrugalClassifier().fit([[0.1, 1.0], [0.9, 0.2]], ["wren", "emu"], text=text)
         >>> clf.learn_names(text={"heron": text["heron"]}).classes_.tolist()
-        ['emu', 'wren', 'heron']
+        ['emu', 'heron', 'wren']
         >>> clf.predict([[-0.8, 0.1], [0.0, 1.0]]).tolist(), clf.n_samples_of_class_.tolist()
-        (['heron', 'wren'], [1, 1, 0])
+        (['heron', 'wren'], [1, 0, 1])
         """
         with self._teaching():
             before, remembered = self._model(), None
@@ -256,8 +275,22 @@ class FrugalClassifier(Estimator):
         return self._fitted().predict(self._features(X))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probability of each class, columns in the order of ``classes_``."""
-        return self._fitted().predict_proba(self._features(X))
+        """Probability of each class, columns in the order of ``classes_``.
+
+        Examples
+        --------
+        >>> clf = FrugalClassifier().partial_fit([[1.0, 0.0], [1.0, 0.1]], ["wren", "wren"])
+        >>> clf = clf.partial_fit([[0.0, 1.0], [0.1, 1.0]], ["emu", "emu"])  # came later
+        >>> clf.classes_.tolist(), clf.predict_proba([[0.0, 1.0]]).argmax(axis=1).tolist()
+        (['emu', 'wren'], [0])
+        """
+        model = self._fitted()
+        return model.predict_proba(self._features(X))[:, model.ascending]
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """The logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):  # what is impossible to rounding has -inf
+            return np.log(self.predict_proba(X))
 
     def familiarity(self, X: ArrayLike) -> NDArray[np.float64]:
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
@@ -817,8 +850,16 @@ class FrugalClassifier(Estimator):
         """What was learned, by the names that scikit-learn's users expect."""
         model = vars(self).get("model_")
         if model is not None and name in FrugalClassifier.__annotations__:
-            return model if name == "model_" else getattr(model, name.removesuffix("_"))
+            value = model if name == "model_" else getattr(model, name.removesuffix("_"))
+            return value[model.ascending] if name in PER_CLASS else value
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        """Attributes, and once something was learned what :meth:`__getattr__` finds."""
+        return [
+            *super().__dir__(),
+            *(FrugalClassifier.__annotations__ if self._is_fitted() else ()),
+        ]
 
     @property
     def encoder_(self) -> dict[str, Any] | None:

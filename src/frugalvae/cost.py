@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from frugalvae.formatting import plural
+
 
 @dataclass(frozen=True)
 class Component:
@@ -78,7 +80,7 @@ class MemoryReport:
         rows.append(("total", self.paper, self.stored, self.bytes))
         width = max(len(row[0]) for row in rows)
         lines = [
-            f"{self.memory}: {self.classes} classes in {self.tasks} tasks",
+            f"{self.memory}: {plural(self.classes, 'class')} in {plural(self.tasks, 'task')}",
             f"{'':{width}}  {'as the paper counts':>19}  {'really stored':>13}  {'bytes':>13}",
         ]
         lines += [f"{n:{width}}  {p:>19,}  {s:>13,}  {b:>13,}" for n, p, s, b in rows]

@@ -42,14 +42,14 @@ if find_spec("sklearn"):
                     self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
                 )
             except ValueError as error:
-                raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
+                raise InputError(_told(error, EXPECTED)) from error
             try:
                 labels = column_or_1d(labels, warn=True)
                 with warnings.catch_warnings():  # a sample per class is no regression problem
                     warnings.filterwarnings("ignore", "The number of unique classes is greater")
                     check_classification_targets(labels)
             except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
-                raise InputError(f"{str(error).rstrip('.')}. {EXPECTED}") from error
+                raise InputError(_told(error, EXPECTED)) from error
             return check_finite(features), labels
 
         def check_features(self, X: ArrayLike) -> NDArray[np.float32]:
@@ -59,9 +59,18 @@ if find_spec("sklearn"):
                     self, X, dtype=np.float32, reset=False, ensure_all_finite=False
                 )
             except ValueError as error:
-                told, width = str(error).rstrip("."), self.n_features_in_
-                raise InputError(f"{told}. Give X of shape (n, {width}), n at least 1") from error
+                expected = f"Give X of shape (n, {self.n_features_in_}), n at least 1"
+                raise InputError(_told(error, expected)) from error
             return check_finite(features)
+
+    def _told(error: Exception, expected: str) -> str:
+        """What scikit-learn says, without the numbers of an array, and what was expected."""
+        told = str(error).strip().rstrip(".")
+        if "feature names" in told.lower():  # their number may be right
+            return f"{told}."
+        before, array, _ = told.partition(":\narray=")
+        single = ". Reshape your data: a single row x is x[None]" if array else ""
+        return f"{before}. {expected}{single}"
 
 else:
 
@@ -81,10 +90,14 @@ else:
         def set_params(self, **settings: Any) -> Self:
             """Change some settings."""
             known = self.get_params()
-            for name, value in settings.items():
-                if name not in known:
-                    raise InputError(f"no setting is called {name!r}; there are {', '.join(known)}")
-                setattr(self, name, value)
+            for key, value in settings.items():
+                name, _, inner = key.partition("__")
+                if name not in known or (inner and not hasattr(known[name], "set_params")):
+                    raise InputError(f"no setting is called {key!r}; there are {', '.join(known)}")
+                if inner:
+                    getattr(self, name).set_params(**{inner: value})
+                else:
+                    setattr(self, name, value)
             return self
 
         def score(self, X: ArrayLike, y: ArrayLike) -> float:

@@ -91,6 +91,15 @@ def percent(share: float | None) -> str:
     return f"{round(100 * share, 1) + 0.0:.1f}%"
 
 
+def most_sure(share: float) -> str:
+    """How sure a finding is: a judgement from some samples is never certain.
+
+    >>> most_sure(0.8571), most_sure(0.9996)
+    ('85.7%', 'more than 99%')
+    """
+    return percent(share) if share <= 0.99 else "more than 99%"
+
+
 def local_time(when: str) -> str:
     """A time in ISO 8601 as the clock on the wall shows it; anything else as it is."""
     from datetime import datetime

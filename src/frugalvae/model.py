@@ -237,6 +237,12 @@ class Model:
         return self.encoder if self.n_tasks else {}
 
     @cached_property
+    def ascending(self) -> slice | NDArray[np.intp]:
+        """What puts classes, which are in the order of teaching, into the order of their labels."""
+        order = np.argsort(self.classes, kind="stable")
+        return slice(None) if (order[:-1] < order[1:]).all() else order
+
+    @cached_property
     def number_of(self) -> dict[Any, int]:
         """The number of each class, by its label."""
         return dict(zip(self.classes.tolist(), self.numbers.tolist(), strict=True))

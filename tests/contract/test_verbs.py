@@ -42,15 +42,15 @@ def samples(classes: list[int], **settings: Any) -> tuple[np.ndarray, np.ndarray
 
 def assert_sound(classifier: FrugalClassifier, labels: list[str]) -> None:
     """Everything that can be asked fits together."""
-    assert classifier.classes_.tolist() == labels
-    for name in ("numbers_", "task_of_class_", "n_samples_of_class_"):
-        assert len(getattr(classifier, name)) == len(labels), name
+    assert classifier.model_.classes.tolist() == labels
+    for name in ("numbers", "task_of_class", "n_samples_of_class"):
+        assert len(getattr(classifier.model_, name)) == len(labels), name
     for part in (classifier.memory_, classifier.head_):
-        assert sorted(part.classes) == classifier.numbers_.tolist()
+        assert sorted(part.classes) == classifier.model_.numbers.tolist()
         tensors, counted = part.arrays(), part.components()
         assert sum(c.bytes for c in counted) == sum(t.nbytes for t in tensors.values())
     x, _ = samples([0, 1, 2, 3, 4])
-    assert classifier.predict_proba(x).shape == (100, len(labels))
+    assert classifier.model_.predict_proba(x).shape == (100, len(labels))
     assert set(classifier.predict(x)) <= set(labels)
     if classifier.memory_.arrays():
         assert all(classifier.sample(label, 3).shape == (3, 8) for label in labels)
@@ -63,7 +63,7 @@ def test_a_forgotten_class_is_gone_and_the_others_score_as_before(
     taught: FrugalClassifier, tmp_path: Path
 ) -> None:
     x, _ = samples([0, 1, 3, 4])
-    kept = [label != "class 2" for label in taught.classes_]
+    kept = [label != "class 2" for label in taught.model_.classes]
     before, size = taught.model_.logits(x)[:, kept], taught.memory_report().bytes
     remains = taught.forget("class 2")
     assert all(isinstance(sentence, str) for sentence in remains)
@@ -80,8 +80,8 @@ def test_a_forgotten_class_is_gone_and_the_others_score_as_before(
         teach(one, [2])
     assert_alike(taught, loaded)
     assert_sound(taught, [*LEFT, "class 2"])
-    assert taught.numbers_.tolist() == [0, 1, 3, 4, 5]
-    assert taught.task_of_class_.tolist() == [0, 0, 2, 2, 3]
+    assert taught.model_.numbers.tolist() == [0, 1, 3, 4, 5]
+    assert taught.model_.task_of_class.tolist() == [0, 0, 2, 2, 3]
 
 
 def test_the_class_that_was_taught_last_can_be_forgotten(taught: FrugalClassifier) -> None:
@@ -89,7 +89,7 @@ def test_the_class_that_was_taught_last_can_be_forgotten(taught: FrugalClassifie
         taught.forget(label)
     assert_sound(taught, ["class 1", "class 4", "class 2"])
     teach(taught, [3])
-    assert taught.numbers_.tolist() == [0, 1, 2, 5]
+    assert taught.model_.numbers.tolist() == [0, 1, 2, 5]
     assert_sound(taught, ["class 1", "class 4", "class 2", "class 3"])
 
 
@@ -108,15 +108,15 @@ def test_after_scrubbing_nothing_remains(taught: FrugalClassifier, tmp_path: Pat
 
 
 def test_more_examples_of_a_class(taught: FrugalClassifier, tmp_path: Path) -> None:
-    labels = taught.classes_.tolist()
+    labels = taught.model_.classes.tolist()
     more, _ = samples([4], per_class=12)
     loaded = again(taught, tmp_path)
     for one in (taught, loaded):
         one.update("class 4", more)
     assert_alike(taught, loaded)
     assert_sound(taught, labels)
-    assert taught.n_samples_of_class_.tolist() == [20, 32, 20, 20, 20]
-    assert taught.numbers_.tolist() == [0, 1, 2, 3, 4]
+    assert taught.model_.n_samples_of_class.tolist() == [20, 32, 20, 20, 20]
+    assert taught.model_.numbers.tolist() == [0, 1, 2, 3, 4]
     assert_alike(taught, again(taught, tmp_path))
     teach(taught, [5])
     assert_sound(taught, [*labels, "class 5"])

@@ -172,5 +172,6 @@ def _mistakes(
             wrong += rules[key](key, value)
         else:
             near = suggestion(key, rules)
-            wrong.append(f"unknown key {key!r}.{near} Known: {', '.join(rules)}")
+            known = [*rules, *(["extends"] if rules is EXPERIMENT else [])]
+            wrong.append(f"unknown key {key!r}.{near} Known: {', '.join(known)}")
     return wrong

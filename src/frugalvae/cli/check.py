@@ -15,7 +15,7 @@ from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
-from frugalvae.formatting import percent, plural, printable, shortened
+from frugalvae.formatting import most_sure, percent, plural, printable, shortened
 
 if TYPE_CHECKING:
     from frugalvae.care.except_list import Entry
@@ -177,7 +177,7 @@ def line(finding: Finding, names: Sequence[str]) -> str:
 def reason(finding: Finding, names: Sequence[str]) -> str:
     """Why an image was found, what it is nearly the same as, and how sure that is."""
     twin = "" if finding.twin is None else f": {names[finding.twin]}"
-    sure = f" ({percent(finding.sure)} sure)" if finding.sure < 1 else ""
+    sure = f" ({most_sure(finding.sure)} sure)" if finding.sure < 1 else ""
     return f"{finding.why}{twin}{sure}"
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from frugalvae.bench.stream_run import Record
     from frugalvae.classifier import FrugalClassifier
 
+TASKS = 10  # the usual number
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
@@ -29,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tasks",
         type=task_sizes,
-        default=10,
+        default=TASKS,
         metavar="N or N,N,...",
         help="how many tasks, or the size of each (default: 10); the seed shuffles the classes",
     )
@@ -67,6 +69,9 @@ def run(options: argparse.Namespace) -> None:
         random_state=seed,
     )
     changed = [f"{part}.{key}={value}" for part, key, value in options.set]
+    if tasks != TASKS:
+        changed.append(f"tasks{tasks if isinstance(tasks, int) else '+'.join(map(str, tasks))}")
+    changed += [f"held-out{options.held_out}"] if options.held_out is not None else []
     default = "-".join([path.stem, memory, head, *changed, f"seed{seed}.json"])
     output = options.output or Path(default.replace(":", "."))  # no colon in a file's name
     check_output(output, ".json")

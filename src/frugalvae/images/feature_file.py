@@ -238,7 +238,10 @@ def _check_together(arrays: dict[str, NDArray[Any]]) -> list[str]:
         wrong.append(f"x_train has {train} columns but x_test has {test}")
     unknown = np.setdiff1d(arrays["y_test"], arrays["y_train"])
     if len(unknown):
-        wrong.append(f"y_test has classes that y_train lacks: {unknown[:5].tolist()}")
+        names, some = arrays.get("class_names"), unknown[:5].tolist()
+        if names is not None and names.ndim and min(some) >= 0 and max(some) < len(names):
+            some = names[some].tolist()
+        wrong.append(f"y_test has classes that y_train lacks: {some}")
     numbers = np.concatenate([arrays["y_train"], arrays["y_test"]])
     there = [arrays[key] for key in ("class_names", "text") if key in arrays]
     lengths = [len(array) for array in there if array.ndim]

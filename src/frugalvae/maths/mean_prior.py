@@ -10,6 +10,7 @@ from frugalvae.maths.arrays import Array, side_by_side
 from frugalvae.maths.symmetric import principal_axes
 
 NOISE = 6.0  # times the variance of a sample is what means are taken to be off by; at most one
+LEAST_OFF = 1e-9  # the same, where all samples of a class are equal
 STEPS = 10  # of the fixed point of g and b
 LEAST_VARIANCE = 1e-3  # of class means, relative to the variance within classes
 
@@ -94,7 +95,7 @@ def _off(noise: float, rank: int, freedom: float) -> float:
     if freedom <= 0:
         return 1.0
     of_others = noise / max(1 - rank / freedom * noise, 0.1)
-    return min(1.0, NOISE * of_others)
+    return float(np.clip(NOISE * of_others, LEAST_OFF, 1.0))
 
 
 def _centre(white: Array, counts: Array, noise: float) -> tuple[Array, Array, float]:

@@ -104,7 +104,7 @@ class NoMemory(MemoryDefaults):
         """There is nothing to draw from."""
         raise InputError(
             "memory 'none' keeps nothing that could be sampled; choose a memory that does, "
-            "such as memory='vae-fo', or a head that needs no replay, such as head='lda'"
+            "such as memory='moments', or a head that needs no replay, such as head='lda'"
         )
 
     def update(self, task: Task, count: int, rng: np.random.Generator) -> None:

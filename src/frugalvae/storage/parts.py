@@ -104,7 +104,8 @@ def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
         raise UntrustedModuleError(
             f"it holds a {name!r} of the module {module!r}, which is not part of frugalvae. "
             "Importing a module runs its code: if you know it, load the file with "
-            f"FrugalClassifier.load(path, trust=[{module!r}]), or give --trust {module}"
+            f"FrugalClassifier.load(path, trust={[*trust, module]!r}), or give "
+            + " ".join(f"--trust {known}" for known in [*trust, module])
         )
     try:
         kind = getattr(import_outside(module, f"the file's {name}"), name)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.classifier import FrugalClassifier
+from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
 from frugalvae.plugins import parameters_of, settings_of
 
@@ -34,6 +35,11 @@ class ContractError(AssertionError):
 
 def check(make: Callable[[], Any], rules: Sequence[Rule]) -> None:
     """Check a part against each rule; one error for all that are broken."""
+    if not callable(make):
+        raise InputError(
+            f"{type(make).__name__} {str(make)[:40]!r} was given; expected the class itself, or a "
+            "function that makes a part"
+        )
     broken, first = [], None
     for rule in rules:
         try:
