@@ -125,7 +125,7 @@ export class ClassesSection {
   untested(classes, some) {
     const few = classes.filter((one) => !one.interval);
     if (!few.length) return some ? null : h("p", { class: "muted" }, t.classes.confusedNone);
-    if (few.length === classes.length) return h("p", { class: "muted" }, t.classes.testedNone);
+    if (few.length === classes.length) return h("p", { class: "muted" }, some ? t.classes.testedUnsure : t.classes.testedNone);
     const names = few.slice(0, FEW).flatMap((one, place) => [place ? ", " : "", label(one.label)]);
     const rest = few.length > FEW ? t.classes.andMore(few.length - FEW) : "";
     return h("p", { class: "muted" }, some ? "" : `${t.classes.confusedOthers} `, `${t.classes.testedFew} `, names, rest);

@@ -259,6 +259,7 @@ export const t = {
     about: (share, interval) => (interval ? `about ${percent(share)} (${interval.map((bound) => Math.round(100 * bound)).join(" to ")})` : "too few photographs were tested to say"),
     confusedOthers: "The others are not likely to be confused.",
     testedNone: "Too few photographs of each class were tested to say: teach more.",
+    testedUnsure: "Too few photographs of each class were tested to be sure of these.",
     testedFew: "Too few photographs were tested of",
     andMore: (number) => ` and ${number} more`,
     samplesOf: (number) => count(number, "sample"),
