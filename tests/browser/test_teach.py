@@ -17,7 +17,12 @@ def test_a_class_is_taught_and_undone(visitor: Visitor, pictures: Path) -> None:
     visitor.click("Teach", "#teach form")
     visitor.see("#teach [role=alert]", "Add at least one photograph.")
     visitor.choose("teach", *sorted((pictures / "kiwi").iterdir()))
-    visitor.find("#teach .remove").first.click(force=True)
+    visitor.find(".strip li").first.hover()
+    remove = visitor.find("#teach .remove").first
+    visitor.page.wait_for_function(
+        "button => getComputedStyle(button).opacity === '1'", arg=remove.element_handle()
+    )
+    remove.click()
     visitor.click("Teach 5 photographs")
     visitor.see(".result-card .what", "It knows kiwi")
     visitor.see(".result-card", "5 photographs learned")
