@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,20 @@ class Colours:
 
     def to(self, device: str | None) -> Colours:
         return self
+
+
+class Held(Colours):
+    """An encoder that stops after some batches while a file is there: it is killed at work."""
+
+    def __init__(self, gate: Path, after: int = 0) -> None:
+        super().__init__()
+        self.gate, self.after = gate, after
+        gate.touch()
+
+    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        while len(self.batches) >= self.after and self.gate.exists():
+            time.sleep(0.01)
+        return super().encode(batch)
 
 
 class Deadly(Colours):

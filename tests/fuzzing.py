@@ -41,7 +41,8 @@ from frugalvae.storage.container import from_bytes, to_bytes
 DIM = 6
 one_parser = functools.cache(cli.parser)  # making it takes longer than most verbs
 MEGABYTE = 2**20
-LEAST_ROOM, PER_BYTE, SECONDS = 200 * MEGABYTE, 20, 5.0
+LEAST_ROOM, PER_BYTE = 200 * MEGABYTE, 20
+SECONDS = 60.0  # of work, after which something hangs
 
 Document = dict[str, Any]
 Arrays = dict[str, Array]

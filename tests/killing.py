@@ -2,9 +2,9 @@
 
 Importing takes seconds and learning takes none, so that this process imports everything once
 and forks for each command. It reads a line of JSON for each: the words of the command, and
-when to kill it: ``after`` so many seconds, or before the ``nth`` operation on files. ``most``
-is the largest file that it may write, which stands for a full disk. The answer is a line of
-JSON: how it ended, and how long it took.
+when to kill it: before the ``nth`` operation on files, or at the byte of a file with which it
+would be longer than ``within``. ``most`` is the largest file that it may write, which stands for
+a full disk. The answer is how it ended: -9 is a kill, and -25 is one in the middle of a file.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import resource
 import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def serve() -> None:
     cli.parser = functools.cache(cli.parser)  # making it takes longer than most commands
     warm_up()
     for line in sys.stdin:
-        print(json.dumps(run(**json.loads(line))), flush=True)
+        print(run(**json.loads(line)), flush=True)
 
 
 def warm_up() -> None:
@@ -59,32 +58,48 @@ def warm_up() -> None:
             cli.main([*words, "--quiet"])
 
 
-def run(words: list[str], after: float | None, nth: int | None, most: int | None) -> dict[str, Any]:
-    """Run a command in a process of its own; -9 is the code of one that was killed."""
-    started = time.perf_counter()
+def run(words: list[str], nth: int | None, within: int | None, most: int | None) -> int:
+    """Run a command in a process of its own."""
+
+    def act() -> int:
+        if most is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        return cli.main(words)
+
+    return ended(act, nth, within)
+
+
+def ended(act: Callable[[], object], nth: int | None = None, within: int | None = None) -> int:
+    """How a process of its own ends that does this, if it is not killed before: its exit code."""
     child = os.fork()
-    if not child:
-        command(words, nth, most)
-    if after is not None:
-        time.sleep(after)
-        os.kill(child, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return {"code": code, "seconds": time.perf_counter() - started}
-
-
-def command(words: list[str], nth: int | None, most: int | None) -> None:
-    """What the new process does; it never comes back."""
-    code = 99
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code: object = 99
     try:
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         if nth is not None:
             count_down(nth)
-        if most is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        code = cli.main(words)
+        if within is not None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+            resource.setrlimit(resource.RLIMIT_FSIZE, (within, within))
+        code = act() or 0
     finally:
-        os._exit(code)
+        os._exit(code if isinstance(code, int) else 0)
+
+
+def each_kill(act: Callable[[], object]) -> Iterator[bool]:
+    """Do it again and again, killed before each of its operations on files; the last time, not.
+
+    After each, whether it was killed.
+    """
+    for nth in range(1000):
+        code = ended(act, nth)
+        assert code in (0, -signal.SIGKILL), code
+        yield code != 0
+        if code == 0:
+            return
+    raise AssertionError("it never ends")
 
 
 def count_down(left: int) -> None:

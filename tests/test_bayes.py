@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -183,13 +182,38 @@ def test_tempering_changes_probabilities_and_no_prediction() -> None:
     assert sure.predict_proba(x).max(axis=1).mean() > modest.predict_proba(x).max(axis=1).mean()
 
 
-def test_ten_thousand_features_against_two_hundred_classes_take_seconds() -> None:
-    factors, means, x = normal((200, 4, 771), (200, 771), (10_000, 771))
-    gaussians = Gaussians.of(Whitener.of(np.eye(771), 0.1), means, factors)
+class Counted(np.ndarray):
+    """Rows that count the multiplications of matrix products that they are in."""
+
+    products: ClassVar[list[int]] = []
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **named: Any) -> Any:
+        plain = [np.asarray(each) for each in given]
+        result = getattr(ufunc, method)(*plain, **named)
+        if ufunc is np.matmul:
+            self.products.append(result.size * plain[0].shape[-1])
+        return result.view(Counted)
+
+
+def test_rows_are_whitened_once_and_multiplied_once_whatever_the_number_of_classes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, classes, most, dim = 50, 20, 4, 33
+    factors, means, x = normal((classes, most, dim), (classes, dim), (rows, dim))
+    gaussians = Gaussians.of(Whitener.of(np.eye(dim), 0.1), means, factors)
+    whitened, whiten = list[tuple[int, ...]](), Whitener.whiten
+
+    def counting(whitener: Whitener, given: Array) -> Array:
+        whitened.append(given.shape)
+        return whiten(whitener, given).view(Counted)
+
+    monkeypatch.setattr(Whitener, "whiten", counting)
     for ask in (gaussians.log_density, gaussians.scores):
-        started = time.process_time()  # of this process: others may be busy, too
-        ask(x)
-        assert time.process_time() - started < 20  # it takes about one
+        monkeypatch.setattr(Counted, "products", [])
+        whitened.clear()
+        assert ask(x).shape == (rows, classes)
+        assert whitened == [(rows, dim)]
+        assert Counted.products == [rows * classes * (1 + most) * dim]
 
 
 @pytest.mark.parametrize("name", ["factors", "gaussian-shared"])

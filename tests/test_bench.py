@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from frugalvae.bench.spec import Experiment, Part, defaults
 from frugalvae.bench.toml import parse, read_experiments
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
+from frugalvae.files import write_bytes
 from frugalvae.images.dataset import load_digits
 from frugalvae.memories import MEMORIES, make_memory, usual_head
 from tests.conftest import blobs
@@ -111,32 +111,30 @@ def alive(pid: int) -> bool:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of the small grid, run one after the other."""
     folder = tmp_path_factory.mktemp("uninterrupted")
-    started = time.process_time()
     assert run(written(folder / "small.toml", SMALL_GRID), folder, lambda: ProcessPool(1)) == 0
-    (folder / "seconds").write_text(str(time.process_time() - started))
     return folder
 
 
 @needs_proc
-def test_killed_at_any_moment_the_same_command_goes_on(uninterrupted: Path, tmp_path: Path) -> None:
+def test_killed_with_its_processes_the_same_command_goes_on(
+    uninterrupted: Path, tmp_path: Path
+) -> None:
     """Kill -9: while it starts, and after a run."""
     path, results = written(tmp_path / "small.toml", SMALL_GRID), tmp_path / "results"
     command = [sys.executable, "-m", "frugalvae", "bench", "run", str(path)]
     command += ["-o", str(results), "--jobs", "2"]
-    rng = random.Random(0)
     kept: dict[Path, tuple[int, str]] = {}
 
     def finished() -> list[Path]:
         return list((results / "runs").glob("*.json"))
 
-    for more in (0, 1):
-        temporary = tmp_path / f"temporary-{len(list(tmp_path.iterdir()))}"
+    for more in (False, True):
+        temporary = tmp_path / f"temporary-{more}"
         temporary.mkdir()
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, env=os.environ | {"TMPDIR": str(temporary)}
         )
-        wait_until(lambda: len(finished()) >= len(kept) + more)  # noqa: B023
-        time.sleep(rng.uniform(0, 2 if not more else 0.5))
+        wait_until(lambda: finished() if more else list(temporary.iterdir()))  # noqa: B023
         process.send_signal(signal.SIGSTOP)  # it starts no more processes
         workers = descendants(process.pid)
         if more and len(finished()) < 6:  # it is at work, and not already closing
@@ -157,6 +155,39 @@ def test_killed_at_any_moment_the_same_command_goes_on(uninterrupted: Path, tmp_
     for file, (modified, _) in kept.items():
         assert file.stat().st_mtime_ns == modified
     assert records(results) == records(uninterrupted)
+
+
+KILLS = """
+import pathlib, shutil, sys
+from frugalvae.bench.grid_run import run_grid
+from tests.killing import each_kill
+from tests.test_bench import InlinePool, records
+
+path, whole, results = map(pathlib.Path, sys.argv[1:])
+act = lambda results=results: run_grid([path], InlinePool, results=results, quiet=True)
+assert act(whole) == 0
+expected = records(whole)
+for killed in each_kill(act):
+    kept = {file: file.stat().st_mtime_ns for file in results.glob("runs/*.json")}
+    print(len(kept), "killed" if killed else "done")
+    assert records(results).items() <= expected.items()
+    assert act() == 0
+    assert records(results) == expected
+    assert kept.items() <= {file: file.stat().st_mtime_ns for file in kept}.items()
+    shutil.rmtree(results)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_killed_before_each_operation_on_files_the_same_command_goes_on(tmp_path: Path) -> None:
+    path = written(tmp_path / "quick.toml", QUICK_GRID.replace("[0, 1]", "[0]"))
+    command = [sys.executable, "-c", KILLS, str(path), str(tmp_path / "whole"), str(tmp_path / "r")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=EXPERIMENTS.parent
+    )
+    assert done.returncode == 0, done.stderr
+    states = list(dict.fromkeys(done.stdout.splitlines()))
+    assert states == ["0 killed", "1 killed", "2 killed", "2 done"]
 
 
 def cells(text: str) -> list[Cell]:
@@ -208,13 +239,40 @@ def test_a_process_that_is_killed_takes_no_run_with_it() -> None:
     assert not pool.folder.exists()
 
 
-def test_the_runner_takes_little_time_for_itself(uninterrupted: Path) -> None:
-    """It works less than the runs do, which are short ones."""
-    spent = sum(
-        sum(sum(task.values()) for task in json.loads(path.read_text())["seconds"])
-        for path in (uninterrupted / "runs").iterdir()
-    )
-    assert float((uninterrupted / "seconds").read_text()) < 0.5 * spent
+class CountingPool(InlinePool):
+    """Counts what the runner asks of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shares: list[str] = []
+        self.waits: list[float] = []
+
+    def share(self, name: str, data: Any) -> None:
+        self.shares.append(name)
+        super().share(name, data)
+
+    def wait(self, seconds: float) -> list[Outcome]:
+        self.waits.append(seconds)
+        return super().wait(seconds)
+
+
+def test_the_runner_does_little_beside_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shares data once, waits without looking again and again, and writes each run once."""
+    pool, written_files = CountingPool(), Counter[str]()
+
+    def counting(path: str | Path, content: bytes, like: Path | None = None) -> None:
+        written_files[Path(path).name] += 1
+        write_bytes(path, content, like)
+
+    monkeypatch.setattr("frugalvae.files.write_bytes", counting)
+    assert run(written(tmp_path / "quick.toml", QUICK_GRID), tmp_path, lambda: pool) == 0
+    assert pool.shares == ["digits"]
+    assert len(pool.waits) == 4
+    assert min(pool.waits) >= 0.5
+    assert len(written_files) == 5  # the runs, and what was asked for
+    assert set(written_files.values()) == {1}
 
 
 # --------------------------------------------------------------------------- what counts as done

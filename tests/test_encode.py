@@ -22,7 +22,7 @@ from frugalvae.images.dataset import load_images
 from frugalvae.images.encode import Report, encode_folder
 from frugalvae.images.feature_file import load_features
 from frugalvae.progress import listening
-from tests.colours import Colours
+from tests.colours import Colours, Held
 from tests.test_images import cifar_archive, cifar_parts, dumps, save
 from tests.waiting import kill_a_run, needs_proc, wait_until
 
@@ -303,20 +303,23 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     """Kill -9 of the whole command; what it had written is not made again."""
     for number in range(600):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "emu" / f"more{number}.png")
+    batches = 2 * encoding.SHARD // 8 + 1
     command = ["encode", str(images), "-o", str(output), "--batch-size", "8"]
     start = (
-        "import sys\n"
+        "import pathlib, sys\n"
         "from frugalvae.cli import encode, main\n"
-        "from tests.colours import Colours\n"
-        "encode.make_frozen = lambda *_: Colours(pause=0.05)\n"
+        "from tests.colours import Held\n"
+        "gate = pathlib.Path(sys.argv.pop(1))\n"
+        f"encode.make_frozen = lambda *_: Held(gate, after={batches})\n"
         "main.main(sys.argv[1:])"
     )
     parts = output.with_name("features.npz.parts")
-    with subprocess.Popen([sys.executable, "-c", start, *command], cwd=ROOT) as process:
+    gate = str(output.with_name("gate"))
+    with subprocess.Popen([sys.executable, "-c", start, gate, *command], cwd=ROOT) as process:
         wait_until(lambda: len(list(parts.glob("0*.npz"))) >= 2 or process.poll() is not None)
         process.kill()
     kept = encoding.SHARD * len(list(parts.glob("0*.npz")))
-    assert 2 * encoding.SHARD <= kept < 624
+    assert kept == 2 * encoding.SHARD
     assert not output.exists()
     monkeypatch.setattr("frugalvae.cli.encode.make_frozen", lambda *_: Colours())
     assert main(command) == 0
@@ -388,10 +391,11 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
     damage(images)
     for number in range(200):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "dax" / f"more{number}.png")
-    encoders = [Colours(), Colours(pause=0.1)]  # on Ray slow enough to be killed at work
+    held = Held(output.with_name("gate"))
+    encoders = [Colours(), held]
     monkeypatch.setattr("frugalvae.cli.encode.make_frozen", lambda _: encoders.pop())
     killed: list[int] = []
-    threading.Thread(target=kill_a_run, args=(killed, "_encode"), daemon=True).start()
+    threading.Thread(target=kill_a_run, args=(killed, "_encode", held.gate), daemon=True).start()
     command = ["encode", str(images), "-o", str(output), "--encoder", "efficientnet"]
     assert main([*command, "--ray", "--jobs", "2"]) == 0
     assert len(killed) == 1

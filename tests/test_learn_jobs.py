@@ -19,7 +19,7 @@ from frugalvae import FrugalClassifier, shares
 from frugalvae.images import encode as encoding
 from frugalvae.model import Model
 from frugalvae.storage.model_file import read_file
-from tests.colours import Colours, Deadly
+from tests.colours import Deadly, Held
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool
 from tests.waiting import PATIENCE, descendants, kill_a_run, needs_proc, wait_until
@@ -99,8 +99,8 @@ def test_archives_are_read_in_many_processes_too(tool: Tool, alone: dict[str, by
 def test_a_worker_is_killed_and_the_file_is_the_same(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = Colours(pause=0.3)
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: slow)
+    held = Held(tool.folder / "gate", after=1)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: held)
     killed: list[int] = []
 
     def kill() -> None:
@@ -109,6 +109,7 @@ def test_a_worker_is_killed_and_the_file_is_the_same(
         running = descendants(os.getpid()).items()
         killed.extend([pid for pid, command in running if "spawn_main" in command][:1])
         os.kill(killed[0], signal.SIGKILL)
+        held.gate.unlink()
 
     threading.Thread(target=kill, daemon=True).start()
     tool("learn", tool.folder / "photos", "--batch-size", 4, "--jobs", 2)
@@ -132,16 +133,18 @@ def test_images_on_which_every_process_dies_are_given_up(
 
 
 START = """
-import sys
+import pathlib, sys
 from frugalvae import shares
 from frugalvae.cli.main import main
 from frugalvae.encoders import remembered
 from frugalvae.images import encode
-from tests.colours import Colours
+from tests.colours import Held
 if __name__ == "__main__":
     shares.LEAST = shares.MOST = 8
     encode.SHARD = 4
-    encoder = Colours(pause=float(sys.argv.pop(1)))
+    encoder = Held(pathlib.Path(sys.argv.pop(1)), after=2)
+    if sys.argv.pop(1) == "go":
+        encoder.gate.unlink()
     remembered.make_frozen = lambda *_, **__: encoder
     sys.exit(main(["learn", *sys.argv[1:], "--batch-size", "4", "--jobs", "2"]))
 """
@@ -152,7 +155,8 @@ def test_the_whole_command_is_killed_and_goes_on(tool: Tool, alone: dict[str, by
     """No process is left behind, and what was encoded is not encoded again."""
     script = tool.folder / "start.py"
     script.write_text(START)
-    command = [sys.executable, str(script), "0.3", str(tool.file), str(tool.folder / "photos")]
+    command = [sys.executable, script, tool.folder / "gate", "stop"]
+    command += [tool.file, tool.folder / "photos"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     with subprocess.Popen(command, env=environment) as process:
         parts = tool.folder / "birds.frugal.parts"
@@ -162,7 +166,7 @@ def test_the_whole_command_is_killed_and_goes_on(tool: Tool, alone: dict[str, by
     assert workers
     assert not tool.file.exists()
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
-    command[2] = "0"
+    command[3] = "go"
     ended = subprocess.run(
         command, env=environment, check=True, capture_output=True, text=True, timeout=PATIENCE
     )
@@ -176,10 +180,10 @@ def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
-    slow = Colours(pause=0.4)
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: slow)
+    held = Held(tool.folder / "gate")
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: held)
     killed: list[int] = []
-    threading.Thread(target=kill_a_run, args=(killed, "_encode"), daemon=True).start()
+    threading.Thread(target=kill_a_run, args=(killed, "_encode", held.gate), daemon=True).start()
     words = ("--batch-size", 4, "--ray", "--jobs", 2)
     assert "learned 3 classes from 60 images" in tool("learn", tool.folder / "photos", *words)
     assert len(killed) == 1

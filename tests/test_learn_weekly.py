@@ -120,17 +120,49 @@ def test_a_copy_is_counted_once(tool: Tool) -> None:
     assert FrugalClassifier.load(tool.file).model_.n_samples_of_class.tolist() == [6, 6]
 
 
-def test_what_cannot_be_read_is_told_every_week(tool: Tool) -> None:
+def test_what_cannot_be_read_is_told_every_week_and_counts_as_no_more_images(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     tool("learn", images)
     (images / "cat" / "cut.png").touch()
     before = tool.file.read_bytes()
-    for _ in range(2):
-        said = tool("learn", images)
+    for words in ([], ["--dry-run"], []):
+        said = tool("learn", images, *words)
         assert "left out as unreadable, 1:\n  cat/cut.png: the file is empty" in said
-        assert "nothing new in" in said
+        assert "12 images taught before, and not counted again" in said
+        assert "more image" not in said
+        assert ("nothing new in" in said) == (not words)
+        told = tool.json("learn", images, *words)
+        assert (told["more"], told["learned"]) == ({}, {})
+        assert told["unreadable"] == {"cat/cut.png": "the file is empty"}
     assert tool.file.read_bytes() == before
     assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
+    photo(images, "cat", 9)
+    (images / "emu").mkdir()
+    (images / "emu" / "cut.png").write_text("no image")
+    for words in (["--dry-run"], []):
+        said = tool("learn", images, *words)
+        assert "cat/cut.png: the file is empty\n" in said
+        assert "\n1 more image of 1 known class: cat\n" in said
+    tool("undo")
+    told = tool.json("learn", images)
+    assert (told["new"], told["more"], told["learned"]) == ({}, {"cat": 1}, {"cat": 1})
+    assert told["left_out"] == ["emu"]
+
+
+def test_strict_names_what_is_no_image_and_what_cannot_be_read_in_one_error(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    before = tool.file.read_bytes()
+    (images / "cat" / "cut.png").touch()
+    (images / "cat" / "notes.txt").write_text("seen on Monday")
+    for command in (["learn", images], ["learn", images, "--dry-run"], ["evaluate", images]):
+        error = tool(*command, "--strict", code=2)
+        assert "2 files cannot be read; nothing was written" in error
+        assert "  cat/notes.txt: not an image" in error
+        assert "  cat/cut.png: the file is empty" in error
+    (images / "cat" / "notes.txt").unlink()
+    assert "1 file cannot be read" in tool("learn", images, "--strict", code=2)
+    assert tool.file.read_bytes() == before
 
 
 def test_digests_cost_six_bytes_and_go_with_their_class(tool: Tool) -> None:

@@ -16,6 +16,7 @@ from PIL import Image
 
 from tests.serving import Served, form
 from tests.tool import paint
+from tests.waiting import PATIENCE, wait_until
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
@@ -34,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def served(folder: Path) -> Iterator[Served]:
     """A server with small limits, which was taught cats and daxes."""
-    limits = ["--max-body", "1", "--max-images", "3", "--max-pixels", "2", "--time-limit", "2"]
+    limits = ["--max-body", "1", "--max-images", "3", "--max-pixels", "2"]
     found = Served(folder / "birds.frugal", "--teach", *limits, "--allow-host", "birds.example")
     for name in ("cat", "dax"):
         assert found.send("/learn", sorted((folder / name).glob("*"))[:3], name=name).status == 200
@@ -175,17 +176,21 @@ def test_a_body_without_a_length_is_cut_off(served: Served) -> None:
     connection.close()
 
 
-def test_a_request_that_does_not_arrive_is_given_up(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as slow:
-        slow.sendall(
-            b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
-            b"Content-Length: 100\r\n\r\nabc"
-        )
-        assert b"408" in slow.recv(100)
+def test_a_request_that_does_not_arrive_is_given_up(folder: Path) -> None:
+    served = Served(folder / "slow.frugal", "--teach", "--time-limit", "1")
+    try:
+        with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as slow:
+            slow.sendall(
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
+                b"Content-Length: 100\r\n\r\nabc"
+            )
+            assert b"408" in slow.recv(100)
+    finally:
+        served.close()
 
 
 def test_more_requests_than_allowed_are_sent_away(folder: Path) -> None:
-    served = Served(folder / "few.frugal", "--teach", "--max-requests", "2", "--time-limit", "30")
+    served = Served(folder / "few.frugal", "--teach", "--max-requests", "2", "--time-limit", "600")
     head = (
         b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
         b"Content-Length: 100\r\n\r\n"
@@ -200,8 +205,6 @@ def test_more_requests_than_allowed_are_sent_away(folder: Path) -> None:
         def enough() -> bool:
             refused.append(served.get("/status"))
             return refused[-1].status == 429
-
-        from tests.waiting import wait_until
 
         wait_until(enough)
         assert refused[-1].headers["retry-after"] == "1"

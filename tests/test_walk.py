@@ -563,7 +563,7 @@ def test_all_verbs_count_what_is_left_out_and_strict_refuses_it(
 
     code, said = ended("learn", tool.file, root, "--strict")
     assert code == 2
-    assert "1 file cannot be read; nothing was written" in said
+    assert "2 files cannot be read; nothing was written" in said
     assert not tool.file.exists()
     tool.learn(root)
     before = tool.file.read_bytes()

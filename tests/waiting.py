@@ -51,8 +51,8 @@ def worked(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def kill_a_run(killed: list[int], task: str = "perform") -> None:
-    """Wait until a worker of our Ray is at a run, and kill it."""
+def kill_a_run(killed: list[int], task: str = "perform", gate: Path | None = None) -> None:
+    """Wait until a worker of our Ray is at a run, and kill it; then others need not wait."""
 
     def at_work() -> list[int]:
         running = descendants(os.getpid()).items()
@@ -60,3 +60,5 @@ def kill_a_run(killed: list[int], task: str = "perform") -> None:
 
     wait_until(lambda: killed.extend(at_work()[:1]) or killed)
     os.kill(killed[0], signal.SIGKILL)
+    if gate is not None:
+        gate.unlink()

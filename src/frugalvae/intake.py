@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,18 +61,24 @@ class Intake:
         found, labels = self.digests[rows], self.labels[rows]
         return {label: found[labels == label] for label in np.unique(labels).tolist()}
 
+    def leave_out(self, unreadable: Iterable[Any]) -> None:
+        """Count samples of these classes no more: they cannot be read."""
+        lost = Counter(map(str, unreadable))
+        for counts in (self.new, self.more):
+            for label in [label for label in counts if str(label) in lost]:
+                counts[label] -= lost[str(label)]
+                if not counts[label]:
+                    del counts[label]
+
+    @property
+    def grown(self) -> list[str]:
+        """A line about more samples of known classes, if there are any."""
+        return _counted(self.more, "more image", "known class")
+
     @property
     def taught(self) -> list[str]:
-        """Lines about what is to be taught."""
-        lines = []
-        for counts, what, kind in (
-            (self.new, "image", "new class"),
-            (self.more, "more image", "known class"),
-        ):
-            if counts:
-                names = shortened(sorted(map(str, counts)))
-                images = plural(sum(counts.values()), what)
-                lines.append(f"{images} of {plural(len(counts), kind)}: {names}")
+        """Lines about what else is to be taught."""
+        lines = _counted(self.new, "image", "new class")
         if self.elsewhere:
             told = [f"{count:,} of {label}" for label, count in self.elsewhere.items()]
             lines.append(
@@ -118,6 +125,13 @@ class Intake:
         counts = [one.name for one in fields(self) if one.name not in kept]
         told = {name: {str(k): n for k, n in getattr(self, name).items()} for name in counts}
         return {**told, "renamed": self.renamed, "unrecognised": self.unrecognised}
+
+
+def _counted(counts: Mapping[Any, int], what: str, kind: str) -> list[str]:
+    if not counts:
+        return []
+    names, images = shortened(sorted(map(str, counts))), plural(sum(counts.values()), what)
+    return [f"{images} of {plural(len(counts), kind)}: {names}"]
 
 
 def other_names(renamed: Mapping[str, Any]) -> list[str]:

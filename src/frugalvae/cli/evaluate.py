@@ -194,7 +194,7 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
 
     from frugalvae.encoders.remembered import described, load_encoder
     from frugalvae.images.listing import open_images, refuse
-    from frugalvae.images.photographs import encode_files
+    from frugalvae.images.photographs import encode_files, refuse_with_unreadable
     from frugalvae.intake import other_names
 
     path = options.images
@@ -204,9 +204,9 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
     classes = [str(label) for label in model.classes.tolist()]
     names = [*classes, *model.aliases]
     with open_images(path, "testing", depth=options.depth, known=names) as found:
-        if options.strict:
-            refuse(found.skipped)
         numbers, unknown = known(model, found.labels, path)
+        if options.strict:
+            refuse_with_unreadable(found.at(np.flatnonzero(numbers >= 0)))
         encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
         check_width(model, encoder.dim, f"{described(encoder.identity)} gives features")
         renamed = {name: model.aliases.get(name) for name in found.classes}

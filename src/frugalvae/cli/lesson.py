@@ -23,7 +23,14 @@ from frugalvae.formatting import plural, shortened
 from frugalvae.images import encode as encoding
 from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, resume
 from frugalvae.images.listing import counted, named, open_images, refuse
-from frugalvae.images.photographs import DECODERS, digests_of, digests_of_rows
+from frugalvae.images.photographs import (
+    DECODERS,
+    THREADS,
+    digests_of,
+    digests_of_rows,
+    refuse_with_unreadable,
+    unreadable,
+)
 from frugalvae.intake import Intake, choose
 from frugalvae.shares import (
     Lot,
@@ -107,8 +114,6 @@ class Lesson:
         names = [*map(str, self.model.classes.tolist()), *self.model.aliases]
         with open_images(options.source, "learning", depth=options.depth, known=names) as found:
             self.say(*found.notes, *counted(found.skipped))
-            if options.strict:
-                refuse(found.skipped)
             return self.from_folder(found)
 
     def excepted(self, names: Sequence[str]) -> NDArray[np.bool_]:
@@ -160,7 +165,10 @@ class Lesson:
     # ------------------------------------------------------------ what is new
 
     def choose(self, names: NDArray[Any], digests: Any) -> Intake:
-        """What is to be taught of samples of these classes; lines say it."""
+        """What is to be taught of samples of these classes; lines say it.
+
+        How many more known classes get is said when it is known which can be read.
+        """
         options, model = self.options, self.model
         known = [*model.classes.tolist()]
         others = {*map(str, known), *(set(model.aliases) - set(options.again))}
@@ -244,6 +252,7 @@ class Lesson:
         kept = np.flatnonzero(~left_out)
         intake = self.choose(names[kept], lambda places: digests_of_rows(table, kept[places]))
         intake.rows = kept[intake.rows]
+        self.say(*intake.grown)
         told = Told(self.model, intake, known=self.known(names))
         told.excepted = [rows[row] for row in np.flatnonzero(left_out)]
         gone = np.flatnonzero(left_out)
@@ -275,7 +284,12 @@ class Lesson:
         known = self.known(found.labels)
         told = Told(self.model, intake, known=known, left_out=found.skipped, notes=found.notes)
         told.excepted = [paths[row] for row in np.flatnonzero(left_out)]
+        if self.options.strict:
+            with self.display.watching():
+                refuse_with_unreadable(found.at(intake.rows))
         if not len(intake.rows) or self.options.dry_run:
+            if self.options.dry_run:
+                self.try_more(told, found)
             self.clear_parts(found)
             return self.taught_nothing(told)
         encoder, remembered = load_encoder(
@@ -288,6 +302,7 @@ class Lesson:
             taken = self.encode(found, images, lot, encoder, runner)
         told.skipped = {str(images.paths[place]): why for place, why in taken.reasons.items()}
         self.check_readable(told, found, set(lot.labels(taken).tolist()))
+        self.leave_out(told, lot.intake.labels[lot.order[list(taken.reasons)]])
         if not len(taken.places):
             self.clear_parts(found)
             return told
@@ -311,18 +326,40 @@ class Lesson:
         shares = photograph_shares(images, lot, shard, **how)
         return take(shares, self.model, encoder, runner)
 
+    def try_more(self, told: Told, found: Listing) -> None:
+        """Nothing is going to be encoded: see which images of known classes can be read."""
+        intake = told.intake
+        more = np.flatnonzero(np.isin(intake.labels, list(intake.more)))
+        images = found.at(intake.rows[more])
+        with self.display.watching():
+            told.skipped = unreadable(images, THREADS)
+        self.name_unreadable(told)
+        lost = [str(path) in told.skipped for path in images.paths]
+        self.leave_out(told, intake.labels[more][lost])
+
+    def leave_out(self, told: Told, lost: NDArray[Any]) -> None:
+        """Images of these classes cannot be read; say how many more the known ones get."""
+        told.intake.leave_out(lost.tolist())
+        self.say(*told.intake.grown)
+
+    def name_unreadable(self, told: Told) -> None:
+        """Say which images cannot be read: what is lost is told in any case."""
+        say = complain if self.options.quiet else self.say
+        if told.skipped:
+            lines = "\n".join(named(told.skipped))
+            say(f"left out as unreadable, {len(told.skipped):,}:\n{lines}")
+
     def check_readable(self, told: Told, found: Listing, learned: set[str]) -> None:
         """Say which images cannot be read, and leave out classes without any."""
         if self.options.strict:
             refuse(told.skipped)
-        lines = "\n".join(named(told.skipped))
         if told.intake.new and not learned:
             self.clear_parts(found)
+            lines = "\n".join(named(told.skipped))
             raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
         told.missing = sorted(set(told.intake.new) - learned)
-        say = complain if self.options.quiet else self.say  # what is lost is told in any case
-        if told.skipped:
-            say(f"left out as unreadable, {len(told.skipped):,}:\n{lines}")
+        self.name_unreadable(told)
+        say = complain if self.options.quiet else self.say
         for name in told.missing:
             say(f"class {name!r} is left out: no image of it can be read")
 

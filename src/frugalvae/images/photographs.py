@@ -219,6 +219,18 @@ def unreadable(images: Listing, threads: int) -> dict[str, str]:
     return {str(path): why for path, why in checked if why is not None}
 
 
+def refuse_with_unreadable(images: Listing) -> None:
+    """Refuse a folder with files that are no images; the error names unreadable images, too.
+
+    A folder with none is not looked at: who encodes its images finds out which can be read.
+    """
+    from frugalvae.images.listing import refuse
+    from frugalvae.images.walk import HIDDEN
+
+    if any(why != HIDDEN for why in images.skipped.values()):
+        refuse(images.skipped | unreadable(images, THREADS))
+
+
 def reason(error: Exception) -> str:
     """What an error says, in one line.
 

@@ -2,7 +2,7 @@
 
 import { AskSection } from "./ask.js";
 import { ClassesSection } from "./classes.js";
-import { button, fill, h, icon } from "./dom.js";
+import { breakable, button, fill, h, icon } from "./dom.js";
 import { clearNotices, noticeElements, undoChange } from "./notices.js";
 import { dropped, pasted } from "./pictures.js";
 import { onServer, server } from "./server.js";
@@ -89,7 +89,7 @@ function lastChange({ teach: allowed, undo }) {
   if (!undo) return h("p", { class: "muted last-none", title: t.oneStep }, t.nothingToUndo);
   const text = t.event(undo);
   const back = button(t.undo, { shape: "undo", kind: "small", title: t.undoTitle(text) }, () => undoChange());
-  return [h("div", { class: "last-text" }, h("p", { class: "field-label" }, t.takesBack), h("p", { class: "muted" }, h("bdi", {}, text))), back];
+  return [h("div", { class: "last-text" }, h("p", { class: "field-label" }, t.takesBack), h("p", { class: "muted" }, h("bdi", {}, breakable(text)))), back];
 }
 
 // ------------------------------------------------------------ photographs from anywhere

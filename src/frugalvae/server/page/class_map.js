@@ -1,6 +1,6 @@
 // Which classes look alike? A map in two dimensions, with lines between what is confused.
 
-import { s } from "./dom.js";
+import { breakable, fill, h, s } from "./dom.js";
 import { t } from "./strings.js";
 
 const EDGE = 30; // pixels that remain free around
@@ -8,7 +8,13 @@ const MOVED = 200; // dots at most
 const LONGEST = 20; // letters of a name
 const LETTER = 7.2; // pixels
 
-/** The map, so many pixels wide; `chosen` is called with the class that is clicked. */
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+
+/**
+ * The map, so many pixels wide; `chosen` is called with the class that is clicked.
+ *
+ * A dot that is pointed at tells its name. One of them can be reached by Tab, the others from it by arrows.
+ */
 export function classMap({ classes, confused }, width, chosen) {
   const height = Math.round(Math.min(380, 0.75 * width));
   const points = placed(classes, width, height);
@@ -19,9 +25,34 @@ export function classMap({ classes, confused }, width, chosen) {
     line?.style.setProperty("--share", share);
     return line ?? null;
   });
-  const dots = points.map((point) => dot(point, chosen));
-  const props = { class: "map", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t.classes.mapLabel(classes.length) };
-  return s("svg", props, lines, dots, names(points, [0, 0, width, height]));
+  const tip = h("div", { class: "map-tip", "aria-hidden": "true", hidden: true });
+  const dots = points.map((point) => dot(point, chosen, (on) => tell(tip, on && point, width)));
+  dots[0]?.setAttribute("tabindex", 0);
+  const walk = (event) => step(event, dots);
+  const props = { class: "map", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": t.classes.mapLabel(classes.length), on: { keydown: walk } };
+  return h("div", { class: "map-box" }, s("svg", props, lines, dots, names(points, [0, 0, width, height])), tip);
+}
+
+/** Say the name of a class beside its dot, or nothing. */
+function tell(tip, point, width) {
+  tip.hidden = !point;
+  if (!point) return;
+  fill(tip, breakable(point.label));
+  const left = point.x - tip.offsetWidth / 2;
+  const above = point.y - point.r - 6 - tip.offsetHeight;
+  tip.style.left = `${Math.max(0, Math.min(left, width - tip.offsetWidth))}px`;
+  tip.style.top = `${above < 0 ? point.y + point.r + 6 : above}px`;
+}
+
+/** Go to another dot by arrows. */
+function step(event, dots) {
+  const [place, by] = [dots.indexOf(event.target), STEPS[event.key]];
+  if (place < 0 || !by) return;
+  event.preventDefault();
+  const next = dots[(place + by + dots.length) % dots.length];
+  event.target.setAttribute("tabindex", -1);
+  next.setAttribute("tabindex", 0);
+  next.focus();
 }
 
 /** Where each class is drawn: as large as fits, and as round as it was. */
@@ -62,10 +93,18 @@ function push(a, b) {
   b.y += step * y;
 }
 
-function dot(point, chosen) {
+function dot(point, chosen, pointed) {
   const { x, y, r, label } = point;
-  const click = () => chosen(label);
-  return s("circle", { cx: x, cy: y, r, class: "dot", data: { label: String(label) }, on: { click } }, s("title", {}, String(label)));
+  const on = {
+    click: () => chosen(label),
+    keydown: (event) => [" ", "Enter"].includes(event.key) && (event.preventDefault(), chosen(label)),
+    pointerenter: () => pointed(true),
+    pointerleave: () => pointed(false),
+    focus: () => pointed(true),
+    blur: () => pointed(false),
+  };
+  const props = { cx: x, cy: y, r, class: "dot", role: "button", tabindex: -1, "aria-label": String(label) };
+  return s("circle", { ...props, data: { label: String(label) }, on }, s("title", {}, String(label)));
 }
 
 /** Names, where there is room for them; the others are told by pointing at their dots. */

@@ -1,6 +1,6 @@
 // One class in the list: what is known of it, and forms to rename or forget it.
 
-import { button, fill, h, icon, label, uid } from "./dom.js";
+import { breakable, button, fill, h, icon, label, uid } from "./dom.js";
 import { sentence } from "./format.js";
 import { complain, notice } from "./notices.js";
 import { server } from "./server.js";
@@ -32,7 +32,7 @@ export class ClassRow {
       h("span", {}, t.classes.samplesOf(samples ?? 0)),
       Number.isFinite(accuracy) && h("span", {}, t.classes.accuracy(accuracy, interval)),
       near.length > 0 && h("span", {}, `${t.classes.nearest} `, near),
-      warnings.map((text) => h("span", { class: "warn-text" }, icon("warning"), sentence(text))),
+      warnings.map((text) => h("span", { class: "warn-text" }, icon("warning"), h("span", {}, breakable(sentence(text))))),
     );
   }
 

@@ -4,13 +4,14 @@ import { request } from "./api.js";
 import { bar } from "./chances.js";
 import { classMap } from "./class_map.js";
 import { ClassRow } from "./class_row.js";
-import { button, fill, h, icon, label } from "./dom.js";
+import { breakable, button, fill, h, icon, label } from "./dom.js";
 import { ago, bytes, percent, sentence } from "./format.js";
 import { complain, undoChange } from "./notices.js";
 import { onServer, server } from "./server.js";
 import { t } from "./strings.js";
 
 const PAIRS = 8; // of confused classes that are shown
+const FEW = 5; // classes of too few photographs that are named
 const MANY = 12; // classes, from which on they can be searched
 const ROWS = 100; // classes that are listed at first
 const EVENTS = 8; // of the history that are shown at first
@@ -96,7 +97,7 @@ export class ClassesSection {
     fill(this.facts, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
     this.caution.hidden = known.accuracy === null;
     fill(this.caution, known.interval ? t.classes.expectedHint : t.classes.expectedFew);
-    fill(this.warnings, status.warnings.map((text) => h("p", { class: "warning" }, icon("warning"), sentence(text))));
+    fill(this.warnings, status.warnings.map((text) => h("p", { class: "warning" }, icon("warning"), h("span", {}, breakable(sentence(text))))));
     this.showMap(known);
     this.showPairs(known);
     this.search.hidden = this.#classes.length < MANY;
@@ -117,8 +118,17 @@ export class ClassesSection {
       const pair = h("span", { class: "pair" }, label(one), h("span", { class: "muted" }, t.classes.takenFor), label(other));
       return h("li", {}, pair, h("span", { class: "number" }, percent(share)), bar(share));
     });
-    const none = h("p", { class: "muted" }, classes.every((one) => one.interval) ? t.classes.confusedNone : t.classes.aboutConfused);
-    fill(this.pairs, h("h2", {}, t.classes.confused), rows.length ? h("ul", { class: "bars pairs" }, rows) : none);
+    fill(this.pairs, h("h2", {}, t.classes.confused), rows.length > 0 && h("ul", { class: "bars pairs" }, rows), this.untested(classes, rows.length > 0));
+  }
+
+  /** What cannot be said of confusions, and of which classes. */
+  untested(classes, some) {
+    const few = classes.filter((one) => !one.interval);
+    if (!few.length) return some ? null : h("p", { class: "muted" }, t.classes.confusedNone);
+    if (few.length === classes.length) return h("p", { class: "muted" }, some ? t.classes.testedUnsure : t.classes.testedNone);
+    const names = few.slice(0, FEW).flatMap((one, place) => [place ? ", " : "", label(one.label)]);
+    const rest = few.length > FEW ? t.classes.andMore(few.length - FEW) : "";
+    return h("p", { class: "muted" }, some ? "" : `${t.classes.confusedOthers} `, `${t.classes.testedFew} `, names, rest);
   }
 
   // ------------------------------------------------------------ the list
@@ -180,6 +190,6 @@ export class ClassesSection {
 
   event(event, last) {
     const undo = last && server.mayTeach && server.status.undo && button(t.undo, { kind: "small", shape: "undo" }, () => undoChange());
-    return h("li", {}, h("span", { class: "event-text" }, h("bdi", {}, t.event(event))), h("time", { class: "muted", datetime: event.when, title: event.when }, ago(event.when)), undo);
+    return h("li", {}, h("span", { class: "event-text" }, h("bdi", {}, breakable(t.event(event)))), h("time", { class: "muted", datetime: event.when, title: event.when }, ago(event.when)), undo);
   }
 }

@@ -58,11 +58,15 @@ export function button(text, { shape = null, kind = "", quiet = false, title = n
   );
 }
 
-/** A class name: text of unknown direction and length, which may be broken after `_` and the like. */
+/** Text with names in it, whose lines may end after `_` and the like: words are broken last of all. */
+export function breakable(text) {
+  const parts = String(text).split(/(?<=[_/-])(?!\s)|(?<=\.)(?=[^\s\d])/);
+  return parts.flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
+}
+
+/** A class name: text of unknown direction and length. */
 export function label(name, props = {}) {
-  const parts = String(name).split(/(?<=[_/.-])/);
-  const text = parts.flatMap((part, place) => (place ? [h("wbr"), part] : [part]));
-  return h("bdi", { class: "label", title: String(name), ...props }, text);
+  return h("bdi", { class: "label", title: String(name), ...props }, breakable(name));
 }
 
 let next = 0;

@@ -1,6 +1,6 @@
 // What came of a lesson: what was learned, how the file grew, and what is confused now.
 
-import { button, h, icon, label } from "./dom.js";
+import { breakable, button, h, icon, label } from "./dom.js";
 import { bytes, percent, seconds, sentence } from "./format.js";
 import { undoChange } from "./notices.js";
 import { server } from "./server.js";
@@ -8,8 +8,8 @@ import { t } from "./strings.js";
 
 const SHOWN = 5; // photographs that cannot be read, each with the reason
 
-/** A card about what the server said. */
-export function lessonResult(said) {
+/** A card about what the server said; `more` goes on with this class. */
+export function lessonResult(said, more) {
   const { before, after } = said;
   const facts = [
     [t.teach.file, `${bytes(before.bytes)} → ${bytes(after.bytes)}`],
@@ -18,6 +18,7 @@ export function lessonResult(said) {
     [t.teach.time, seconds(said.seconds)],
   ];
   const undo = button(t.undo, { shape: "undo" }, () => undoChange(said.revision));
+  const again = button(t.classes.more, { shape: "plus", title: t.classes.moreOf(said.label) }, more);
   const known = `${said.new ? t.teach.done : t.teach.doneMore} `;
   return h(
     "article",
@@ -26,10 +27,10 @@ export function lessonResult(said) {
     h("p", { class: "muted" }, summary(said)),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     confusion(said, after.classes),
-    said.unreadable.slice(0, SHOWN).map(({ input, reason }) => h("p", { class: "warn-text" }, icon("warning"), h("bdi", {}, `${input}: ${reason}`))),
+    said.unreadable.slice(0, SHOWN).map(({ input, reason }) => h("p", { class: "warn-text" }, icon("warning"), h("bdi", {}, breakable(`${input}: ${reason}`)))),
     said.near && h("p", { class: "muted" }, t.names.near(said.near)),
-    said.warnings.map((text) => h("p", { class: "warn-text" }, icon("warning"), sentence(text))),
-    h("div", { class: "row" }, said.learned > 0 && server.status?.undo && undo, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),
+    said.warnings.map((text) => h("p", { class: "warn-text" }, icon("warning"), h("span", {}, breakable(sentence(text))))),
+    h("div", { class: "row" }, said.learned > 0 && server.status?.undo && undo, again, h("a", { class: "button", href: "#ask" }, t.teach.tryIt)),
   );
 }
 

@@ -1,7 +1,7 @@
 // What is said besides the answers: short notices, the banner of a lost server, the field for a token.
 
 import { Refused, tokensComeFrom } from "./api.js";
-import { announce, button, fill, h, icon, uid } from "./dom.js";
+import { announce, breakable, button, fill, h, icon, uid } from "./dom.js";
 import { server } from "./server.js";
 import { t } from "./strings.js";
 
@@ -17,7 +17,7 @@ export function notice(text, { undo = false, kind = "" } = {}) {
   const element = h(
     "div",
     { class: `notice ${kind}`, data: { revision } },
-    h("span", { class: "notice-text" }, text),
+    h("span", { class: "notice-text" }, breakable(text)),
     undo && button(t.undo, { kind: "small", shape: "undo" }, () => close() ?? undoChange(revision)),
     button(t.close, { shape: "close", kind: "ghost small", quiet: true }, close),
   );
@@ -46,11 +46,12 @@ export function complain(error) {
   notice(error.message || t.server.failed, { kind: "bad" });
 }
 
-/** Take back the last change, unless the file is another than this by now. */
+/** Take back the last change, unless the file is another than this by now; an event tells which state is gone. */
 export async function undoChange(revision = server.status?.revision) {
   try {
     const { event } = await server.change("undo", { json: { revision } });
     notice(t.undone(event, server.status.undo));
+    server.dispatchEvent(new CustomEvent("undone", { detail: revision }));
     return true;
   } catch (error) {
     complain(error);

@@ -19,6 +19,7 @@ export class TeachSection {
   #work = null; // what stops the lesson under way
   #held = false;
   #lesson = null; // the state of the file that the result is about
+  #sent = null; // what the form had, in case that is undone
 
   constructor() {
     this.name = new NameField(t.teach.name, { changed: () => this.ready() });
@@ -35,6 +36,7 @@ export class TeachSection {
     this.element = h("div", {}, this.closed, this.result, this.form);
     onServer("status", () => this.allowed());
     onServer("changed", () => (this.result.hidden ||= this.#lesson !== server.status.revision));
+    server.addEventListener("undone", ({ detail }) => this.restore(detail));
   }
 
   makeForm() {
@@ -88,6 +90,24 @@ export class TeachSection {
   begin(name) {
     this.name.value = name;
     this.result.hidden = true;
+  }
+
+  /** More photographs of the class that was just taught. */
+  goOn(name) {
+    this.name.value = name;
+    const next = this.camera.running ? this.hold : this.zone.querySelector("button");
+    next.focus();
+    next.scrollIntoView({ block: "center" });
+  }
+
+  /** What was taken back is in the form again, unless something else is by now. */
+  restore(revision) {
+    const sent = revision === this.#lesson && this.#sent;
+    if (!sent || this.name.value || this.#files.length) return;
+    this.#sent = null;
+    this.name.value = sent.name;
+    this.#files = sent.files;
+    this.showChosen();
   }
 
   showChosen() {
@@ -231,14 +251,19 @@ export class TeachSection {
 
   // ------------------------------------------------------------ what came of it
 
+  /** What is learned leaves the form; where nothing was, nothing does. */
   show(said) {
-    this.#files = [];
-    this.name.value = "";
-    this.showChosen();
+    if (said.learned) {
+      this.#sent = { name: this.name.value, files: this.#files };
+      this.#files = [];
+      this.name.value = "";
+      this.showChosen();
+    }
     this.result.hidden = false;
     this.#lesson = said.revision;
-    fill(this.result, lessonResult(said));
-    this.result.firstChild.focus();
+    fill(this.result, lessonResult(said, () => this.goOn(String(said.label))));
+    this.result.firstChild.focus({ preventScroll: true });
+    scrollTo(0, 0); // where it begins, however long it is
     announce(`${said.new ? t.teach.done : t.teach.doneMore} ${said.label}`);
   }
 }
