@@ -98,7 +98,7 @@ def test_a_memory_of_ones_own_is_benchmarked_against_others(folder: Path) -> Non
 
 
 def test_a_memory_of_ones_own_says_its_cost(folder: Path) -> None:
-    variant = "--variant add_a_memory:ExemplarMemory"
+    variant = "--memory add_a_memory:ExemplarMemory"
     done = frugalvae(folder, f"memory {variant} --classes 100 --dim 8")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split() == ["total", "8,800", "8,800", "35,200"]

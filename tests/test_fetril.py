@@ -120,7 +120,7 @@ def test_tasks_count_as_equal_before_they_come() -> None:
 
 
 def test_the_command_line_tells_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
-    command = "memory --variant fetril --classes 100 --dim 512 --samples 50000"
+    command = "memory --memory fetril --classes 100 --dim 512 --samples 50000"
     assert main(command.split()) == 0
     means, features = capsys.readouterr().out.splitlines()[2:4]
     assert means.split() == ["class", "means", "51,200", "51,200", "204,800"]

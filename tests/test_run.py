@@ -133,7 +133,7 @@ def test_wrong_options_are_refused_with_the_form_expected(
 
 
 def test_memory_tells_the_cost_before_training(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["memory", "--variant", "vae-fo", "--classes", "200"]) == 0
+    assert main(["memory", "--memory", "vae-fo", "--classes", "200"]) == 0
     assert "2,962,688" in capsys.readouterr().out
     assert (
         main(

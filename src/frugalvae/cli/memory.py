@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from frugalvae.cli.options import add, positive
+from frugalvae.cli.options import add, positive, settings_of
 from frugalvae.console import print_json
 from frugalvae.memories import MEMORIES
 
@@ -12,11 +12,11 @@ from frugalvae.memories import MEMORIES
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     parser.description = (
-        "Tell the parameters and bytes of a memory with its default settings, by component, "
-        "before anything is trained."
+        "Print the parameters and bytes of a memory, by component, before anything is trained."
     )
     parser.add_argument(
-        "--variant",
+        "--memory",
+        "--variant",  # its older name
         required=True,
         metavar="NAME",
         help=f"the memory: {', '.join(MEMORIES)}, or module:Class",
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="training samples in all; store-all and fetril need it",
     )
+    add(parser, "--set", help="change a setting, such as memory.budget=1MB")
     add(parser, "--json")
 
 
@@ -52,9 +53,9 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.cost import MemoryReport
     from frugalvae.memories import make_memory
 
-    memory = make_memory(options.variant)
+    memory = make_memory(options.memory, **settings_of(options, "memory")["memory"])
     parts = memory.cost(options.dim, options.classes, options.tasks, options.samples)
-    report = MemoryReport(options.variant, options.classes, options.tasks, parts)
+    report = MemoryReport(options.memory, options.classes, options.tasks, parts)
     if options.json:
         print_json(report.to_json())
     else:

@@ -83,6 +83,10 @@ class ClassSums(MappedFeatures):
             setattr(twin, name, dict(getattr(self, name)))
         return twin
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: what follows from it is several times as large, and soon made."""
+        return vars(self) | {"_derived": {}}
+
     def among(self, labels: Collection[int]) -> ClassSums:
         """A memory of some of the classes, with the shared covariance of all."""
         twin = copy.copy(self)
