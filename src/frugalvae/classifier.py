@@ -16,10 +16,11 @@ import numpy as np
 from frugalvae import forgetting, joining, naming
 from frugalvae.answers import THRESHOLD
 from frugalvae.calibration import Calibration
-from frugalvae.checks import as_label, position_of
+from frugalvae.checks import position_of
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import check_number
 from frugalvae.estimator import Estimator, NotFittedError
+from frugalvae.labels import as_label
 from frugalvae.memories.forecast import Forecast
 from frugalvae.model import Model, Recipe
 from frugalvae.novelty import TaughtNovelty

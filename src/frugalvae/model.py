@@ -23,7 +23,6 @@ from frugalvae.calibration import Calibration
 from frugalvae.checks import (
     check_features,
     check_kind,
-    check_label,
     check_labels,
     check_learned,
     check_named,
@@ -36,6 +35,7 @@ from frugalvae.cost import Component, MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
 from frugalvae.interfaces import Replay, Task, is_tempered
+from frugalvae.labels import check_label
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head

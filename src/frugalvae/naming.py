@@ -14,7 +14,6 @@ import numpy as np
 
 from frugalvae.checks import (
     check_kind,
-    check_label,
     check_labels,
     check_learned,
     check_named,
@@ -22,6 +21,7 @@ from frugalvae.checks import (
 )
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task, is_tempered
+from frugalvae.labels import check_label
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

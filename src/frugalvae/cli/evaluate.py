@@ -25,6 +25,7 @@ from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import percent, plural, printable
+from frugalvae.labels import as_label, folded, listing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -255,8 +256,6 @@ def taught_before(model: Model, files: list[File]) -> list[str]:
 
 def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
     """Unknown classes whose names differ from a known one only in case or blanks, a line each."""
-    from frugalvae.checks import folded
-
     known = {folded(name): name for name in classes}
     return [
         f"class {name!r} is not known; rename its folder if {known[folded(name)]!r} is meant"
@@ -299,8 +298,6 @@ def known(
     """
     import numpy as np
 
-    from frugalvae.checks import as_label
-
     place = {label: n for n, label in enumerate(model.classes.tolist())}
     numbers = {name: place[label] for name, label in model.aliases.items() if label is not None}
     numbers |= {as_label(str(label)): n for label, n in place.items()}
@@ -315,8 +312,6 @@ def known(
 
 def unknown_classes(names: list[str], model: Model, path: Path) -> str:
     """That no class is known, and what may be the reason."""
-    from frugalvae.checks import listing
-
     classes = {str(label) for label in model.classes.tolist()}
     inside = sorted({name.split("/")[0] for name in names if name.split("/", 1)[-1] in classes})
     if inside:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.answers import expectation, few_samples
 from frugalvae.cli.options import add, add_encoder, add_ray, settings_of
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
@@ -192,8 +193,6 @@ def report(options: argparse.Namespace, told: Told) -> dict[str, Any]:
 
 def say_learned(display: Display, options: argparse.Namespace, told: Told, seconds: float) -> None:
     """What was learned, and what the file knows now."""
-    from frugalvae.changes import expectation, few_samples
-
     model = told.model
     classes, images = plural(len(told.learned), "class"), sum(told.learned.values())
     taught = f"from {plural(images, 'image')}" if images else "by name alone"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.care.guesses import refuse_guesses
-from frugalvae.checks import as_label, check_case
 from frugalvae.cli.options import choice, holds_features, refuse_encoder
 from frugalvae.console import Display, complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
@@ -25,6 +24,7 @@ from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, re
 from frugalvae.images.listing import counted, named, open_images, refuse
 from frugalvae.images.photographs import DECODERS, digests_of, digests_of_rows
 from frugalvae.intake import Intake, choose
+from frugalvae.labels import as_label, check_case, near, near_pairs
 from frugalvae.shares import (
     Lot,
     Taken,
@@ -35,7 +35,6 @@ from frugalvae.shares import (
     share_count,
     take,
 )
-from frugalvae.taught import near, near_pairs
 
 if TYPE_CHECKING:
     from pathlib import Path

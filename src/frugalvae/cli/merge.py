@@ -12,6 +12,7 @@ from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, size
+from frugalvae.labels import as_label, check_case, label_named, like
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
@@ -144,9 +145,6 @@ def asked_name(text: str, inputs: list[Path]) -> tuple[Path, str]:
 
 def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
     """``wren=house wren`` as the label in the file and the new one; names may have a ``=``."""
-    from frugalvae.changes import label_named, like
-    from frugalvae.checks import as_label
-
     known = {as_label(str(label)) for label in labels}
     places = [place for place, letter in enumerate(text) if letter == "="]
     fitting = [place for place in places if as_label(text[:place]) in known]
@@ -195,7 +193,6 @@ def merged(
 ) -> tuple[Model, list[dict[str, Any]]]:
     """The model with all additions, and what is told of each."""
     from frugalvae import joining
-    from frugalvae.checks import check_case
     from frugalvae.model import Model
 
     told, model = [], target or Model(additions[0].model.recipe)

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.checks import as_label, check_case
 from frugalvae.cli.lesson import Told
 from frugalvae.cli.options import choice
 from frugalvae.console import complain
 from frugalvae.encoders.remembered import load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
+from frugalvae.labels import as_label, check_case
 from frugalvae.naming import learn_names, read_names, unread
 
 if TYPE_CHECKING:

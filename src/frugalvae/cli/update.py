@@ -11,6 +11,7 @@ from frugalvae.cli.options import add, add_encoder, holds_features, refuse_encod
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
+from frugalvae.labels import as_label
 
 if TYPE_CHECKING:
     from frugalvae.cli.inputs import Gathered, Look
@@ -98,8 +99,6 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
 
 def one_class(label: Any, classes: Sequence[Any], flat: bool, say: Callable[[str], object]) -> Look:
     """Refuses a folder in which there are folders of other classes than the one that is meant."""
-    from frugalvae.checks import as_label
-
     others = {as_label(str(other)) for other in classes} - {as_label(str(label))}
 
     def look(path: Path, found: Found) -> None:

@@ -13,19 +13,18 @@ from frugalvae.changes import (
     DIGEST,
     as_one_lesson,
     digest_of,
-    like,
     with_digest,
     with_source,
 )
-from frugalvae.checks import check_case, check_kind
+from frugalvae.checks import check_kind
 from frugalvae.errors import InputError
 from frugalvae.forgetting import forget, unlearn
 from frugalvae.images.encode import describe
 from frugalvae.intake import Intake, choose, digests_of
+from frugalvae.labels import check_case, like, near
 from frugalvae.neighbours import CONFUSED
 from frugalvae.server.asking import check_some
 from frugalvae.server.looking import Seen
-from frugalvae.taught import near
 
 if TYPE_CHECKING:
     from frugalvae.model import Model

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.errors import BusyError, FrugalError, MemoryFileError
+from frugalvae.labels import label_named
 from frugalvae.server.refusals import RefusedError, without_paths
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
@@ -185,8 +186,6 @@ class Served:
 
     def label_named(self, model: Model, typed: str) -> Any:
         """The label that was sent; a refusal if no class has it."""
-        from frugalvae.changes import label_named
-
         return label_named(self.name, model.classes.tolist(), typed, "/classes")
 
     def save(self, model: Model) -> Snapshot:

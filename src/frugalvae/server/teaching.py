@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from frugalvae import forgetting
-from frugalvae.changes import like, with_digest
-from frugalvae.checks import as_label, check_case, check_label
+from frugalvae.changes import with_digest
 from frugalvae.errors import MemoryFileError
+from frugalvae.labels import as_label, check_case, check_label, like
 from frugalvae.server.lessons import ONE_NAME, gather, learned, told, updated
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.telling import told_event

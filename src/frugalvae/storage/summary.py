@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.changes import few_samples
+from frugalvae.answers import few_samples
 from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import local_time, shortened
 
