@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,20 +18,19 @@ from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
 from frugalvae.images import encode as encoding
-from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, resume
-from frugalvae.images.listing import counted, named, open_images, refuse
-from frugalvae.images.photographs import DECODERS, digests_of, digests_of_rows
+from frugalvae.images.encode import Parts, depends_on, digest
+from frugalvae.images.listing import counted, open_images, refuse
+from frugalvae.images.photographs import DECODERS, THREADS, digests_of, digests_of_rows
 from frugalvae.intake import Intake, choose
 from frugalvae.labels import as_label, check_case, near, near_pairs
 from frugalvae.shares import (
     Lot,
-    Taken,
+    TakenPhotographs,
     here,
-    photograph_shares,
     row_share_count,
     row_shares,
-    share_count,
     take,
+    take_photographs,
 )
 
 if TYPE_CHECKING:
@@ -256,8 +253,7 @@ class Lesson:
         shares = row_shares(table, lot.rows, lot.positions, lot.count)
         with self.display.watching(), self.runner() as runner:
             taken = take(shares, self.model, None, runner)
-        known = {label: text[label] for label in intake.new} if text else None
-        return self.teach(told, lot, taken, known, encoder)
+        return self.teach(told, lot.lesson(taken, text or None), lot.counts(taken), encoder)
 
     # ------------------------------------------------------------ photographs
 
@@ -280,50 +276,31 @@ class Lesson:
         encoder, remembered = load_encoder(
             self.encoder, choice(self.options), self.store.given, complain
         )
-        text = describe(encoder, sorted(intake.new)) if intake.new else None
-        lot = Lot(intake, share_count(len(intake.rows)))
-        images = found.at(lot.rows)
-        with self.display.watching(), self.runner() as runner:
-            taken = self.encode(found, images, lot, encoder, runner)
-        told.skipped = {str(images.paths[place]): why for place, why in taken.reasons.items()}
-        self.check_readable(told, found, set(lot.labels(taken).tolist()))
-        if not len(taken.places):
+        taken = self.encode(found, intake, encoder)
+        told.skipped, told.missing = taken.unreadable, taken.missing
+        if self.options.strict:
+            refuse(told.skipped)
+        if not taken.counts:
             self.clear_parts(found)
-            return told
-        readable = [name for name in intake.new if name not in told.missing]
-        kept = None if text is None else {name: text[name] for name in readable}
-        return self.teach(told, lot, taken, kept, remembered)
+        taken.check_new(found.name)
+        say = complain if self.options.quiet else self.say  # what is lost is told in any case
+        if told.skipped:
+            say(f"left out as unreadable, {len(told.skipped):,}:\n{taken.lines}")
+        for name in told.missing:
+            say(f"class {name!r} is left out: no image of it can be read")
+        return self.teach(told, taken.lesson, taken.counts, remembered) if taken.counts else told
 
-    def encode(
-        self, found: Listing, images: Listing, lot: Lot, encoder: Encoder, runner: Runner
-    ) -> Taken:
+    def encode(self, found: Listing, intake: Intake, encoder: Encoder) -> TakenPhotographs:
         """What the images come to; finished shards are kept beside the file."""
         batch, options = self.options.batch_size, self.options
         shard = batch * max(encoding.SHARD // batch, 1)
         of = depends_on(found, encoder.identity, shard)
-        of |= {"classes": digest([lot.intake.labels.tolist(), lot.intake.digests.tolist()])}
+        of |= {"classes": digest([intake.labels.tolist(), intake.digests.tolist()])}
         parts = None if self.on_ray else Parts(self.store.path, of)
-        if parts is not None:
-            resume(parts, cut(images.files, shard), self.say)
-        threads = (os.cpu_count() or 1) if options.jobs == 1 else DECODERS
-        how = {"batch_size": batch, "threads": threads, "parts": parts}
-        shares = photograph_shares(images, lot, shard, **how)
-        return take(shares, self.model, encoder, runner)
-
-    def check_readable(self, told: Told, found: Listing, learned: set[str]) -> None:
-        """Say which images cannot be read, and leave out classes without any."""
-        if self.options.strict:
-            refuse(told.skipped)
-        lines = "\n".join(named(told.skipped))
-        if told.intake.new and not learned:
-            self.clear_parts(found)
-            raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
-        told.missing = sorted(set(told.intake.new) - learned)
-        say = complain if self.options.quiet else self.say  # what is lost is told in any case
-        if told.skipped:
-            say(f"left out as unreadable, {len(told.skipped):,}:\n{lines}")
-        for name in told.missing:
-            say(f"class {name!r} is left out: no image of it can be read")
+        threads = THREADS if options.jobs == 1 else DECODERS
+        how = {"batch_size": batch, "shard": shard, "threads": threads, "parts": parts}
+        with self.display.watching(), self.runner() as runner:
+            return take_photographs(self.model, found, intake, encoder, runner, say=self.say, **how)
 
     def clear_parts(self, found: Listing) -> None:
         """Remove what was encoded of this folder: all of it is learned."""
@@ -360,7 +337,9 @@ class Lesson:
         with closing(Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)) as cluster:
             yield on_ray(cluster)
 
-    def teach(self, told: Told, lot: Lot, taken: Taken, text: Any, encoder: Remembered) -> Told:
+    def teach(
+        self, told: Told, lesson: dict[str, Any], counts: dict[Any, int], encoder: Remembered
+    ) -> Told:
         """Learn and write; then what was encoded for it is not needed any more."""
         from frugalvae.changes import with_source
 
@@ -372,13 +351,13 @@ class Lesson:
         for name, label in self.same.items():
             model = replace(model, aliases={**model.aliases, name: label})
         with self.display.watching():
-            model = self.withholding(model.learn(**lot.lesson(taken), text=text))
+            model = self.withholding(model.learn(**lesson))
         if encoder:
             model = replace(model, encoder=encoder)
         self.store.save(with_source(model, self.options.source.resolve().name))
         if not (holds_features(self.options.source) or self.on_ray):
             Parts(self.store.path, {}).remove()
-        told.model, told.learned = model, dict(Counter(lot.labels(taken).tolist()))
+        told.model, told.learned = model, counts
         return told
 
 
