@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frugalvae.bench.display import Clock
-from frugalvae.bench.grid import Cell, digest, grid
+from frugalvae.bench.grid import Cell, grid
 from frugalvae.bench.grid_run import run_grid
 from frugalvae.bench.pool import Outcome, Pool, ProcessPool, perform
 from frugalvae.bench.results import Results
@@ -31,6 +31,7 @@ from frugalvae.bench.spec import Experiment, Part, defaults
 from frugalvae.bench.toml import parse, read_experiments
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
+from frugalvae.files import json_digest
 from frugalvae.images.dataset import load_digits
 from frugalvae.memories import MEMORIES, make_memory, usual_head
 from tests.conftest import blobs
@@ -530,7 +531,8 @@ def test_runs_with_keys_of_the_old_kind_are_renamed(tmp_path: Path) -> None:
 
     def written_long_ago(metric: float) -> None:
         for cell in cells:
-            old = {"key": digest(cell.settings()), "every_task": True, "settings": cell.settings()}
+            settings = cell.settings()
+            old = {"key": json_digest(settings), "every_task": True, "settings": settings}
             name = f"{cell.data}-{cell.memory.name}-lda-seed{cell.seed}-{old['key'][:10]}.json"
             (runs / name).write_text(json.dumps(old | {"metrics": {"m": metric}}))
 
@@ -547,7 +549,7 @@ def test_runs_with_keys_of_the_old_kind_are_renamed(tmp_path: Path) -> None:
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
 def test_a_digest_survives_a_file(content: dict[str, Any]) -> None:
-    assert digest(json.loads(json.dumps(content))) == digest(content)
+    assert json_digest(json.loads(json.dumps(content))) == json_digest(content)
 
 
 def experiment(*memories: str, **changes: Any) -> Experiment:

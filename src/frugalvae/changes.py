@@ -46,6 +46,11 @@ def with_digest(model: Model, digest: str | None = None) -> Model:
     return replace(model, history=tuple(history))
 
 
+def is_last_change(model: Model, digest: str) -> bool:
+    """Whether the last change of a model was this very one, which is not to be made twice."""
+    return bool(model.history) and model.history[-1].get(DIGEST) == digest
+
+
 def digest_of(label: Any, x: NDArray[np.float32]) -> str:
     """What tells an update from any other: a killed one that is repeated must not count twice."""
     return hashlib.sha256(repr((label, x.shape)).encode() + x.tobytes()).hexdigest()[:16]

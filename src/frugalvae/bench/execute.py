@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from frugalvae.bench.draw import drawn
-from frugalvae.bench.grid import Cell, digest
+from frugalvae.bench.grid import Cell
 from frugalvae.bench.observe import make_observer
 from frugalvae.bench.sharing import Lessons
 from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
+from frugalvae.files import json_digest
 from frugalvae.heads import make_head
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
@@ -29,7 +30,7 @@ class Encoding:
     @property
     def key(self) -> str:
         """What decides the features: images, encoder, seed, and how many classes come first."""
-        return digest(
+        return json_digest(
             {
                 "data": self.cell.fingerprint,
                 "encoder": self.cell.encoder and self.cell.encoder.changed(),

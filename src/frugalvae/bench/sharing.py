@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frugalvae.bench.grid import Cell, digest
+from frugalvae.bench.grid import Cell
+from frugalvae.files import json_digest
 from frugalvae.interfaces import Memory, Task
 
 MOST_BYTES = 2**30  # of all tasks together; a VAE per class takes more
@@ -22,7 +23,7 @@ def stream_of(cell: Cell) -> str:
     The generator that a memory is given depends on the seed and the number of the task, so a
     memory learns the same under every head.
     """
-    return digest({key: value for key, value in cell.settings().items() if key != "head"})
+    return json_digest({key: value for key, value in cell.settings().items() if key != "head"})
 
 
 def together(cells: Sequence[Cell]) -> list[Cell]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.care.guesses import refuse_guesses
+from frugalvae.changes import with_source
 from frugalvae.cli.options import choice, holds_features, refuse_encoder
 from frugalvae.console import Display, complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
 from frugalvae.images import encode as encoding
-from frugalvae.images.encode import Parts, depends_on, digest
+from frugalvae.images.encode import Parts, depends_on
 from frugalvae.images.listing import counted, open_images, refuse
 from frugalvae.images.photographs import DECODERS, THREADS, digests_of, digests_of_rows
 from frugalvae.intake import Intake, choose
@@ -294,8 +295,8 @@ class Lesson:
         """What the images come to; finished shards are kept beside the file."""
         batch, options = self.options.batch_size, self.options
         shard = batch * max(encoding.SHARD // batch, 1)
-        of = depends_on(found, encoder.identity, shard)
-        of |= {"classes": digest([intake.labels.tolist(), intake.digests.tolist()])}
+        classes = [intake.labels.tolist(), intake.digests.tolist()]
+        of = depends_on(found, encoder.identity, shard, classes=classes)
         parts = None if self.on_ray else Parts(self.store.path, of)
         threads = THREADS if options.jobs == 1 else DECODERS
         how = {"batch_size": batch, "shard": shard, "threads": threads, "parts": parts}
@@ -341,8 +342,6 @@ class Lesson:
         self, told: Told, lesson: dict[str, Any], counts: dict[Any, int], encoder: Remembered
     ) -> Told:
         """Learn and write; then what was encoded for it is not needed any more."""
-        from frugalvae.changes import with_source
-
         if self.store.exists:
             from frugalvae.cli.common import announce_model
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.changes import is_last_change, with_digest
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
@@ -83,7 +84,6 @@ class Addition:
 
 def run(options: argparse.Namespace) -> None:
     """Merge all files, or none of them."""
-    from frugalvae.changes import DIGEST, with_digest
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)
@@ -93,8 +93,7 @@ def run(options: argparse.Namespace) -> None:
         digest = digest_of(additions)
         model = store.load(empty=True) if store.exists else None
         told: list[dict[str, Any]] = []
-        last = model.history[-1] if model is not None and model.history else {}
-        if model is not None and last.get(DIGEST) == digest and not options.twice:
+        if model is not None and is_last_change(model, digest) and not options.twice:
             display.say(f"{options.file} is as it was: the last change was this very merge")
         else:
             if not options.twice:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.changes import (
-    DIGEST,
     as_one_lesson,
     digest_of,
+    is_last_change,
     with_digest,
     with_source,
 )
@@ -159,7 +159,7 @@ def updated(room: Room, model: Model, lesson: Lesson) -> tuple[Any, Model, Intak
     """The model with more of a known class; itself if the last change was this very one."""
     label = room.served.label_named(model, lesson.name)
     digest = digest_of(label, lesson.x)
-    if model.history and model.history[-1].get(DIGEST) == digest:
+    if is_last_change(model, digest):
         return label, model, Intake(already={label: len(lesson.x)})
     after = model.update(label, lesson.x, digests=lesson.digests)
     after = with_digest(with_source(after, SOURCE), digest)
