@@ -26,7 +26,7 @@ from frugalvae.bench.grid import Cell, grid
 from frugalvae.bench.grid_run import run_grid
 from frugalvae.bench.pool import Outcome, Pool, ProcessPool, perform
 from frugalvae.bench.results import Results
-from frugalvae.bench.sharing import Lessons
+from frugalvae.bench.sharing import LearnedStream
 from frugalvae.bench.spec import Experiment, Part, defaults
 from frugalvae.bench.toml import parse, read_experiments
 from frugalvae.cli.main import main
@@ -680,14 +680,14 @@ def test_runs_that_differ_in_their_head_alone_train_their_memory_once(
     path = written(tmp_path / "heads.toml", HEADS_GRID)
     assert run(path, tmp_path / "shared") == 0
     assert len(trained) == 2 * 2 * 2  # tasks, seeds, memories: six runs would take twelve
-    monkeypatch.setattr(Lessons, "share", lambda *given: given[1])
+    monkeypatch.setattr(LearnedStream, "share", lambda *given: given[1])
     assert run(path, tmp_path / "alone") == 0
     assert len(trained) == 8 + 12
     assert records(tmp_path / "shared") == records(tmp_path / "alone")
 
 
 def test_a_run_that_recalls_tells_the_seconds_that_learning_took() -> None:
-    lessons, found = Lessons(), []
+    lessons, found = LearnedStream(), []
     for cell in cells(HEADS_GRID)[::2]:  # under two heads
         memory = lessons.share(make_memory(cell.memory.name, **cell.memory.given), cell)
         memory.learn(blobs([0, 1]), np.random.default_rng(0))

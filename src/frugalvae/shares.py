@@ -41,7 +41,7 @@ MANY = 16  # of which there are about so many in between; of rows a share has th
 # --------------------------------------------------------------------------- what a share is
 
 
-class Source(Protocol):
+class ShareSource(Protocol):
     """Where the samples of a share are."""
 
     def read(self, encoder: Encoder | None) -> Encoded:
@@ -97,13 +97,13 @@ class Share:
         Whether their features are wanted, instead of their sums.
     """
 
-    source: Source
+    source: ShareSource
     classes: NDArray[np.int64]
     kept: bool = False
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SummedShare:
     """What came of a share: sums, or features; and which samples could be read."""
 
     memory: Any
@@ -128,22 +128,22 @@ class Work:
     memory: Any
     rooted: bool | None = None
 
-    def __call__(self, share: Share) -> Outcome:
+    def __call__(self, share: Share) -> SummedShare:
         """Encode a share, and sum it."""
         return self.sum(share, share.source.read(self.encoder))
 
-    def sum(self, share: Share, done: Encoded) -> Outcome:
+    def sum(self, share: Share, done: Encoded) -> SummedShare:
         """Sum a share that is encoded."""
         if share.kept or not len(done.places):
-            return Outcome(None, done)
+            return SummedShare(None, done)
         task = Task(check_finite(done.features), share.classes[done.places])
-        return Outcome(
+        return SummedShare(
             self.memory.summed(task, self.rooted), replace(done, features=done.features[:0])
         )
 
 
 #: Does the work of all shares, and gives what came of each in their order.
-Runner = Callable[[Sequence[Share], Work], Iterator[Outcome]]
+Runner = Callable[[Sequence[Share], Work], Iterator[SummedShare]]
 
 
 def share_count(samples: int) -> int:
@@ -302,7 +302,7 @@ def _width(model: Model, summed: Any) -> int:
     return len(next(iter(summed.means_.values())))
 
 
-def here(shares: Sequence[Share], work: Work) -> Iterator[Outcome]:
+def here(shares: Sequence[Share], work: Work) -> Iterator[SummedShare]:
     """One share after the other, in this process."""
     return map(work, shares)
 

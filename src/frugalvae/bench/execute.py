@@ -9,7 +9,7 @@ from typing import Any
 from frugalvae.bench.draw import drawn
 from frugalvae.bench.grid import Cell
 from frugalvae.bench.observe import make_observer
-from frugalvae.bench.sharing import Lessons
+from frugalvae.bench.sharing import LearnedStream
 from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
@@ -18,7 +18,7 @@ from frugalvae.heads import make_head
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
 
-LESSONS = Lessons()  # of the run that this process made last
+LAST_STREAM = LearnedStream()  # of the run that this process made last
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def make_run(cell: Cell, features: Features) -> dict[str, Any]:
     observer = make_observer(cell.observe, features)
     memory = observer.memory(cell.memory.name, cell.memory.given)
     classifier = FrugalClassifier(
-        LESSONS.share(memory, cell),
+        LAST_STREAM.share(memory, cell),
         make_head(cell.head.name, **cell.head.given),
         random_state=cell.seed,
     )
@@ -87,7 +87,7 @@ def make_run(cell: Cell, features: Features) -> dict[str, Any]:
             observer.after_task,
             every_task=cell.every_task,
         )
-    for spent, saved in zip(record.seconds, LESSONS.saved, strict=False):
+    for spent, saved in zip(record.seconds, LAST_STREAM.saved, strict=False):
         spent["learn"] += saved
     record.observed = observer.observed
     plain = record.to_json()

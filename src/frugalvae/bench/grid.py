@@ -113,7 +113,7 @@ def _same(value: Any, recorded: Any) -> bool:
     return bool(value == recorded)
 
 
-class Place(NamedTuple):
+class TablePlace(NamedTuple):
     """Where in a table a run belongs."""
 
     row: Row
@@ -129,7 +129,7 @@ class Only:
     rows: Sequence[str] = ()
     protocols: Sequence[str] = ()
 
-    def takes(self, place: Place) -> bool:
+    def takes(self, place: TablePlace) -> bool:
         """Whether a place is in one of these rows and columns."""
         return (not self.rows or place.row.name in self.rows) and (
             not self.protocols or place.protocol in self.protocols
@@ -176,7 +176,7 @@ def places(
     experiment: Experiment,
     data: Mapping[str, Mapping[str, Any]],
     seeds: Sequence[int] | None = None,
-) -> Iterator[tuple[Place, Cell]]:
+) -> Iterator[tuple[TablePlace, Cell]]:
     """All entries of a table and the run behind each; lines that are only quoted have none.
 
     Without ``seeds``, those of each data set.
@@ -208,7 +208,7 @@ def places(
                         stream.long_tail,
                         brief=experiment.kind == "race",
                     )
-                    yield Place(row, name, protocol, seed), cell
+                    yield TablePlace(row, name, protocol, seed), cell
 
 
 def takes(experiment: Experiment, about: Mapping[str, Any]) -> bool:

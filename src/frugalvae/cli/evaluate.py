@@ -89,7 +89,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
         refuse_encoder(options, options.images)
 
 
-def evaluate(model: Model, samples: Samples, options: argparse.Namespace) -> Evaluation:
+def evaluate(model: Model, samples: SamplesToTest, options: argparse.Namespace) -> Evaluation:
     """The predictions for all samples."""
     from frugalvae.report.evaluation import Evaluation
 
@@ -116,7 +116,7 @@ def evaluate(model: Model, samples: Samples, options: argparse.Namespace) -> Eva
     )
 
 
-def page_about(evaluation: Evaluation, samples: Samples) -> str:
+def page_about(evaluation: Evaluation, samples: SamplesToTest) -> str:
     """The page, with thumbnails."""
     from frugalvae.report.evaluation_page import evaluation_page, pictured
     from frugalvae.report.thumbnails import thumbnails
@@ -158,7 +158,7 @@ def show(evaluation: Evaluation, display: Display) -> None:
 
 
 @dataclass(frozen=True)
-class Samples:
+class SamplesToTest:
     """Test samples of classes that a classifier knows.
 
     Attributes
@@ -189,7 +189,7 @@ class Samples:
 
 
 @contextmanager
-def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]:
+def open_samples(model: Model, options: argparse.Namespace) -> Iterator[SamplesToTest]:
     """Features of what is to be classified; files can be read inside the block."""
     import numpy as np
 
@@ -220,7 +220,7 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
         if not len(encoded.places):
             why = encoded.reasons[0]
             raise InputError(f"{path}: no image in it can be read, such as {names[0]} ({why})")
-        yield Samples(
+        yield SamplesToTest(
             encoded.features,
             numbers[encoded.places],
             [names[place] for place in encoded.places],
@@ -264,7 +264,7 @@ def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
     ]
 
 
-def from_features(model: Model, file: Path, path: Path) -> Samples:
+def from_features(model: Model, file: Path, path: Path) -> SamplesToTest:
     """The test part of a feature file."""
     import numpy as np
 
@@ -277,7 +277,7 @@ def from_features(model: Model, file: Path, path: Path) -> Samples:
     check_same(taught, features.encoder, file, path)
     check_width(model, features.x_test.shape[1], f"{path} has features")
     rows = np.flatnonzero(numbers >= 0)
-    return Samples(
+    return SamplesToTest(
         features.x_test[rows],
         numbers[rows],
         [str(row) for row in rows.tolist()],

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Told:
+class LessonResult:
     """What a lesson came to.
 
     Attributes
@@ -91,7 +91,7 @@ class Lesson:
         self.same: dict[str, Any] = {}  # names that were said to mean a known class
         self.withheld: dict[str, NDArray[np.uint64]] = {}  # by folder, as --except says
 
-    def run(self) -> Told:
+    def run(self) -> LessonResult:
         """Teach what is new, with a line for all that is left out."""
         options = self.options
         if options.names is not None:
@@ -141,7 +141,7 @@ class Lesson:
                 model = model.withholding({label: self.withheld[name]})
         return model
 
-    def taught_nothing(self, told: Told) -> Told:
+    def taught_nothing(self, result: LessonResult) -> LessonResult:
         """There is nothing to teach, but perhaps more to leave out from now on."""
         model, before = self.withholding(self.model), self.model.withheld
         more = {
@@ -150,9 +150,9 @@ class Lesson:
         }
         more = {label: count for label, count in more.items() if count > 0}
         if more and not self.options.dry_run:
-            told.model = model.recorded("leave out", more)
-            self.store.save(told.model)
-        return told
+            result.model = model.recorded("leave out", more)
+            self.store.save(result.model)
+        return result
 
     # ------------------------------------------------------------ what is new
 
@@ -228,7 +228,7 @@ class Lesson:
 
     # ------------------------------------------------------------ feature files
 
-    def from_features(self, path: Path) -> Told:
+    def from_features(self, path: Path) -> LessonResult:
         """The training rows of a feature file."""
         from frugalvae.care.except_list import ROW
         from frugalvae.images.feature_file import open_training
@@ -241,24 +241,24 @@ class Lesson:
         kept = np.flatnonzero(~left_out)
         intake = self.choose(names[kept], lambda places: digests_of_rows(table, kept[places]))
         intake.rows = kept[intake.rows]
-        told = Told(self.model, intake, known=self.known(names))
-        told.excepted = [rows[row] for row in np.flatnonzero(left_out)]
+        result = LessonResult(self.model, intake, known=self.known(names))
+        result.excepted = [rows[row] for row in np.flatnonzero(left_out)]
         gone = np.flatnonzero(left_out)
         if len(gone):
             self.withhold(names[gone], digests_of_rows(table, gone))
         if not len(intake.rows) or self.options.dry_run:
-            return self.taught_nothing(told)
+            return self.taught_nothing(result)
         encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
         text = {key(label): vector for label, vector in (features.text or {}).items()}
         lot = Lot(intake, row_share_count(len(intake.rows)))
         shares = row_shares(table, lot.rows, lot.positions, lot.count)
         with self.display.watching(), self.runner() as runner:
             taken = take(shares, self.model, None, runner)
-        return self.teach(told, lot.lesson(taken, text or None), lot.counts(taken), encoder)
+        return self.teach(result, lot.lesson(taken, text or None), lot.counts(taken), encoder)
 
     # ------------------------------------------------------------ photographs
 
-    def from_folder(self, found: Listing) -> Told:
+    def from_folder(self, found: Listing) -> LessonResult:
         """The images that are new, encoded; after a kill, from where it stopped."""
         paths = list(map(str, found.paths))
         left_out = self.excepted(paths)
@@ -269,27 +269,31 @@ class Lesson:
             found.labels, lambda rows: digests_of([found.files[row] for row in rows.tolist()])
         )
         known = self.known(found.labels)
-        told = Told(self.model, intake, known=known, left_out=found.skipped, notes=found.notes)
-        told.excepted = [paths[row] for row in np.flatnonzero(left_out)]
+        result = LessonResult(
+            self.model, intake, known=known, left_out=found.skipped, notes=found.notes
+        )
+        result.excepted = [paths[row] for row in np.flatnonzero(left_out)]
         if not len(intake.rows) or self.options.dry_run:
             self.clear_parts(found)
-            return self.taught_nothing(told)
+            return self.taught_nothing(result)
         encoder, remembered = load_encoder(
             self.encoder, choice(self.options), self.store.given, complain
         )
         taken = self.encode(found, intake, encoder)
-        told.skipped, told.missing = taken.unreadable, taken.missing
+        result.skipped, result.missing = taken.unreadable, taken.missing
         if self.options.strict:
-            refuse(told.skipped)
+            refuse(result.skipped)
         if not taken.counts:
             self.clear_parts(found)
         taken.check_new(found.name)
         say = complain if self.options.quiet else self.say  # what is lost is told in any case
-        if told.skipped:
-            say(f"left out as unreadable, {len(told.skipped):,}:\n{taken.lines}")
-        for name in told.missing:
+        if result.skipped:
+            say(f"left out as unreadable, {len(result.skipped):,}:\n{taken.lines}")
+        for name in result.missing:
             say(f"class {name!r} is left out: no image of it can be read")
-        return self.teach(told, taken.lesson, taken.counts, remembered) if taken.counts else told
+        if not taken.counts:
+            return result
+        return self.teach(result, taken.lesson, taken.counts, remembered)
 
     def encode(self, found: Listing, intake: Intake, encoder: Encoder) -> TakenPhotographs:
         """What the images come to; finished shards are kept beside the file."""
@@ -339,8 +343,12 @@ class Lesson:
             yield on_ray(cluster)
 
     def teach(
-        self, told: Told, lesson: dict[str, Any], counts: dict[Any, int], encoder: Remembered
-    ) -> Told:
+        self,
+        result: LessonResult,
+        lesson: dict[str, Any],
+        counts: dict[Any, int],
+        encoder: Remembered,
+    ) -> LessonResult:
         """Learn and write; then what was encoded for it is not needed any more."""
         if self.store.exists:
             from frugalvae.cli.common import announce_model
@@ -356,8 +364,8 @@ class Lesson:
         self.store.save(with_source(model, self.options.source.resolve().name))
         if not (holds_features(self.options.source) or self.on_ray):
             Parts(self.store.path, {}).remove()
-        told.model, told.learned = model, counts
-        return told
+        result.model, result.learned = model, counts
+        return result
 
 
 def key(label: Any) -> Any:

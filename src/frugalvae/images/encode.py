@@ -31,7 +31,7 @@ OWNER = "parts-of.json"  # in the folder of parts: what they are of
 Text = dict[str, NDArray[np.float32]]
 
 #: Encodes shards somewhere, and gives each back with its features as it is done.
-Runner = Callable[[Sequence[Shard]], Iterator[tuple[Shard, Encoded]]]
+ShardRunner = Callable[[Sequence[Shard]], Iterator[tuple[Shard, Encoded]]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def encode_images(
     batch_size: int = BATCH_SIZE,
     threads: int | None = None,
     strict: bool = False,
-    runner: Runner | None = None,
+    runner: ShardRunner | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Report:
     """The same for images that are open.
@@ -172,7 +172,7 @@ def resume(parts: Parts, shards: Sequence[Shard], say: Callable[[str], object]) 
     return kept
 
 
-def complete(parts: Parts, shards: Sequence[Shard], run: Runner) -> Encoded:
+def complete(parts: Parts, shards: Sequence[Shard], run: ShardRunner) -> Encoded:
     """All shards as one; those that are missing are encoded and kept."""
     found = {shard.number: parts.load(shard.number) for shard in shards}
     done = {number: part for number, part in found.items() if part is not None}
