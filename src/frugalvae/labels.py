@@ -63,18 +63,18 @@ def listing(labels: NDArray[Any], most: int = 8) -> str:
 # --------------------------------------------------------------------------- which is meant
 
 
-def label_named(path: Path | str, labels: list[Any], typed: str, told: str = "") -> Any:
+def label_named(path: Path | str, labels: list[Any], typed: str, listed: str = "") -> Any:
     """The label that was typed: a name, or a number where labels are numbers.
 
-    ``told`` is where all of them are listed, by default a command.
+    ``listed`` is where all of them are, by default a command.
     """
     for label in labels:
         if as_label(str(label)) == as_label(typed):
             return label
-    told = told or f"'frugalvae status {path}'"
+    listed = listed or f"'frugalvae status {path}'"
     raise UnknownClassError(
         f"{path} knows no class {typed!r}.{suggestion(typed, map(str, labels))} "
-        f"{told} lists all {len(labels)}"
+        f"{listed} lists all {len(labels)}"
     )
 
 

@@ -57,7 +57,6 @@ def explanation(server: ServerState, model: Model, content: bytes, against: Any)
         image = server.looker.decoded(content, getattr(encoder, "side", None))
     except Exception as error:  # Pillow fails in many ways
         server.refuse_unreadable([{"input": "image", "reason": reason(error)}])
-        raise
     return explain(model, encoder, image, against)
 
 

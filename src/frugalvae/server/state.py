@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from frugalvae.files import write_bytes
 from frugalvae.images.decode import HEAD, format_of
@@ -58,7 +58,7 @@ class ServerState:
         if not path.exists():
             write_bytes(path, content)
 
-    def refuse_unreadable(self, results: list[dict[str, Any]]) -> None:
+    def refuse_unreadable(self, results: list[dict[str, Any]]) -> NoReturn:
         """Refuse a request of which no picture can be read."""
         reasons = [found["reason"] for found in results]
         too_large = bool(reasons) and all("pixels" in why for why in reasons)
