@@ -695,7 +695,7 @@ class FrugalClassifier(Estimator):
             intake = choose(
                 before,
                 found.labels,
-                lambda rows: digests_of([found.files[row] for row in rows.tolist()]),
+                lambda rows: digests_of(found.at(rows).files),
                 again=[again] if isinstance(again, str) else again,
             )
             for line in [*found.notes, *counted(found.skipped), *intake.left_out]:

@@ -117,13 +117,13 @@ def near(name: str, known: Collection[str]) -> str | None:
     ('Cardinal', None)
     """
     allowed = 0 if len(name) < 4 else 1 if len(name) < 8 else 2
-    small = name.casefold()
-    letters = set(small)
+    ours = name.casefold()
+    letters, digits = set(ours), _digits(ours)
     for other in known:
+        theirs = other.casefold()
         alike = abs(len(other) - len(name)) <= allowed
-        alike = alike and len(letters ^ set(other.casefold())) <= 2 * allowed  # soon told
-        alike = alike and not _digits_differ(small, other.casefold())
-        if alike and edits(small, other.casefold()) <= allowed:
+        alike = alike and len(letters ^ set(theirs)) <= 2 * allowed  # soon told
+        if alike and digits == _digits(theirs) and edits(ours, theirs) <= allowed:
             return other
     return None
 
@@ -155,14 +155,12 @@ def near_pairs(new: Sequence[str], known: Sequence[str] = ()) -> list[tuple[str,
 def _like(letters: NDArray[np.int16], row: int) -> list[int]:
     """Later rows of counts of letters that hardly differ: two edits change up to four counts."""
     differ = abs(letters[row + 1 :] - letters[row]).sum(axis=1)
-    found: list[int] = (row + 1 + (differ <= 4).nonzero()[0]).tolist()
-    return found
+    return (row + 1 + (differ <= 4).nonzero()[0]).tolist()
 
 
-def _digits_differ(one: str, two: str) -> bool:
-    """Whether names are told apart by numbers, as 'task 1' and 'task 2' are."""
-    numbers = [[letter for letter in name if letter.isdigit()] for name in (one, two)]
-    return numbers[0] != numbers[1]
+def _digits(name: str) -> list[str]:
+    """What tells 'task 1' from 'task 2', which are not misspelt."""
+    return [letter for letter in name if letter.isdigit()]
 
 
 def edits(one: str, two: str) -> int:

@@ -65,6 +65,9 @@ CLASSES_COMPARED = 1000  # with which taught samples are compared, besides their
 #: Attributes with one entry for each class, in the order of ``classes``.
 BY_CLASS = ("classes", "numbers", "task_of_class", "n_samples_of_class")
 
+#: Samples of each known class, and how many it had before.
+KnownParts = list[tuple[Task, int]]
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -318,7 +321,7 @@ class Model:
             check_named(memory, head)
         return replace(self, memory=memory, head=head, head_stale=due, calibration=calibration)
 
-    def _divided(self, task: Task) -> tuple[list[tuple[Task, int]], Task]:
+    def _divided(self, task: Task) -> tuple[KnownParts, Task]:
         """The samples of each known class with how many it had before, and those of new classes.
 
         A class that is known by name alone had none, and counts as new. Where an old file does not
@@ -340,9 +343,7 @@ class Model:
         spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
         return self.calibration.refitted(*spare, new, rng)
 
-    def _teach_memory(
-        self, memory: Memory, task: Task, known: list[tuple[Task, int]], new: Task
-    ) -> None:
+    def _teach_memory(self, memory: Memory, task: Task, known: KnownParts, new: Task) -> None:
         """More samples of known classes, then new classes; all at once, if that is the same."""
         update = known and not new.classes
         rng = self._generator(*("update", len(self.history)) if update else ("learn", self.n_tasks))
@@ -356,7 +357,7 @@ class Model:
             memory.learn(new, rng)  # Gaussians, training
 
     def _teach_head(
-        self, head: Head, memory: Memory, task: Task, known: list[tuple[Task, int]], new: Task
+        self, head: Head, memory: Memory, task: Task, known: KnownParts, new: Task
     ) -> None:
         """More samples of known classes, then new classes; fitted on replay, all at once."""
         last = self.n_tasks if new.classes else max(0, self.n_tasks - 1)

@@ -73,6 +73,5 @@ def measure(files: Sequence[File], encoder: Encoder, batch_size: int) -> Measure
             yield image
 
     encoded = encode(encoder, images(), batch_size)
-    return MeasuredPhotographs(
-        encoded.features, encoded.places, encoded.reasons, digests, qualities
-    )
+    found = encoded.features, encoded.places, encoded.reasons
+    return MeasuredPhotographs(*found, digests, qualities)

@@ -254,7 +254,9 @@ class Lesson:
         shares = row_shares(table, lot.rows, lot.positions, lot.count)
         with self.display.watching(), self.runner() as runner:
             taken = take(shares, self.model, None, runner)
-        return self.teach(result, lot.lesson(taken, text or None), lot.counts(taken), encoder)
+        result.learned = lot.counts(taken)
+        self.teach(result, lot.lesson(taken, text or None), encoder)
+        return result
 
     # ------------------------------------------------------------ photographs
 
@@ -265,13 +267,9 @@ class Lesson:
         gone, found = found.at(np.flatnonzero(left_out)), found.at(np.flatnonzero(~left_out))
         if gone.files:
             self.withhold(gone.labels, digests_of(gone.files, "reading what is left out"))
-        intake = self.choose(
-            found.labels, lambda rows: digests_of([found.files[row] for row in rows.tolist()])
-        )
-        known = self.known(found.labels)
-        result = LessonResult(
-            self.model, intake, known=known, left_out=found.skipped, notes=found.notes
-        )
+        intake = self.choose(found.labels, lambda rows: digests_of(found.at(rows).files))
+        result = LessonResult(self.model, intake, known=self.known(found.labels))
+        result.left_out, result.notes = found.skipped, found.notes
         result.excepted = [paths[row] for row in np.flatnonzero(left_out)]
         if not len(intake.rows) or self.options.dry_run:
             self.clear_parts(found)
@@ -291,9 +289,10 @@ class Lesson:
             say(f"left out as unreadable, {len(result.skipped):,}:\n{taken.lines}")
         for name in result.missing:
             say(f"class {name!r} is left out: no image of it can be read")
-        if not taken.counts:
-            return result
-        return self.teach(result, taken.lesson, taken.counts, remembered)
+        result.learned = taken.counts
+        if taken.counts:
+            self.teach(result, taken.lesson, remembered)
+        return result
 
     def encode(self, found: Listing, intake: Intake, encoder: Encoder) -> TakenPhotographs:
         """What the images come to; finished shards are kept beside the file."""
@@ -342,21 +341,13 @@ class Lesson:
         with closing(Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)) as cluster:
             yield on_ray(cluster)
 
-    def teach(
-        self,
-        result: LessonResult,
-        lesson: dict[str, Any],
-        counts: dict[Any, int],
-        encoder: Remembered,
-    ) -> LessonResult:
+    def teach(self, result: LessonResult, lesson: dict[str, Any], encoder: Remembered) -> None:
         """Learn and write; then what was encoded for it is not needed any more."""
         if self.store.exists:
             from frugalvae.cli.common import announce_model
 
             announce_model(self.model, self.options.model, self.options.file)
-        model = self.model
-        for name, label in self.same.items():
-            model = replace(model, aliases={**model.aliases, name: label})
+        model = replace(self.model, aliases={**self.model.aliases, **self.same})
         with self.display.watching():
             model = self.withholding(model.learn(**lesson))
         if encoder:
@@ -364,8 +355,7 @@ class Lesson:
         self.store.save(with_source(model, self.options.source.resolve().name))
         if not (holds_features(self.options.source) or self.on_ray):
             Parts(self.store.path, {}).remove()
-        result.model, result.learned = model, counts
-        return result
+        result.model = model
 
 
 def key(label: Any) -> Any:

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.changes import (
-    as_one_lesson,
-    digest_of,
-    is_last_change,
-    with_digest,
-    with_source,
-)
+from frugalvae.changes import as_one_lesson, digest_of, is_last_change, with_digest, with_source
 from frugalvae.checks import check_kind
 from frugalvae.errors import InputError
 from frugalvae.forgetting import forget, unlearn
