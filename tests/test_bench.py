@@ -21,16 +21,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frugalvae.bench.display import Clock
-from frugalvae.bench.grid import Cell, digest, grid
+from frugalvae.bench.grid import Cell, grid
 from frugalvae.bench.grid_run import run_grid
 from frugalvae.bench.pool import Outcome, Pool, ProcessPool, perform
 from frugalvae.bench.results import Results
-from frugalvae.bench.sharing import Lessons
+from frugalvae.bench.sharing import LearnedStream
 from frugalvae.bench.spec import Experiment, Part, defaults
 from frugalvae.bench.toml import parse, read_experiments
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.files import write_bytes
+from frugalvae.files import json_digest, write_bytes
 from frugalvae.images.dataset import load_digits
 from frugalvae.memories import MEMORIES, make_memory, usual_head
 from tests.conftest import blobs
@@ -588,7 +588,8 @@ def test_runs_with_keys_of_the_old_kind_are_renamed(tmp_path: Path) -> None:
 
     def written_long_ago(metric: float) -> None:
         for cell in cells:
-            old = {"key": digest(cell.settings()), "every_task": True, "settings": cell.settings()}
+            settings = cell.settings()
+            old = {"key": json_digest(settings), "every_task": True, "settings": settings}
             name = f"{cell.data}-{cell.memory.name}-lda-seed{cell.seed}-{old['key'][:10]}.json"
             (runs / name).write_text(json.dumps(old | {"metrics": {"m": metric}}))
 
@@ -605,7 +606,7 @@ def test_runs_with_keys_of_the_old_kind_are_renamed(tmp_path: Path) -> None:
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
 def test_a_digest_survives_a_file(content: dict[str, Any]) -> None:
-    assert digest(json.loads(json.dumps(content))) == digest(content)
+    assert json_digest(json.loads(json.dumps(content))) == json_digest(content)
 
 
 def experiment(*memories: str, **changes: Any) -> Experiment:
@@ -736,14 +737,14 @@ def test_runs_that_differ_in_their_head_alone_train_their_memory_once(
     path = written(tmp_path / "heads.toml", HEADS_GRID)
     assert run(path, tmp_path / "shared") == 0
     assert len(trained) == 2 * 2 * 2  # tasks, seeds, memories: six runs would take twelve
-    monkeypatch.setattr(Lessons, "share", lambda *given: given[1])
+    monkeypatch.setattr(LearnedStream, "share", lambda *given: given[1])
     assert run(path, tmp_path / "alone") == 0
     assert len(trained) == 8 + 12
     assert records(tmp_path / "shared") == records(tmp_path / "alone")
 
 
 def test_a_run_that_recalls_tells_the_seconds_that_learning_took() -> None:
-    lessons, found = Lessons(), []
+    lessons, found = LearnedStream(), []
     for cell in cells(HEADS_GRID)[::2]:  # under two heads
         memory = lessons.share(make_memory(cell.memory.name, **cell.memory.given), cell)
         memory.learn(blobs([0, 1]), np.random.default_rng(0))

@@ -23,7 +23,7 @@ from frugalvae.encoders.efficientnet import (
     cache_folder,
     find_checkpoint,
 )
-from frugalvae.encoders.onnx_file import Graph, Model
+from frugalvae.encoders.onnx_file import Graph, OnnxModel
 from frugalvae.encoders.session import Network, threads_asked
 from frugalvae.errors import InputError
 from frugalvae.images.decode import decode
@@ -250,5 +250,5 @@ def test_threads_are_as_asked_for(
 
 def test_what_is_no_network_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match="ONNX Runtime cannot load the network"):
-        Network(Model(b"nonsense"))
+        Network(OnnxModel(b"nonsense"))
     assert capfd.readouterr() == ("", "")

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.answers import rank
-from frugalvae.changes import expectation
+from frugalvae.answers import expectation, rank
 from frugalvae.cli.predict import warn_of_promise
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array

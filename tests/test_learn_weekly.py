@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, shares, taught
+from frugalvae import FrugalClassifier, labels, shares
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
 from frugalvae.images.feature_file import Features, stored_rows, write_features
 from frugalvae.intake import choose
+from frugalvae.labels import near, near_pairs
 from frugalvae.model import Model
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.model_file import read_file
-from frugalvae.taught import digest, near, near_pairs, pack_digests, renamed, unpack_digests
+from frugalvae.taught import digest, pack_digests, renamed, unpack_digests
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool, paint
 
@@ -444,15 +445,15 @@ def test_many_names_are_not_all_compared_with_each_other(monkeypatch: pytest.Mon
         rows.append(row)
         return like(letters, row)
 
-    like = taught._like
-    monkeypatch.setattr(taught, "near", counting)
-    monkeypatch.setattr(taught, "_like", looking)
-    monkeypatch.setattr(taught, "COMPARED", 1_000)
+    like = labels._like
+    monkeypatch.setattr(labels, "near", counting)
+    monkeypatch.setattr(labels, "_like", looking)
+    monkeypatch.setattr(labels, "COMPARED", 1_000)
     names = ["".join(word) for word in itertools.permutations("abcdefgh")][:2_000]
     assert near_pairs(names)[0] == ("abcdefgh", "abcdefhg")
     assert len(compared) < 1_000 + len(names)
     rows.clear()
-    monkeypatch.setattr(taught, "COUNTED", 20_000)
+    monkeypatch.setattr(labels, "COUNTED", 20_000)
     assert near_pairs([f"{number}" for number in range(2_000)]) == []
     assert len(rows) <= 11
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.changes import like
 from frugalvae.errors import InputError, UnknownClassError
 from frugalvae.estimator import NotFittedError
+from frugalvae.labels import like
 from tests.conftest import LIGHT, SMALL, accuracy, blobs
 
 

@@ -123,6 +123,27 @@ def test_an_encoder_can_go_to_another_process(clip_onnx: Path) -> None:
     np.testing.assert_array_equal(features(there), features(encoder))
 
 
+def test_the_text_tower_is_loaded_once_and_not_sent_to_other_processes(
+    clip_onnx: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[Path] = []
+
+    def counting(path: Path) -> Any:
+        loaded.append(path)
+        return read_model(path)
+
+    monkeypatch.setattr("frugalvae.encoders.text.read_model", counting)
+    encoder = OnnxEncoder(clip_onnx, threads=1)
+    assert not loaded
+    expected = encoder.text_features(NAMES)
+    np.testing.assert_array_equal(encoder.text_features(NAMES), expected)
+    assert len(loaded) == 1
+    there = pickle.loads(pickle.dumps(encoder))
+    assert len(loaded) == 1
+    np.testing.assert_array_equal(there.text_features(NAMES), expected)
+    assert len(loaded) == 2
+
+
 def test_nothing_heavy_is_imported(clip_onnx: Path) -> None:
     code = f"""
 import sys

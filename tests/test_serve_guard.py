@@ -222,9 +222,9 @@ def test_bytes_of_all_requests_together_are_bounded() -> None:
 
     from starlette.requests import Request
 
-    from frugalvae.server.reading import Reader
+    from frugalvae.server.reading import RequestReader
 
-    reader = Reader(Limits(body=100, held=150))
+    reader = RequestReader(Limits(body=100, held=150))
 
     def request(content: bytes) -> Request:
         async def receive() -> dict[str, object]:
@@ -353,7 +353,7 @@ def test_a_failure_of_our_own_tells_nothing(folder: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(telling, "_empty", fail)
     app = create_app(Settings(folder / "none.frugal", teach=True))
-    monkeypatch.setattr(app.state.room, "warm_up", lambda: None)
+    monkeypatch.setattr(app.state.server, "warm_up", lambda: None)
     client = TestClient(app, "http://localhost", raise_server_exceptions=False)
     with client:
         reply = client.get("/status")

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.care.except_list import Entry, read_decisions, read_list, write_list
+from frugalvae.care.except_list import ListEntry, read_decisions, read_list, write_list
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import Features, write_features
@@ -125,7 +125,7 @@ def test_a_list_of_another_folder_is_refused(tool: Tool, photographs: Path, here
 
 def test_lists_keep_odd_names(here: Path) -> None:
     names = ["#1.png", "a\nb.png", '"q".png', " blank.png", "plain/1.png", "caf\udce9.png"]
-    write_list(here / "list", ["a remark"], [Entry(name, "why") for name in names])
+    write_list(here / "list", ["a remark"], [ListEntry(name, "why") for name in names])
     assert read_list(here / "list") == names
     (here / "list").write_text('"broken\n')
     with pytest.raises(InputError, match="is no path, nor a JSON string"):
@@ -161,7 +161,7 @@ def test_what_was_decided_is_kept(tool: Tool, photographs: Path, here: Path) -> 
 def test_decisions_are_what_differs_from_what_was_written(here: Path) -> None:
     names = {"a": True, "b": False, "#c": True, "d": False, "e": True}
     write_list(
-        here / "list", ["of x"], [Entry(name, "why", taken) for name, taken in names.items()]
+        here / "list", ["of x"], [ListEntry(name, "why", taken) for name, taken in names.items()]
     )
     assert read_decisions(here / "list", "of x") == {}
     lines = (here / "list").read_text().splitlines()
@@ -172,7 +172,7 @@ def test_decisions_are_what_differs_from_what_was_written(here: Path) -> None:
     assert read_decisions(here / "list", "of y") == {}
     assert read_decisions(here / "nowhere", "of x") == {}
     write_list(
-        here / "list", ["of x"], [Entry(n, "why", t, decided=True) for n, t in names.items()]
+        here / "list", ["of x"], [ListEntry(n, "why", t, decided=True) for n, t in names.items()]
     )
     assert read_decisions(here / "list", "of x") == names
 

@@ -13,10 +13,10 @@ from benchmarks import birds
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.checks import check_case
 from frugalvae.cli.main import main
 from frugalvae.images import encode as encoding
 from frugalvae.images.feature_file import Features, write_features
+from frugalvae.labels import check_case
 from frugalvae.storage.model_file import read_file
 from tests.conftest import blobs
 from tests.test_encode import Interrupted

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.checks import check_case
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.images.classes import role_of
 from frugalvae.images.feature_file import load_features
 from frugalvae.images.listing import Listing, open_images
 from frugalvae.images.walk import HIDDEN, read_file, walk
+from frugalvae.labels import check_case
 from tests.test_images import save, zipped
 from tests.tool import SHADES, Encoders, Tool, paint
 

@@ -1,9 +1,12 @@
-"""Answers: which classes an input shows, how probably, and whether it shows any at all."""
+"""Answers: which classes an input shows, how probably, if any; and how many to expect right."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from frugalvae.formatting import printable, shortened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from frugalvae.model import Model
 
 NONE, UNSURE = "none of these", "not sure"
+FEW = 5  # samples of a class below which it is often missed beside larger ones
 THRESHOLD = 0.05  # of familiarity, below which an input belongs to no taught class
 
 
@@ -125,3 +129,49 @@ def rank(
         known = None if threshold is None or score is None else score >= threshold
         answers.append(Answer(name, likely, known, score, sure[row], sets[row]))
     return answers
+
+
+# --------------------------------------------------------------------------- what to expect
+
+
+def few_samples(labels: Sequence[Any], counts: Sequence[int]) -> str:
+    """A warning of classes that are often missed beside larger ones; empty if there are none.
+
+    >>> few_samples(["hat", "shirt", "bag"], [1, 30, 0])
+    'fewer than 5 samples, and so often missed: hat; teach more of them'
+    >>> few_samples(["hat", "shirt"], [1, 2])
+    'every class has fewer than 5 samples: many answers will be wrong; teach more'
+    """
+    few = [str(label) for label, count in zip(labels, counts, strict=False) if 0 < count < FEW]
+    if not few:
+        return ""
+    if max(counts) < FEW and len(few) > 1:
+        return f"every class has fewer than {FEW} samples: many answers will be wrong; teach more"
+    names = shortened(few)
+    return f"fewer than {FEW} samples, and so often missed: {names}; teach more of them"
+
+
+def expectation(found: Mapping[str, Any] | None) -> list[str]:
+    """Lines about how many new images to expect correct, as ``Forecast.to_json`` has it.
+
+    >>> found = {"accuracy": 0.767, "low": 0.7, "high": 0.83, "enough": True}
+    >>> found["classes"] = {"cat": 1.0, "dax": 0.2, "emu": 0.8, "fox": 0.5}
+    >>> found["intervals"] = {"cat": [0.8, 1.0], "emu": [0.7, 0.9], "fox": [0.3, 0.7]}
+    >>> expectation(found)
+    ['expected accuracy on new images: about 77% (70 to 83), lowest of fox (50%), emu (80%)']
+    >>> expectation(found | {"enough": False})
+    ['expected accuracy on new images: too few images were tested to say']
+    >>> expectation(None)
+    []
+    """
+    if found is None:
+        return []
+    said, lowest = "too few images were tested to say", ""
+    if found["enough"]:
+        low, high = 100 * found["low"], 100 * found["high"]
+        said = f"about {found['accuracy']:.0%} ({low:.0f} to {high:.0f})"
+        sayable = {label: found["classes"][label] for label in found["intervals"]}
+        worst = sorted(sayable.items(), key=lambda item: item[1])[:2]
+        hard = [f"{label} ({share:.0%})" for label, share in worst if share < 0.9]
+        lowest = f", lowest of {printable(', '.join(hard))}" if hard else ""
+    return [f"expected accuracy on new images: {said}{lowest}"]

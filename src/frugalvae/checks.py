@@ -1,15 +1,14 @@
-"""What a model refuses to learn from or to look at, and why; and which names are the same."""
+"""What a model refuses to learn from or to look at, and why."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from frugalvae.errors import InputError, UnknownClassError, suggestion
-from frugalvae.formatting import printable
+from frugalvae.labels import listing
 from frugalvae.maths.arrays import Array
 
 if TYPE_CHECKING:
@@ -77,23 +76,6 @@ def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
             f"in row {row}, column {column}: {what}; remove those rows, or correct the features"
         )
     return features
-
-
-def is_plain(text: object) -> bool:
-    r"""Whether it is a name that can be read, without control characters.
-
-    >>> is_plain("emu"), is_plain(" "), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
-    (True, False, False, False)
-    """
-    return isinstance(text, str) and bool(text.strip()) and printable(text) == text
-
-
-def check_label(label: Any) -> None:
-    """Refuse a name that cannot be read, or that would steer a terminal."""
-    if isinstance(label, str) and not is_plain(label):
-        raise InputError(
-            f"the label is {label!r}; expected a name that can be read, without control characters"
-        )
 
 
 def check_kind(new: NDArray[Any], known: NDArray[Any]) -> None:
@@ -190,16 +172,6 @@ def check_kept(part: Memory | Head, arrays: Mapping[str, Array]) -> None:
             )
 
 
-def listing(labels: NDArray[Any], most: int = 8) -> str:
-    """The first few labels, and how many more there are.
-
-    >>> listing(np.arange(5), most=2)
-    'Known: 0, 1 and 3 more'
-    """
-    shown = ", ".join(map(repr, labels[:most].tolist()))
-    return f"Known: {shown}" + (f" and {len(labels) - most} more" if len(labels) > most else "")
-
-
 def check_together(memory: Memory, head: Head) -> None:
     """Refuse a head that needs what the memory does not have."""
     if getattr(head, "needs_density", False) and not hasattr(memory, "log_density"):
@@ -219,40 +191,3 @@ def check_named(memory: Memory, head: Head) -> None:
             "compare them with classes that are known by name alone; give text={label: vector} for "
             "every class"
         )
-
-
-# --------------------------------------------------------------------------- names
-
-
-def as_label(name: str) -> str:
-    """A name as all systems would write it: accents composed, no blanks around it.
-
-    >>> as_label("Ru" + chr(0x308) + "ppell ") == "R" + chr(0xFC) + "ppell"
-    True
-    """
-    return unicodedata.normalize("NFC", name).strip()
-
-
-FOLDERS = "rename the folder if they are one class, or give --case-matters if they are two"
-
-
-def check_case(new: Iterable[str], known: Iterable[str], advice: str = FOLDERS) -> None:
-    """Refuse names that differ in nothing but upper and lower case, or in blanks."""
-    seen = {folded(name): name for name in known}
-    for name in new:
-        other = seen.setdefault(folded(name), name)
-        if other != name:
-            case = name.casefold() == other.casefold()
-            raise InputError(
-                f"classes {other!r} and {name!r} differ only in "
-                f"{'upper and lower case' if case else 'case or blanks'}; {advice}"
-            )
-
-
-def folded(name: str) -> str:
-    """A name without what people write one way or the other: case, and blanks.
-
-    >>> folded("Snow  Bunting")
-    'snow bunting'
-    """
-    return " ".join(name.casefold().split())

@@ -16,11 +16,12 @@ import numpy as np
 from frugalvae import forgetting, joining, naming
 from frugalvae.answers import THRESHOLD
 from frugalvae.calibration import Calibration
-from frugalvae.checks import as_label, position_of
+from frugalvae.checks import position_of
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import check_number
 from frugalvae.estimator import Estimator, NotFittedError
 from frugalvae.heads import make_head
+from frugalvae.labels import as_label
 from frugalvae.memories import make_memory
 from frugalvae.memories.forecast import Forecast
 from frugalvae.model import Model, Recipe
@@ -715,9 +716,9 @@ class FrugalClassifier(Estimator):
         ['blue']
         """
         from frugalvae.images.listing import counted, open_images
-        from frugalvae.images.photographs import digests_of
+        from frugalvae.images.photographs import check_complete, digests_of
         from frugalvae.intake import choose
-        from frugalvae.shares import learn_photographs
+        from frugalvae.shares import take_photographs
 
         before = self._model()
         known = [*map(str, before.classes.tolist()), *before.aliases]
@@ -727,7 +728,7 @@ class FrugalClassifier(Estimator):
             intake = choose(
                 before,
                 found.labels,
-                lambda rows: digests_of([found.files[row] for row in rows.tolist()]),
+                lambda rows: digests_of(found.at(rows).files),
                 again=[again] if isinstance(again, str) else again,
             )
             for line in [*found.notes, *counted(found.skipped), *intake.left_out]:
@@ -736,12 +737,17 @@ class FrugalClassifier(Estimator):
             self.left_out_ = {"unreadable": {}, "left_out": [], **told}
             if len(intake.rows):
                 made, remembered = self._encoder(encoder, model, settings)
-                learned, unreadable = learn_photographs(before, found, intake, made, strict)
-                missing = sorted(set(intake.new) - set(learned.classes.tolist()))
-                self.left_out_ |= {"unreadable": unreadable, "left_out": missing}
-                if learned is not before:
-                    self.model_ = replace(learned, encoder=remembered)
-                    self.n_features_in_ = learned.n_features
+                taken = take_photographs(before, found, intake, made)
+                if strict:
+                    advice = "; strict=False leaves out what cannot be read"
+                    check_complete(taken.reasons, taken.paths, advice)
+                taken.check_new(found.name)
+                if taken.reasons:
+                    logger.warning("%s: left out as unreadable:\n%s", found.name, taken.lines)
+                if taken.counts:
+                    self.model_ = replace(before.learn(**taken.lesson), encoder=remembered)
+                    self.n_features_in_ = self.model_.n_features
+                self.left_out_ |= {"unreadable": taken.unreadable, "left_out": taken.missing}
         return self
 
     def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:

@@ -1,7 +1,8 @@
-"""Atomic files: a kill at any moment leaves the old one or the new one; and locks of files."""
+"""Atomic files: a kill at any moment leaves the old one or the new one; JSON, and locks."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -102,6 +103,16 @@ def json_object(text: str | bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def json_digest(content: Any) -> str:
+    """A hash of plain JSON values that does not depend on the order of keys.
+
+    >>> json_digest({"a": 1, "b": 2}) == json_digest({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()  # names of files
 
 
 def _refuse_constant(name: str) -> NoReturn:

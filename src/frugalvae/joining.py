@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.calibration import Calibration
-from frugalvae.checks import check_kind, check_label, check_learned, check_named, position_of
+from frugalvae.checks import check_kind, check_learned, check_named, position_of
 from frugalvae.errors import InputError
 from frugalvae.formatting import shortened
 from frugalvae.interfaces import Replay, Task
+from frugalvae.labels import check_label
 from frugalvae.taught import Digests, renamed, with_digests, without
 
 if TYPE_CHECKING:

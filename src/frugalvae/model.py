@@ -23,7 +23,6 @@ from frugalvae.calibration import Calibration
 from frugalvae.checks import (
     check_features,
     check_kind,
-    check_label,
     check_labels,
     check_learned,
     check_named,
@@ -36,6 +35,7 @@ from frugalvae.cost import Component, MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.heads import HEADS, make_head
 from frugalvae.interfaces import Replay, Task, is_tempered
+from frugalvae.labels import check_label
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
 from frugalvae.memories import MEMORIES, make_memory, usual_head
@@ -64,6 +64,9 @@ CLASSES_COMPARED = 1000  # with which taught samples are compared, besides their
 
 #: Attributes with one entry for each class, in the order of ``classes``.
 BY_CLASS = ("classes", "numbers", "task_of_class", "n_samples_of_class")
+
+#: Samples of each known class, and how many it had before.
+KnownParts = list[tuple[Task, int]]
 
 
 @dataclass(frozen=True)
@@ -309,78 +312,96 @@ class Model:
         Known classes get more samples first. Whatever can add them all at once does so.
         """
         memory, head = self.parts()
-        present, alone = set(task.classes), set(getattr(head, "by_name", ()))
+        known, new = self._divided(task)
         if sums is not None:
             memory.merge(sums.memory, summed)  # type: ignore[attr-defined]
-        before = {
-            number: count or int((task.labels == number).sum())  # an old file does not say
-            for number, count in self.count_of.items()
-            if number in present and number not in alone
-        }
-        known, new = task.split(before)
         head.register(new if sums is None else self._named(task, summed or {}))
-        calibration = self.calibration
-        if self.recipe.calibrate and not defer_head and new.classes and not _knows(memory, head):
-            spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
-            calibration = calibration.refitted(*spare, new, rng)
-        if known and not new.classes:
-            rng = self._generator("update", len(self.history))
-        else:
-            rng = self._generator("learn", self.n_tasks)
-        if getattr(memory, "streams", False):
-            if task.classes:  # or there are sums alone
-                memory.learn(task, rng)
-        else:
-            for part in known:
-                memory.update(part, before[part.classes[0]], rng)
-            if new.classes:
-                memory.learn(new, rng)  # Gaussians, training
+        calibration = self.calibration if defer_head else self._calibrated(memory, head, new)
+        self._teach_memory(memory, task, known, new)
         deferred = defer_head or (self.head_stale and not new.classes)
         due = deferred and not head.needs_every_task
         if not due:
-            self._teach_head(head, memory, task, before)  # adapt the classifier
+            self._teach_head(head, memory, task, known, new)  # adapt the classifier
         check_learned(memory, *([] if deferred else [head]))
-        if alone:
+        if self.by_name:
             check_named(memory, head)
         return replace(self, memory=memory, head=head, head_stale=due, calibration=calibration)
 
-    def _teach_head(self, head: Head, memory: Memory, task: Task, before: dict[int, int]) -> None:
+    def _divided(self, task: Task) -> tuple[KnownParts, Task]:
+        """The samples of each known class with how many it had before, and those of new classes.
+
+        A class that is known by name alone had none, and counts as new. Where an old file does not
+        say, as many are assumed as come now.
+        """
+        present, alone = set(task.classes), set(self.by_name)
+        counts = {
+            number: self.count_of[number]
+            for label, number in self.number_of.items()
+            if number in present and label not in alone
+        }
+        known, new = task.split(counts)
+        return [(part, counts[part.classes[0]] or len(part.labels)) for part in known], new
+
+    def _calibrated(self, memory: Memory, head: Head, new: Task) -> Calibration:
+        """Fitted again with the samples of new classes, where answers need it."""
+        if not (self.recipe.calibrate and new.classes) or _knows(memory, head):
+            return self.calibration
+        spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
+        return self.calibration.refitted(*spare, new, rng)
+
+    def _teach_memory(self, memory: Memory, task: Task, known: KnownParts, new: Task) -> None:
+        """More samples of known classes, then new classes; all at once, if that is the same."""
+        update = known and not new.classes
+        rng = self._generator(*("update", len(self.history)) if update else ("learn", self.n_tasks))
+        if getattr(memory, "streams", False):
+            if task.classes:  # or there are sums alone
+                memory.learn(task, rng)
+            return
+        for part, count in known:
+            memory.update(part, count, rng)
+        if new.classes:
+            memory.learn(new, rng)  # Gaussians, training
+
+    def _teach_head(
+        self, head: Head, memory: Memory, task: Task, known: KnownParts, new: Task
+    ) -> None:
         """More samples of known classes, then new classes; fitted on replay, all at once."""
-        known, new = task.split(before)
         last = self.n_tasks if new.classes else max(0, self.n_tasks - 1)
         replay = self.replay(memory, last)
         if not head.needs_every_task:
-            return head.learn(task, replay)
-        for part in known:
-            head.update(part, before[part.classes[0]], replay)
+            head.learn(task, replay)
+            return
+        for part, count in known:
+            head.update(part, count, replay)
         if new.classes:
             head.learn(new, replay)
-        return None
 
     def _counted(
         self, new: NDArray[Any], task: Task, action: str, summed: Mapping[int, int] | None = None
     ) -> Model:
-        """With a task's samples and sums counted, and new classes on the list."""
+        """With new classes on the list, and the samples of a task and of sums counted."""
+        grown = self._with_classes(new)
+        numbers, before = grown.numbers, grown.n_samples_of_class
         added = Counter(task.labels.tolist()) + Counter(summed)
-        numbers = np.arange(self.n_taught, self.n_taught + len(new))
-        zeros = np.zeros(len(new), np.int64)
-        of_class = new, numbers, np.full(len(new), self.n_tasks), zeros
-        old = [getattr(self, name) for name in BY_CLASS] if len(self.classes) else of_class
-        empty = 0 if len(self.classes) else len(new)
-        joined: dict[str, Any] = {
-            name: np.concatenate([before[empty:], more])
-            for name, before, more in zip(BY_CLASS, old, of_class, strict=True)
-        }
-        more = np.array([added.get(number, 0) for number in joined["numbers"].tolist()], np.int64)
-        unknown = (joined["n_samples_of_class"] == 0) & (joined["numbers"] < self.n_taught)
-        unknown &= self.memory is None or not is_tempered(self.memory)  # which counts
-        joined["n_samples_of_class"] = joined["n_samples_of_class"] + more * (1 + unknown)
-        tasks, taught = self.n_tasks + bool(len(new)), self.n_taught + len(new)
-        grown = replace(self, **joined, n_tasks=tasks, n_taught=taught)
-        fresh = set(new.tolist())
-        told = {y: n for y, n in zip(joined["classes"], more, strict=True) if n or y in fresh}
-        extra = {"task": self.n_tasks} if len(new) else {}
-        return grown.recorded(action, told, **extra)
+        more = np.array([added[number] for number in numbers.tolist()], np.int64)
+        is_new = numbers >= self.n_taught
+        untold = ~is_new & (before == 0)  # by an old file: as many as come now
+        untold &= self.memory is None or not is_tempered(self.memory)  # which counts
+        grown = replace(grown, n_samples_of_class=before + more * np.where(untold, 2, 1))
+        changed = is_new | (more > 0)
+        counts = dict(zip(grown.classes[changed], more[changed], strict=True))
+        return grown.recorded(action, counts, **({"task": self.n_tasks} if len(new) else {}))
+
+    def _with_classes(self, new: NDArray[Any]) -> Model:
+        """With new classes on the list, without samples."""
+        count = len(new)
+        numbers = np.arange(self.n_taught, self.n_taught + count)
+        of_new = new, numbers, np.full(count, self.n_tasks), np.zeros(count, np.int64)
+        lists: dict[str, Any] = dict(zip(BY_CLASS, of_new, strict=True))
+        if len(self.classes):  # or new labels would become of the kind that an empty list has
+            lists = {name: np.concatenate([getattr(self, name), lists[name]]) for name in BY_CLASS}
+        tasks, taught = self.n_tasks + bool(count), self.n_taught + count
+        return replace(self, **lists, n_tasks=tasks, n_taught=taught)
 
     def listed(self, new: NDArray[Any]) -> Model:
         """With new classes on the list of which there are no samples."""

@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.checks import (
-    check_kind,
-    check_label,
-    check_labels,
-    check_learned,
-    check_named,
-    check_text,
-)
+from frugalvae.checks import check_kind, check_labels, check_learned, check_named, check_text
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task, is_tempered
+from frugalvae.labels import check_label
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

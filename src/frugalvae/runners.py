@@ -27,7 +27,7 @@ from frugalvae.images.photographs import (
 from frugalvae.images.walk import File
 from frugalvae.processes import TRIES, end_with_parent, starting
 from frugalvae.progress import track
-from frugalvae.shares import Outcome, Photographs, Runner, Share, Work, here
+from frugalvae.shares import Photographs, Runner, Share, SummedShare, Work, here
 
 if TYPE_CHECKING:
     from frugalvae.cluster import Cluster
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 WAITING = 2  # shares or shards that are at hand for processes that become free
 
 
-def _counted(shares: Sequence[Share], outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+def _counted(shares: Sequence[Share], outcomes: Iterator[SummedShare]) -> Iterator[SummedShare]:
     """What came of each share; a listener is told how many samples are done."""
     steps = track(range(sum(len(share.classes) for share in shares)), "encoding images")
     for share, outcome in zip(shares, outcomes, strict=True):
@@ -51,7 +51,7 @@ def _counted(shares: Sequence[Share], outcomes: Iterator[Outcome]) -> Iterator[O
 def in_processes(jobs: int) -> Runner:
     """Shares in so many processes. If one dies, what it worked on is done again."""
 
-    def run(shares: Sequence[Share], work: Work) -> Iterator[Outcome]:
+    def run(shares: Sequence[Share], work: Work) -> Iterator[SummedShare]:
         if len(shares) == 1 or jobs == 1:
             return here(shares, work)
         return _counted(shares, _in_order(shares, work, jobs))
@@ -59,9 +59,9 @@ def in_processes(jobs: int) -> Runner:
     return run
 
 
-def _in_order(shares: Sequence[Share], work: Work, jobs: int) -> Iterator[Outcome]:
+def _in_order(shares: Sequence[Share], work: Work, jobs: int) -> Iterator[SummedShare]:
     """What came of each share, in their order; a few are worked on in advance."""
-    place, deaths, running = 0, 0, dict[int, Future[Outcome]]()
+    place, deaths, running = 0, 0, dict[int, Future[SummedShare]]()
     with starting():
         pool = _pool(jobs, work)
         try:
@@ -111,7 +111,7 @@ def _start(work: Work) -> None:
     _work[:] = [work]
 
 
-def _perform(share: Share) -> Outcome:
+def _perform(share: Share) -> SummedShare:
     with reading_images():
         return _work[0](share)
 
@@ -126,7 +126,7 @@ def on_ray(cluster: Cluster) -> Runner:
     machine has lost, Ray does again.
     """
 
-    def run(shares: Sequence[Share], work: Work) -> Iterator[Outcome]:
+    def run(shares: Sequence[Share], work: Work) -> Iterator[SummedShare]:
         refs = _sums_on_ray(cluster, shares, work)
         return _counted(shares, (_result(cluster.ray, ref) for ref in refs))
 
@@ -178,7 +178,7 @@ def _sizes(share: Share) -> tuple[int, ...]:
     return (len(share.classes),) if shards is None else tuple(len(s.files) for s in shards)
 
 
-def _sum_task(work: Work, share: Share, *parts: Encoded) -> Outcome:
+def _sum_task(work: Work, share: Share, *parts: Encoded) -> SummedShare:
     """What a task does, in a process of Ray."""
     assert isinstance(share.source, _Sizes)
     shards = [Shard(n, range(size)) for n, size in enumerate(share.source.sizes)]  # type: ignore[arg-type]

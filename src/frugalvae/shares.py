@@ -8,8 +8,8 @@ others, they show how sure answers may be.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,21 +18,21 @@ import numpy as np
 from frugalvae.checks import check_finite
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.encode import Parts, complete, cut, describe, joined
+from frugalvae.images.encode import Parts, complete, cut, describe, joined, resume
 from frugalvae.images.listing import named
-from frugalvae.images.photographs import THREADS, Encoded, Shard, check_complete, encode_here
+from frugalvae.images.photographs import THREADS, Encoded, Shard, encode_here
 from frugalvae.interfaces import Task
 from frugalvae.model import Model, Sums
 
 if TYPE_CHECKING:
+    from pathlib import PurePath
+
     from numpy.typing import NDArray
 
     from frugalvae.images.listing import Listing
     from frugalvae.images.npz import StoredRows
     from frugalvae.intake import Intake
     from frugalvae.interfaces import Encoder
-
-logger = logging.getLogger(__name__)
 
 LEAST, MOST = 1024, 8192  # images of a share,
 MANY = 16  # of which there are about so many in between; of rows a share has the most
@@ -41,7 +41,7 @@ MANY = 16  # of which there are about so many in between; of rows a share has th
 # --------------------------------------------------------------------------- what a share is
 
 
-class Source(Protocol):
+class ShareSource(Protocol):
     """Where the samples of a share are."""
 
     def read(self, encoder: Encoder | None) -> Encoded:
@@ -97,13 +97,13 @@ class Share:
         Whether their features are wanted, instead of their sums.
     """
 
-    source: Source
+    source: ShareSource
     classes: NDArray[np.int64]
     kept: bool = False
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SummedShare:
     """What came of a share: sums, or features; and which samples could be read."""
 
     memory: Any
@@ -128,22 +128,22 @@ class Work:
     memory: Any
     rooted: bool | None = None
 
-    def __call__(self, share: Share) -> Outcome:
+    def __call__(self, share: Share) -> SummedShare:
         """Encode a share, and sum it."""
         return self.sum(share, share.source.read(self.encoder))
 
-    def sum(self, share: Share, done: Encoded) -> Outcome:
+    def sum(self, share: Share, done: Encoded) -> SummedShare:
         """Sum a share that is encoded."""
         if share.kept or not len(done.places):
-            return Outcome(None, done)
+            return SummedShare(None, done)
         task = Task(check_finite(done.features), share.classes[done.places])
-        return Outcome(
+        return SummedShare(
             self.memory.summed(task, self.rooted), replace(done, features=done.features[:0])
         )
 
 
 #: Does the work of all shares, and gives what came of each in their order.
-Runner = Callable[[Sequence[Share], Work], Iterator[Outcome]]
+Runner = Callable[[Sequence[Share], Work], Iterator[SummedShare]]
 
 
 def share_count(samples: int) -> int:
@@ -191,19 +191,20 @@ class Lot:
         self.classes, positions = np.unique(intake.labels, return_inverse=True)
         self.positions = positions[self.order]
 
-    def labels(self, taken: Taken) -> NDArray[Any]:
-        """The label of each sample that could be read."""
-        return self.intake.labels[self.order[taken.places]]
+    def counts(self, taken: Taken) -> dict[Any, int]:
+        """How many samples of each class could be read."""
+        return dict(Counter(self.intake.labels[self.order[taken.places]].tolist()))
 
-    def lesson(self, taken: Taken) -> dict[str, Any]:
-        """What :meth:`frugalvae.model.Model.learn` takes of those."""
+    def lesson(self, taken: Taken, text: Mapping[Any, Any] | None) -> dict[str, Any]:
+        """What :meth:`frugalvae.model.Model.learn` takes of those; ``text`` is of new classes."""
         digests = self.intake.digests_of(self.order[taken.places])
-        return {**taken.of(self.classes), "digests": digests}
+        known = None if text is None else {y: text[y] for y in self.intake.new if y in digests}
+        return {**taken.of(self.classes), "digests": digests, "text": known}
 
 
-def photograph_shares(images: Listing, lot: Lot, shard: int, **how: Any) -> list[Share]:
+def photograph_shares(shards: Sequence[Shard], lot: Lot, **how: Any) -> list[Share]:
     """Shares of images that are those of a lot; ``how`` as in Photographs."""
-    shards, shares, start = cut(images.files, shard), [], 0
+    shares, start = list[Share](), 0
     for group in np.array_split(np.arange(len(shards)), lot.count):
         own = [shards[number] for number in group.tolist()]
         end = start + sum(len(shard.files) for shard in own)
@@ -301,33 +302,85 @@ def _width(model: Model, summed: Any) -> int:
     return len(next(iter(summed.means_.values())))
 
 
-def here(shares: Sequence[Share], work: Work) -> Iterator[Outcome]:
+def here(shares: Sequence[Share], work: Work) -> Iterator[SummedShare]:
     """One share after the other, in this process."""
     return map(work, shares)
 
 
-def learn_photographs(
-    model: Model, found: Listing, intake: Intake, encoder: Encoder, strict: bool
-) -> tuple[Model, dict[str, str]]:
-    """With the photographs of an intake, encoded here; and why some cannot be read.
+# --------------------------------------------------------------------------- photographs
 
-    ``strict`` raises an error for those. The model itself if none can be read.
+
+@dataclass(frozen=True)
+class TakenPhotographs:
+    """What the photographs of an intake came to.
+
+    Attributes
+    ----------
+    lesson, counts
+        What :meth:`frugalvae.model.Model.learn` takes of those that could be read, and how many
+        of each class these are.
+    paths, reasons
+        Where all of them are; and why some cannot be read, by their place in that list.
+    missing
+        New classes of which none can be read.
     """
+
+    lesson: dict[str, Any]
+    counts: dict[Any, int]
+    paths: Sequence[PurePath]
+    reasons: dict[int, str]
+    missing: list[Any]
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """Why some cannot be read, by their paths."""
+        return {str(self.paths[place]): why for place, why in self.reasons.items()}
+
+    @property
+    def lines(self) -> str:
+        """Those that cannot be read, for people."""
+        return "\n".join(named(self.unreadable))
+
+    def check_new(self, folder: str) -> None:
+        """Refuse a folder of new classes if nothing at all can be read."""
+        if self.missing and not self.counts:
+            raise InputError(f"{folder}: no image of a new class can be read:\n{self.lines}")
+
+
+def take_photographs(
+    model: Model,
+    found: Listing,
+    intake: Intake,
+    encoder: Encoder,
+    runner: Runner = here,
+    *,
+    shard: int = BATCH_SIZE,
+    parts: Parts | None = None,
+    say: Callable[[str], object] = lambda _: None,
+    **how: Any,
+) -> TakenPhotographs:
+    """Encode and sum the photographs of an intake, which counts unreadable ones no more.
+
+    Parameters
+    ----------
+    shard
+        How many are encoded and written at a time.
+    parts
+        Where finished shards are kept, if anywhere; ``say`` is told what is there already.
+    how
+        As in :class:`Photographs`.
+    """
+    new = sorted(intake.new)
+    text = describe(encoder, new) if new else None  # or refuse a name beforehand
     lot = Lot(intake, share_count(len(intake.rows)))
-    images, how = found.at(lot.rows), {"batch_size": BATCH_SIZE, "threads": THREADS}
-    taken = take(photograph_shares(images, lot, BATCH_SIZE, **how), model, encoder, here)
-    if strict:
-        advice = "; strict=False leaves out what cannot be read"
-        check_complete(taken.reasons, images.paths, advice)
-    unreadable = {str(images.paths[place]): why for place, why in taken.reasons.items()}
-    lines = "\n".join(named(unreadable))
-    if intake.new and not len(taken.places):
-        raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
-    if unreadable:
-        logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
-    if not len(taken.places):
-        return model, unreadable
-    learned = set(lot.labels(taken).tolist())
-    new = sorted(label for label in intake.new if label in learned)
-    text = describe(encoder, new) if new else None
-    return model.learn(**lot.lesson(taken), text=text), unreadable
+    images = found.at(lot.rows)
+    shards = cut(images.files, shard)
+    if parts is not None:
+        resume(parts, shards, say)
+    how = {"batch_size": BATCH_SIZE, "threads": THREADS, "parts": parts} | how
+    taken = take(photograph_shares(shards, lot, **how), model, encoder, runner)
+    intake.leave_out(intake.labels[lot.order[list(taken.reasons)]].tolist())
+    counts = lot.counts(taken)
+    missing = [label for label in new if label not in counts]
+    lesson = lot.lesson(taken, text)
+    return TakenPhotographs(lesson, counts, images.paths, taken.reasons, missing)

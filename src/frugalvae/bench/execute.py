@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from frugalvae.bench.draw import drawn
-from frugalvae.bench.grid import Cell, digest
+from frugalvae.bench.grid import Cell
 from frugalvae.bench.observe import make_observer
-from frugalvae.bench.sharing import Lessons
+from frugalvae.bench.sharing import LearnedStream
 from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
+from frugalvae.files import json_digest
 from frugalvae.heads import make_head
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
 
-LESSONS = Lessons()  # of the run that this process made last
+LAST_STREAM = LearnedStream()  # of the run that this process made last
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Encoding:
     @property
     def key(self) -> str:
         """What decides the features: images, encoder, seed, and how many classes come first."""
-        return digest(
+        return json_digest(
             {
                 "data": self.cell.fingerprint,
                 "encoder": self.cell.encoder and self.cell.encoder.changed(),
@@ -72,7 +73,7 @@ def make_run(cell: Cell, features: Features) -> dict[str, Any]:
     observer = make_observer(cell.observe, features)
     memory = observer.memory(cell.memory.name, cell.memory.given)
     classifier = FrugalClassifier(
-        LESSONS.share(memory, cell),
+        LAST_STREAM.share(memory, cell),
         make_head(cell.head.name, **cell.head.given),
         random_state=cell.seed,
     )
@@ -86,7 +87,7 @@ def make_run(cell: Cell, features: Features) -> dict[str, Any]:
             observer.after_task,
             every_task=cell.every_task,
         )
-    for spent, saved in zip(record.seconds, LESSONS.saved, strict=False):
+    for spent, saved in zip(record.seconds, LAST_STREAM.saved, strict=False):
         spent["learn"] += saved
     record.observed = observer.observed
     plain = record.to_json()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 from frugalvae.bench.spec import FIGURES, Experiment, Part, Row, Shots, Tasks
 from frugalvae.bench.task_split import first_then_equal
 from frugalvae.errors import check_choice
+from frugalvae.files import json_digest
 
 #: The version of all defaults together. Raise it when the same settings give other results than
 #: before, so that what was measured until then no longer counts. A new setting does not need
@@ -83,7 +83,7 @@ class Cell:
         """A hash of the settings that are not the defaults: a new one leaves it as it was."""
         parts = {"memory": self.memory, "head": self.head, "encoder": self.encoder}
         changed = self.settings() | {kind: part and part.changed() for kind, part in parts.items()}
-        return digest({name: value for name, value in changed.items() if value is not None})
+        return json_digest({name: value for name, value in changed.items() if value is not None})
 
     def agrees(self, recorded: Mapping[str, Any]) -> bool:
         """Whether a run with these recorded settings is this one.
@@ -113,17 +113,7 @@ def _same(value: Any, recorded: Any) -> bool:
     return bool(value == recorded)
 
 
-def digest(content: Any) -> str:
-    """A hash of plain JSON values that does not depend on the order of keys.
-
-    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
-    True
-    """
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-class Place(NamedTuple):
+class TablePlace(NamedTuple):
     """Where in a table a run belongs."""
 
     row: Row
@@ -139,7 +129,7 @@ class Only:
     rows: Sequence[str] = ()
     protocols: Sequence[str] = ()
 
-    def takes(self, place: Place) -> bool:
+    def takes(self, place: TablePlace) -> bool:
         """Whether a place is in one of these rows and columns."""
         return (not self.rows or place.row.name in self.rows) and (
             not self.protocols or place.protocol in self.protocols
@@ -186,7 +176,7 @@ def places(
     experiment: Experiment,
     data: Mapping[str, Mapping[str, Any]],
     seeds: Sequence[int] | None = None,
-) -> Iterator[tuple[Place, Cell]]:
+) -> Iterator[tuple[TablePlace, Cell]]:
     """All entries of a table and the run behind each; lines that are only quoted have none.
 
     Without ``seeds``, those of each data set.
@@ -218,7 +208,7 @@ def places(
                         stream.long_tail,
                         brief=experiment.kind == "race",
                     )
-                    yield Place(row, name, protocol, seed), cell
+                    yield TablePlace(row, name, protocol, seed), cell
 
 
 def takes(experiment: Experiment, about: Mapping[str, Any]) -> bool:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frugalvae.bench.grid import Cell, digest
+from frugalvae.bench.grid import Cell
+from frugalvae.files import json_digest
 from frugalvae.interfaces import Memory, Task
 
 MOST_BYTES = 2**30  # of all tasks together; a VAE per class takes more
@@ -22,7 +23,7 @@ def stream_of(cell: Cell) -> str:
     The generator that a memory is given depends on the seed and the number of the task, so a
     memory learns the same under every head.
     """
-    return digest({key: value for key, value in cell.settings().items() if key != "head"})
+    return json_digest({key: value for key, value in cell.settings().items() if key != "head"})
 
 
 def together(cells: Sequence[Cell]) -> list[Cell]:
@@ -33,7 +34,7 @@ def together(cells: Sequence[Cell]) -> list[Cell]:
     return sorted(cells, key=lambda cell: first[stream_of(cell)])
 
 
-class Lesson(NamedTuple):
+class LearnedTask(NamedTuple):
     """Attributes of a memory after a task, how long it took to learn, and its warnings."""
 
     state: dict[str, Any]
@@ -42,7 +43,7 @@ class Lesson(NamedTuple):
 
 
 @dataclass
-class Lessons:
+class LearnedStream:
     """What a memory has learned from the last stream.
 
     Attributes
@@ -58,7 +59,7 @@ class Lessons:
 
     stream: str = ""
     heads: list[dict[str, Any]] = field(default_factory=list)
-    learned: dict[int, Lesson] = field(default_factory=dict)
+    learned: dict[int, LearnedTask] = field(default_factory=dict)
     saved: list[float] = field(default_factory=list)
 
     def share(self, memory: Memory, cell: Cell) -> Memory:
@@ -70,10 +71,10 @@ class Lessons:
         if stream != self.stream or cell.head.to_json() in self.heads:  # made again: learn again
             self.stream, self.learned, self.heads = stream, {}, []
         self.heads.append(cell.head.to_json())
-        kind, lessons = type(memory), self
+        kind, learned = type(memory), self
 
         def learn(self: Memory, task: Task, rng: np.random.Generator) -> None:
-            lessons.learn(kind, self, task, rng)
+            learned.learn(kind, self, task, rng)
 
         memory.__class__ = type(kind.__name__, (kind,), {"learn": learn})
         return memory
@@ -82,23 +83,23 @@ class Lessons:
         """Recall a task, or learn and keep it; with the same warnings."""
         known = len(memory.classes)
         if known in self.learned:
-            lesson = self.learned[known]
-            vars(memory).update(lesson.state)
-            self.saved.append(lesson.seconds)
+            learned = self.learned[known]
+            vars(memory).update(learned.state)
+            self.saved.append(learned.seconds)
         else:
-            lesson = self._new(kind, memory, task, rng)
+            learned = self._new(kind, memory, task, rng)
             self.saved.append(0.0)
-            self.learned[known] = lesson
+            self.learned[known] = learned
             size = sum(array.nbytes for array in memory.arrays().values())
             if size * len(self.learned) > MOST_BYTES:
                 self.stream, self.learned = "", {}
-        for told in lesson.warnings:
-            warnings.warn(told, stacklevel=2)
+        for warning in learned.warnings:
+            warnings.warn(warning, stacklevel=2)
 
-    def _new(self, kind: type, memory: Memory, task: Task, rng: np.random.Generator) -> Lesson:
+    def _new(self, kind: type, memory: Memory, task: Task, rng: np.random.Generator) -> LearnedTask:
         started = time.process_time()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             kind.learn(memory, task, rng)  # type: ignore[attr-defined]
-        told = [warning.message for warning in caught if isinstance(warning.message, Warning)]
-        return Lesson(dict(vars(memory)), time.process_time() - started, told)
+        messages = [warning.message for warning in caught if isinstance(warning.message, Warning)]
+        return LearnedTask(dict(vars(memory)), time.process_time() - started, messages)

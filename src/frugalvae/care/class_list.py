@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from frugalvae.answers import FEW
 from frugalvae.care.findings import Finding
-from frugalvae.changes import FEW
-from frugalvae.checks import folded
 from frugalvae.formatting import plural
-from frugalvae.taught import edits, near_pairs
+from frugalvae.labels import edits, folded, near_pairs
 
 
 def few(counts: Mapping[Any, int]) -> list[Finding]:

@@ -23,7 +23,7 @@ TAKEN, PROPOSED, DECIDED = "leave out", "perhaps", "decided"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListEntry:
     """An image of a list: its name, the reason, whether it is left out, and who said so."""
 
     name: str
@@ -35,7 +35,7 @@ class Entry:
     def lines(self) -> list[str]:
         """Two lines: what is to be done and why, and the name.
 
-        >>> Entry("cat/1.png", "it is tiny", taken=False).lines
+        >>> ListEntry("cat/1.png", "it is tiny", taken=False).lines
         ['# perhaps: it is tiny', '#   cat/1.png']
         """
         mark = DECIDED if self.decided else TAKEN if self.taken else PROPOSED
@@ -43,7 +43,7 @@ class Entry:
         return [f"# {mark}: {printable(self.why)}", name if self.taken else f"#   {name}"]
 
 
-def write_list(path: Path, remarks: Sequence[str], entries: Iterable[Entry]) -> None:
+def write_list(path: Path, remarks: Sequence[str], entries: Iterable[ListEntry]) -> None:
     """Write names with the reason for each; those that are not left out stand in remarks."""
     lines = [f"# {remark}" for remark in remarks]
     text = "\n".join(lines + [line for entry in entries for line in entry.lines]) + "\n"
@@ -85,12 +85,13 @@ def folder_of(path: Path) -> str | None:
 
 
 def with_decisions(
-    entries: Sequence[Entry], decisions: Mapping[str, bool], names: Iterable[str]
-) -> list[Entry]:
+    entries: Sequence[ListEntry], decisions: Mapping[str, bool], names: Iterable[str]
+) -> list[ListEntry]:
     """Entries as they were decided; what is not found any more, but there, comes last.
 
-    >>> with_decisions([Entry("1.png", "it is tiny")], {"1.png": False, "gone": True}, ["1.png"])
-    [Entry(name='1.png', why='it is tiny', taken=False, decided=True)]
+    >>> entry, decisions = ListEntry("1.png", "it is tiny"), {"1.png": False, "gone": True}
+    >>> with_decisions([entry], decisions, ["1.png"])
+    [ListEntry(name='1.png', why='it is tiny', taken=False, decided=True)]
     """
     told = {entry.name for entry in entries}
     rest = set(names) - told
@@ -100,7 +101,7 @@ def with_decisions(
         else entry
         for entry in entries
     ] + [
-        Entry(name, "not found again", taken, decided=True)
+        ListEntry(name, "not found again", taken, decided=True)
         for name, taken in decisions.items()
         if name in rest
     ]

@@ -19,7 +19,7 @@ from frugalvae.taught import NONE, digest
 
 
 @dataclass(frozen=True)
-class Seen:
+class MeasuredPhotographs:
     """What came of some photographs.
 
     Attributes
@@ -48,7 +48,7 @@ class Seen:
         return np.array([self.qualities[place].pattern for place in self.places.tolist()])
 
 
-def see(files: Sequence[File], encoder: Encoder, batch_size: int) -> Seen:
+def measure(files: Sequence[File], encoder: Encoder, batch_size: int) -> MeasuredPhotographs:
     """Read, measure and encode photographs; each file is read once."""
     digests, qualities = np.full(len(files), NONE, np.uint64), dict[int, Quality]()
     side = getattr(encoder, "side", None)
@@ -73,4 +73,5 @@ def see(files: Sequence[File], encoder: Encoder, batch_size: int) -> Seen:
             yield image
 
     encoded = encode(encoder, images(), batch_size)
-    return Seen(encoded.features, encoded.places, encoded.reasons, digests, qualities)
+    found = encoded.features, encoded.places, encoded.reasons
+    return MeasuredPhotographs(*found, digests, qualities)

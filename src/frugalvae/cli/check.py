@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.check_samples import Samples, examine, open_samples
+from frugalvae.cli.check_samples import SamplesToCheck, examine, open_samples
 from frugalvae.cli.options import add, add_encoder, check_output, check_source
 from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, print_json
@@ -18,7 +18,7 @@ from frugalvae.files import check_place
 from frugalvae.formatting import most_sure, percent, plural, printable, shortened
 
 if TYPE_CHECKING:
-    from frugalvae.care.except_list import Entry
+    from frugalvae.care.except_list import ListEntry
     from frugalvae.care.findings import Checked, Finding
 
 SHOWN = 10  # findings of a kind in the terminal
@@ -119,7 +119,7 @@ def refuse_other_list(options: argparse.Namespace) -> None:
 # --------------------------------------------------------------------------- what is told
 
 
-def show(checked: Checked, samples: Samples, display: Display, place: Path) -> None:
+def show(checked: Checked, samples: SamplesToCheck, display: Display, place: Path) -> None:
     """What the terminal shows: how many of each kind, and the surest of them."""
     from frugalvae.care.findings import KINDS
 
@@ -140,7 +140,7 @@ def show(checked: Checked, samples: Samples, display: Display, place: Path) -> N
         display.say("nothing found")
 
 
-def counts_of(listed: Sequence[Entry], samples: Samples, path: Path) -> list[str]:
+def counts_of(listed: Sequence[ListEntry], samples: SamplesToCheck, path: Path) -> list[str]:
     """How many images the list leaves out, how many it proposes, and how many were decided."""
     images = "image" if samples.read else "sample"
     taken = sum(entry.taken for entry in listed)
@@ -181,7 +181,7 @@ def reason(finding: Finding, names: Sequence[str]) -> str:
     return f"{finding.why}{twin}{sure}"
 
 
-def report(checked: Checked, samples: Samples) -> dict[str, Any]:
+def report(checked: Checked, samples: SamplesToCheck) -> dict[str, Any]:
     """What ``--json`` prints."""
     names = samples.names
     findings = []
@@ -224,9 +224,9 @@ def learning(options: argparse.Namespace) -> str:
     return printable(shlex.join(["frugalvae", "learn", *words]))
 
 
-def entries(checked: Checked, names: Sequence[str]) -> list[Entry]:
+def entries(checked: Checked, names: Sequence[str]) -> list[ListEntry]:
     """A line of the list for each image, the surest first."""
-    from frugalvae.care.except_list import Entry
+    from frugalvae.care.except_list import ListEntry
 
     taken = set(checked.rows_to_leave_out)
     seen, lines = set[int](), []
@@ -236,11 +236,11 @@ def entries(checked: Checked, names: Sequence[str]) -> list[Entry]:
             continue
         seen.add(row)
         why = f"of {finding.label}: {reason(finding, names)}"
-        lines.append(Entry(names[row], why, finding.leave_out))
+        lines.append(ListEntry(names[row], why, finding.leave_out))
     return lines
 
 
-def page_about(checked: Checked, samples: Samples, options: argparse.Namespace) -> str:
+def page_about(checked: Checked, samples: SamplesToCheck, options: argparse.Namespace) -> str:
     """The page, with thumbnails."""
     from frugalvae.report.care_pages import Gallery, check_page, pictured_findings
     from frugalvae.report.thumbnails import thumbnails

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Samples:
+class SamplesToCheck:
     """What is to be checked.
 
     Attributes
@@ -51,7 +51,7 @@ class Samples:
 
 
 @contextmanager
-def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]:
+def open_samples(model: Model, options: argparse.Namespace) -> Iterator[SamplesToCheck]:
     """Features of a folder or a feature file; files can be read inside the block."""
     from frugalvae.encoders.remembered import load_encoder
     from frugalvae.images.listing import open_images
@@ -67,29 +67,29 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
         yield from_photographs(found, encoder, options)
 
 
-def from_photographs(found: Any, encoder: Any, options: argparse.Namespace) -> Samples:
+def from_photographs(found: Any, encoder: Any, options: argparse.Namespace) -> SamplesToCheck:
     """Photographs, each decoded once."""
     from frugalvae.care.findings import Finding
     from frugalvae.care.image_quality import poor_ones
-    from frugalvae.care.photographs import see
+    from frugalvae.care.photographs import measure
 
-    seen = see(found.files, encoder, options.batch_size)
+    measured = measure(found.files, encoder, options.batch_size)
     labels = found.labels.tolist()
     poor = [
         Finding("unreadable", 1.0, labels[row], f"it cannot be read: {why}", row)
-        for row, why in seen.reasons.items()
+        for row, why in measured.reasons.items()
     ]
     poor += [
         Finding(bad.kind, bad.sure, labels[row], bad.why, row)
-        for row, bad in poor_ones(seen.qualities).items()
+        for row, bad in poor_ones(measured.qualities).items()
     ]
-    return Samples(
+    return SamplesToCheck(
         [str(path) for path in found.paths],
         found.labels,
-        seen.features,
-        seen.places,
-        seen.digests,
-        seen.patterns,
+        measured.features,
+        measured.places,
+        measured.digests,
+        measured.patterns,
         poor,
         lambda row: bytes(found.files[row].read()),
         list(found.notes),
@@ -97,7 +97,7 @@ def from_photographs(found: Any, encoder: Any, options: argparse.Namespace) -> S
     )
 
 
-def from_features(model: Model, options: argparse.Namespace) -> Samples:
+def from_features(model: Model, options: argparse.Namespace) -> SamplesToCheck:
     """The training rows of a feature file."""
     import numpy as np
 
@@ -110,7 +110,7 @@ def from_features(model: Model, options: argparse.Namespace) -> Samples:
     if options.file is not None:
         check_same(model.encoder, features.encoder, options.file, options.source)
     rows = np.arange(len(features.x_train))
-    return Samples(
+    return SamplesToCheck(
         [ROW.format(row) for row in rows.tolist()],
         features.y_train,
         features.x_train,
@@ -120,7 +120,7 @@ def from_features(model: Model, options: argparse.Namespace) -> Samples:
     )
 
 
-def examine(model: Model, samples: Samples) -> Checked:
+def examine(model: Model, samples: SamplesToCheck) -> Checked:
     """All findings; rows are those of the samples."""
     from frugalvae.care.check import check
     from frugalvae.care.findings import Checked

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.changes import label_named
 from frugalvae.console import complain
+from frugalvae.labels import label_named
 from frugalvae.storage.store import Store
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import duration, plural
 
 if TYPE_CHECKING:
-    from frugalvae.images.encode import Report, Runner
+    from frugalvae.images.encode import Report, ShardRunner
     from frugalvae.images.listing import Listing
     from frugalvae.interfaces import Encoder
 
@@ -96,7 +96,7 @@ def encoder_settings(encoder: str, options: argparse.Namespace) -> dict[str, Any
 
 
 @contextmanager
-def on_ray(encoder: Encoder, options: argparse.Namespace) -> Iterator[Runner | None]:
+def on_ray(encoder: Encoder, options: argparse.Namespace) -> Iterator[ShardRunner | None]:
     """What encodes on Ray, if that is wanted; it is stopped afterwards."""
     if not (options.ray or options.ray_address):
         yield None

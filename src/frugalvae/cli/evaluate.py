@@ -25,6 +25,7 @@ from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import percent, plural, printable
+from frugalvae.labels import as_label, folded, listing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +89,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
         refuse_encoder(options, options.images)
 
 
-def evaluate(model: Model, samples: Samples, options: argparse.Namespace) -> Evaluation:
+def evaluate(model: Model, samples: SamplesToTest, options: argparse.Namespace) -> Evaluation:
     """The predictions for all samples."""
     from frugalvae.report.evaluation import Evaluation
 
@@ -115,7 +116,7 @@ def evaluate(model: Model, samples: Samples, options: argparse.Namespace) -> Eva
     )
 
 
-def page_about(evaluation: Evaluation, samples: Samples) -> str:
+def page_about(evaluation: Evaluation, samples: SamplesToTest) -> str:
     """The page, with thumbnails."""
     from frugalvae.report.evaluation_page import evaluation_page, pictured
     from frugalvae.report.thumbnails import thumbnails
@@ -157,7 +158,7 @@ def show(evaluation: Evaluation, display: Display) -> None:
 
 
 @dataclass(frozen=True)
-class Samples:
+class SamplesToTest:
     """Test samples of classes that a classifier knows.
 
     Attributes
@@ -188,7 +189,7 @@ class Samples:
 
 
 @contextmanager
-def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]:
+def open_samples(model: Model, options: argparse.Namespace) -> Iterator[SamplesToTest]:
     """Features of what is to be classified; files can be read inside the block."""
     import numpy as np
 
@@ -219,7 +220,7 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[Samples]
         if not len(encoded.places):
             why = encoded.reasons[0]
             raise InputError(f"{path}: no image in it can be read, such as {names[0]} ({why})")
-        yield Samples(
+        yield SamplesToTest(
             encoded.features,
             numbers[encoded.places],
             [names[place] for place in encoded.places],
@@ -255,8 +256,6 @@ def taught_before(model: Model, files: list[File]) -> list[str]:
 
 def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
     """Unknown classes whose names differ from a known one only in case or blanks, a line each."""
-    from frugalvae.checks import folded
-
     known = {folded(name): name for name in classes}
     return [
         f"class {name!r} is not known; rename its folder if {known[folded(name)]!r} is meant"
@@ -265,7 +264,7 @@ def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
     ]
 
 
-def from_features(model: Model, file: Path, path: Path) -> Samples:
+def from_features(model: Model, file: Path, path: Path) -> SamplesToTest:
     """The test part of a feature file."""
     import numpy as np
 
@@ -278,7 +277,7 @@ def from_features(model: Model, file: Path, path: Path) -> Samples:
     check_same(taught, features.encoder, file, path)
     check_width(model, features.x_test.shape[1], f"{path} has features")
     rows = np.flatnonzero(numbers >= 0)
-    return Samples(
+    return SamplesToTest(
         features.x_test[rows],
         numbers[rows],
         [str(row) for row in rows.tolist()],
@@ -299,8 +298,6 @@ def known(
     """
     import numpy as np
 
-    from frugalvae.checks import as_label
-
     place = {label: n for n, label in enumerate(model.classes.tolist())}
     numbers = {name: place[label] for name, label in model.aliases.items() if label is not None}
     numbers |= {as_label(str(label)): n for label, n in place.items()}
@@ -315,8 +312,6 @@ def known(
 
 def unknown_classes(names: list[str], model: Model, path: Path) -> str:
     """That no class is known, and what may be the reason."""
-    from frugalvae.checks import listing
-
     classes = {str(label) for label in model.classes.tolist()}
     inside = sorted({name.split("/")[0] for name in names if name.split("/", 1)[-1] in classes})
     if inside:

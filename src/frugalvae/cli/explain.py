@@ -12,6 +12,7 @@ from frugalvae.console import complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import local_time, percent, plural, printable
+from frugalvae.labels import label_named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Hide parts, write the picture, and say what it shows."""
     from frugalvae.care.explain import explain
-    from frugalvae.changes import label_named
     from frugalvae.encoders.remembered import load_encoder
     from frugalvae.images.decode import reading_images
     from frugalvae.images.photographs import reason

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from frugalvae.changes import with_digest
 from frugalvae.cli.options import add, add_encoder
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
@@ -47,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Remove the class."""
-    from frugalvae.changes import with_digest
     from frugalvae.cli.common import announce_model, change_class
     from frugalvae.cli.update import more_rows
     from frugalvae.forgetting import forget

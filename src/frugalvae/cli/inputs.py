@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import as_label
 from frugalvae.cli.options import choice, holds_features
 from frugalvae.console import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
@@ -21,6 +20,7 @@ from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.decode import reading_images
 from frugalvae.images.photographs import digests_of, digests_of_rows, encode_files
 from frugalvae.images.walk import File, Found, on_disk, walk
+from frugalvae.labels import as_label
 
 #: Is told what is in a folder, before any of it is read.
 Look = Callable[[Path, Found], None]

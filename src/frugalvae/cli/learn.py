@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.answers import expectation, few_samples
 from frugalvae.cli.options import add, add_encoder, add_ray, settings_of
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, size
 
 if TYPE_CHECKING:
-    from frugalvae.cli.lesson import Told
+    from frugalvae.cli.lesson import LessonResult
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
 
@@ -123,17 +124,17 @@ def run(options: argparse.Namespace) -> None:
         model = model_to_teach(store, options)
         display = Display(options.quiet or options.json)
         lesson = Lesson(options, model, store, display)
-        told = lesson.run()
-        if told.learned:
-            say_learned(display, options, told, time.perf_counter() - started)
+        result = lesson.run()
+        if result.learned:
+            say_learned(display, options, result, time.perf_counter() - started)
         elif options.dry_run:
             display.say(f"--dry-run: nothing was encoded, and {options.file} is as it was")
-        elif told.model is not model:
+        elif result.model is not model:
             display.say(f"nothing new in {source}; {options.file} remembers what is left out")
         else:
             display.say(f"nothing new in {source}; {options.file} is as it was")
     if options.json:
-        print_json(report(options, told))
+        print_json(report(options, result))
 
 
 def model_to_teach(store: Store, options: argparse.Namespace) -> Model:
@@ -170,32 +171,32 @@ def new_model(options: argparse.Namespace) -> Model:
     return Model(recipe)
 
 
-def report(options: argparse.Namespace, told: Told) -> dict[str, Any]:
+def report(options: argparse.Namespace, result: LessonResult) -> dict[str, Any]:
     """What ``--json`` prints."""
-    model = told.model
+    model = result.model
     return {
         "file": str(options.file),
         "dry_run": options.dry_run,
-        "learned": {str(label): told.learned[label] for label in sorted(told.learned)},
-        "known": told.known,
-        "unreadable": told.skipped,
-        "left_out": told.missing,
-        "excepted": told.excepted,
-        "skipped": told.left_out,
-        "assumed": told.notes,
-        **told.intake.to_json(),
+        "learned": {str(label): result.learned[label] for label in sorted(result.learned)},
+        "known": result.known,
+        "unreadable": result.skipped,
+        "left_out": result.missing,
+        "excepted": result.excepted,
+        "skipped": result.left_out,
+        "assumed": result.notes,
+        **result.intake.to_json(),
         "classes": len(model.classes),
         "expected": model.forecast.to_json() if model.forecast else None,
         "encoder": model.remembered,
     }
 
 
-def say_learned(display: Display, options: argparse.Namespace, told: Told, seconds: float) -> None:
+def say_learned(
+    display: Display, options: argparse.Namespace, result: LessonResult, seconds: float
+) -> None:
     """What was learned, and what the file knows now."""
-    from frugalvae.changes import expectation, few_samples
-
-    model = told.model
-    classes, images = plural(len(told.learned), "class"), sum(told.learned.values())
+    model = result.model
+    classes, images = plural(len(result.learned), "class"), sum(result.learned.values())
     taught = f"from {plural(images, 'image')}" if images else "by name alone"
     known, taken = plural(len(model.classes), "class"), size(options.file.stat().st_size)
     few = few_samples(model.classes.tolist(), model.n_samples_of_class.tolist())

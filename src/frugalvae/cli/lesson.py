@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.care.guesses import refuse_guesses
-from frugalvae.checks import as_label, check_case
+from frugalvae.changes import with_source
 from frugalvae.cli.options import choice, holds_features, refuse_encoder
 from frugalvae.console import Display, complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
 from frugalvae.images import encode as encoding
-from frugalvae.images.encode import Parts, cut, depends_on, describe, digest, resume
+from frugalvae.images.encode import Parts, depends_on
 from frugalvae.images.listing import counted, named, open_images, refuse
 from frugalvae.images.photographs import (
     DECODERS,
@@ -32,17 +30,16 @@ from frugalvae.images.photographs import (
     unreadable,
 )
 from frugalvae.intake import Intake, choose
+from frugalvae.labels import as_label, check_case, near, near_pairs
 from frugalvae.shares import (
     Lot,
-    Taken,
+    TakenPhotographs,
     here,
-    photograph_shares,
     row_share_count,
     row_shares,
-    share_count,
     take,
+    take_photographs,
 )
-from frugalvae.taught import near, near_pairs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Told:
+class LessonResult:
     """What a lesson came to.
 
     Attributes
@@ -101,7 +98,7 @@ class Lesson:
         self.same: dict[str, Any] = {}  # names that were said to mean a known class
         self.withheld: dict[str, NDArray[np.uint64]] = {}  # by folder, as --except says
 
-    def run(self) -> Told:
+    def run(self) -> LessonResult:
         """Teach what is new, with a line for all that is left out."""
         options = self.options
         if options.names is not None:
@@ -114,6 +111,8 @@ class Lesson:
         names = [*map(str, self.model.classes.tolist()), *self.model.aliases]
         with open_images(options.source, "learning", depth=options.depth, known=names) as found:
             self.say(*found.notes, *counted(found.skipped))
+            if options.strict:
+                refuse(found.skipped)
             return self.from_folder(found)
 
     def excepted(self, names: Sequence[str]) -> NDArray[np.bool_]:
@@ -149,7 +148,7 @@ class Lesson:
                 model = model.withholding({label: self.withheld[name]})
         return model
 
-    def taught_nothing(self, told: Told) -> Told:
+    def taught_nothing(self, result: LessonResult) -> LessonResult:
         """There is nothing to teach, but perhaps more to leave out from now on."""
         model, before = self.withholding(self.model), self.model.withheld
         more = {
@@ -158,17 +157,14 @@ class Lesson:
         }
         more = {label: count for label, count in more.items() if count > 0}
         if more and not self.options.dry_run:
-            told.model = model.recorded("leave out", more)
-            self.store.save(told.model)
-        return told
+            result.model = model.recorded("leave out", more)
+            self.store.save(result.model)
+        return result
 
     # ------------------------------------------------------------ what is new
 
     def choose(self, names: NDArray[Any], digests: Any) -> Intake:
-        """What is to be taught of samples of these classes; lines say it.
-
-        How many more known classes get is said when it is known which can be read.
-        """
+        """What is to be taught of samples of these classes; lines say it."""
         options, model = self.options, self.model
         known = [*model.classes.tolist()]
         others = {*map(str, known), *(set(model.aliases) - set(options.again))}
@@ -239,7 +235,7 @@ class Lesson:
 
     # ------------------------------------------------------------ feature files
 
-    def from_features(self, path: Path) -> Told:
+    def from_features(self, path: Path) -> LessonResult:
         """The training rows of a feature file."""
         from frugalvae.care.except_list import ROW
         from frugalvae.images.feature_file import open_training
@@ -253,115 +249,93 @@ class Lesson:
         intake = self.choose(names[kept], lambda places: digests_of_rows(table, kept[places]))
         intake.rows = kept[intake.rows]
         self.say(*intake.grown)
-        told = Told(self.model, intake, known=self.known(names))
-        told.excepted = [rows[row] for row in np.flatnonzero(left_out)]
+        result = LessonResult(self.model, intake, known=self.known(names))
+        result.excepted = [rows[row] for row in np.flatnonzero(left_out)]
         gone = np.flatnonzero(left_out)
         if len(gone):
             self.withhold(names[gone], digests_of_rows(table, gone))
         if not len(intake.rows) or self.options.dry_run:
-            return self.taught_nothing(told)
+            return self.taught_nothing(result)
         encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
         text = {key(label): vector for label, vector in (features.text or {}).items()}
         lot = Lot(intake, row_share_count(len(intake.rows)))
         shares = row_shares(table, lot.rows, lot.positions, lot.count)
         with self.display.watching(), self.runner() as runner:
             taken = take(shares, self.model, None, runner)
-        known = {label: text[label] for label in intake.new} if text else None
-        return self.teach(told, lot, taken, known, encoder)
+        result.learned = lot.counts(taken)
+        self.teach(result, lot.lesson(taken, text or None), encoder)
+        return result
 
     # ------------------------------------------------------------ photographs
 
-    def from_folder(self, found: Listing) -> Told:
+    def from_folder(self, found: Listing) -> LessonResult:
         """The images that are new, encoded; after a kill, from where it stopped."""
         paths = list(map(str, found.paths))
         left_out = self.excepted(paths)
         gone, found = found.at(np.flatnonzero(left_out)), found.at(np.flatnonzero(~left_out))
         if gone.files:
             self.withhold(gone.labels, digests_of(gone.files, "reading what is left out"))
-        intake = self.choose(
-            found.labels, lambda rows: digests_of([found.files[row] for row in rows.tolist()])
-        )
-        known = self.known(found.labels)
-        told = Told(self.model, intake, known=known, left_out=found.skipped, notes=found.notes)
-        told.excepted = [paths[row] for row in np.flatnonzero(left_out)]
+        intake = self.choose(found.labels, lambda rows: digests_of(found.at(rows).files))
+        result = LessonResult(self.model, intake, known=self.known(found.labels))
+        result.left_out, result.notes = found.skipped, found.notes
+        result.excepted = [paths[row] for row in np.flatnonzero(left_out)]
         if self.options.strict:
             with self.display.watching():
                 refuse_with_unreadable(found.at(intake.rows))
         if not len(intake.rows) or self.options.dry_run:
             if self.options.dry_run:
-                self.try_more(told, found)
+                self.try_more(result, found)
             self.clear_parts(found)
-            return self.taught_nothing(told)
+            return self.taught_nothing(result)
         encoder, remembered = load_encoder(
             self.encoder, choice(self.options), self.store.given, complain
         )
-        text = describe(encoder, sorted(intake.new)) if intake.new else None
-        lot = Lot(intake, share_count(len(intake.rows)))
-        images = found.at(lot.rows)
-        with self.display.watching(), self.runner() as runner:
-            taken = self.encode(found, images, lot, encoder, runner)
-        told.skipped = {str(images.paths[place]): why for place, why in taken.reasons.items()}
-        self.check_readable(told, found, set(lot.labels(taken).tolist()))
-        self.leave_out(told, lot.intake.labels[lot.order[list(taken.reasons)]])
-        if not len(taken.places):
+        taken = self.encode(found, intake, encoder)
+        result.skipped, result.missing = taken.unreadable, taken.missing
+        if self.options.strict:
+            refuse(result.skipped)
+        if not taken.counts:
             self.clear_parts(found)
-            return told
-        readable = [name for name in intake.new if name not in told.missing]
-        kept = None if text is None else {name: text[name] for name in readable}
-        return self.teach(told, lot, taken, kept, remembered)
+        taken.check_new(found.name)
+        self.name_unreadable(result)
+        self.say(*intake.grown)
+        result.learned = taken.counts
+        if taken.counts:
+            self.teach(result, taken.lesson, remembered)
+        return result
 
-    def encode(
-        self, found: Listing, images: Listing, lot: Lot, encoder: Encoder, runner: Runner
-    ) -> Taken:
-        """What the images come to; finished shards are kept beside the file."""
-        batch, options = self.options.batch_size, self.options
-        shard = batch * max(encoding.SHARD // batch, 1)
-        of = depends_on(found, encoder.identity, shard)
-        of |= {"classes": digest([lot.intake.labels.tolist(), lot.intake.digests.tolist()])}
-        parts = None if self.on_ray else Parts(self.store.path, of)
-        if parts is not None:
-            resume(parts, cut(images.files, shard), self.say)
-        threads = (os.cpu_count() or 1) if options.jobs == 1 else DECODERS
-        how = {"batch_size": batch, "threads": threads, "parts": parts}
-        shares = photograph_shares(images, lot, shard, **how)
-        return take(shares, self.model, encoder, runner)
-
-    def try_more(self, told: Told, found: Listing) -> None:
+    def try_more(self, result: LessonResult, found: Listing) -> None:
         """Nothing is going to be encoded: see which images of known classes can be read."""
-        intake = told.intake
+        intake = result.intake
         more = np.flatnonzero(np.isin(intake.labels, list(intake.more)))
         images = found.at(intake.rows[more])
         with self.display.watching():
-            told.skipped = unreadable(images, THREADS)
-        self.name_unreadable(told)
-        lost = [str(path) in told.skipped for path in images.paths]
-        self.leave_out(told, intake.labels[more][lost])
+            result.skipped = unreadable(images, THREADS)
+        self.name_unreadable(result)
+        lost = [str(path) in result.skipped for path in images.paths]
+        intake.leave_out(intake.labels[more][lost].tolist())
+        self.say(*intake.grown)
 
-    def leave_out(self, told: Told, lost: NDArray[Any]) -> None:
-        """Images of these classes cannot be read; say how many more the known ones get."""
-        told.intake.leave_out(lost.tolist())
-        self.say(*told.intake.grown)
-
-    def name_unreadable(self, told: Told) -> None:
+    def name_unreadable(self, result: LessonResult) -> None:
         """Say which images cannot be read: what is lost is told in any case."""
         say = complain if self.options.quiet else self.say
-        if told.skipped:
-            lines = "\n".join(named(told.skipped))
-            say(f"left out as unreadable, {len(told.skipped):,}:\n{lines}")
-
-    def check_readable(self, told: Told, found: Listing, learned: set[str]) -> None:
-        """Say which images cannot be read, and leave out classes without any."""
-        if self.options.strict:
-            refuse(told.skipped)
-        if told.intake.new and not learned:
-            self.clear_parts(found)
-            lines = "\n".join(named(told.skipped))
-            raise InputError(f"{found.name}: no image of a new class can be read:\n{lines}")
-        told.missing = sorted(set(told.intake.new) - learned)
-        self.name_unreadable(told)
-        say = complain if self.options.quiet else self.say
-        for name in told.missing:
+        if result.skipped:
+            lines = "\n".join(named(result.skipped))
+            say(f"left out as unreadable, {len(result.skipped):,}:\n{lines}")
+        for name in result.missing:
             say(f"class {name!r} is left out: no image of it can be read")
+
+    def encode(self, found: Listing, intake: Intake, encoder: Encoder) -> TakenPhotographs:
+        """What the images come to; finished shards are kept beside the file."""
+        batch, options = self.options.batch_size, self.options
+        shard = batch * max(encoding.SHARD // batch, 1)
+        classes = [intake.labels.tolist(), intake.digests.tolist()]
+        of = depends_on(found, encoder.identity, shard, classes=classes)
+        parts = None if self.on_ray else Parts(self.store.path, of)
+        threads = THREADS if options.jobs == 1 else DECODERS
+        how = {"batch_size": batch, "shard": shard, "threads": threads, "parts": parts}
+        with self.display.watching(), self.runner() as runner:
+            return take_photographs(self.model, found, intake, encoder, runner, say=self.say, **how)
 
     def clear_parts(self, found: Listing) -> None:
         """Remove what was encoded of this folder: all of it is learned."""
@@ -398,26 +372,21 @@ class Lesson:
         with closing(Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)) as cluster:
             yield on_ray(cluster)
 
-    def teach(self, told: Told, lot: Lot, taken: Taken, text: Any, encoder: Remembered) -> Told:
+    def teach(self, result: LessonResult, lesson: dict[str, Any], encoder: Remembered) -> None:
         """Learn and write; then what was encoded for it is not needed any more."""
-        from frugalvae.changes import with_source
-
         if self.store.exists:
             from frugalvae.cli.common import announce_model
 
             announce_model(self.model, self.options.model, self.options.file)
-        model = self.model
-        for name, label in self.same.items():
-            model = replace(model, aliases={**model.aliases, name: label})
+        model = replace(self.model, aliases={**self.model.aliases, **self.same})
         with self.display.watching():
-            model = self.withholding(model.learn(**lot.lesson(taken), text=text))
+            model = self.withholding(model.learn(**lesson))
         if encoder:
             model = replace(model, encoder=encoder)
         self.store.save(with_source(model, self.options.source.resolve().name))
         if not (holds_features(self.options.source) or self.on_ray):
             Parts(self.store.path, {}).remove()
-        told.model, told.learned = model, dict(Counter(lot.labels(taken).tolist()))
-        return told
+        result.model = model
 
 
 def key(label: Any) -> Any:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.changes import is_last_change, with_digest
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, size
+from frugalvae.labels import as_label, check_case, label_named, like
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
@@ -82,7 +84,6 @@ class Addition:
 
 def run(options: argparse.Namespace) -> None:
     """Merge all files, or none of them."""
-    from frugalvae.changes import DIGEST, with_digest
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)
@@ -92,8 +93,7 @@ def run(options: argparse.Namespace) -> None:
         digest = digest_of(additions)
         model = store.load(empty=True) if store.exists else None
         told: list[dict[str, Any]] = []
-        last = model.history[-1] if model is not None and model.history else {}
-        if model is not None and last.get(DIGEST) == digest and not options.twice:
+        if model is not None and is_last_change(model, digest) and not options.twice:
             display.say(f"{options.file} is as it was: the last change was this very merge")
         else:
             if not options.twice:
@@ -144,9 +144,6 @@ def asked_name(text: str, inputs: list[Path]) -> tuple[Path, str]:
 
 def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
     """``wren=house wren`` as the label in the file and the new one; names may have a ``=``."""
-    from frugalvae.changes import label_named, like
-    from frugalvae.checks import as_label
-
     known = {as_label(str(label)) for label in labels}
     places = [place for place, letter in enumerate(text) if letter == "="]
     fitting = [place for place in places if as_label(text[:place]) in known]
@@ -195,7 +192,6 @@ def merged(
 ) -> tuple[Model, list[dict[str, Any]]]:
     """The model with all additions, and what is told of each."""
     from frugalvae import joining
-    from frugalvae.checks import check_case
     from frugalvae.model import Model
 
     told, model = [], target or Model(additions[0].model.recipe)

@@ -7,6 +7,7 @@ import argparse
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.formatting import plural
+from frugalvae.labels import label_named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Join the classes."""
-    from frugalvae.changes import label_named
     from frugalvae.cli.common import change_class
     from frugalvae.joining import merge_classes
 

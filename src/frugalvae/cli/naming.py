@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.checks import as_label, check_case
-from frugalvae.cli.lesson import Told
+from frugalvae.cli.lesson import LessonResult
 from frugalvae.cli.options import choice
 from frugalvae.console import complain
 from frugalvae.encoders.remembered import load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
+from frugalvae.labels import as_label, check_case
 from frugalvae.naming import learn_names, read_names, unread
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LONGEST = 2**20  # bytes of a file of names
 
 
-def from_names(lesson: Lesson) -> Told:
+def from_names(lesson: Lesson) -> LessonResult:
     """Teach the names that were typed, and are new."""
     options, model = lesson.options, lesson.model
     names = [name for text in options.names for name in names_in(text)]
@@ -42,17 +42,17 @@ def from_names(lesson: Lesson) -> Told:
         ),
         *([f"{plural(len(new), 'new class')} by name alone: {shortened(new)}"] if new else []),
     )
-    told = Told(model, known=sorted(set(known.values()), key=str))
+    result = LessonResult(model, known=sorted(set(known.values()), key=str))
     if not new or options.dry_run:
-        return told
+        return result
     encoder, remembered = load_encoder(
         lesson.encoder, choice(options), lesson.store.given, complain
     )
     with lesson.display.watching():
         model = learn_names(model, read_names(encoder, [*new, *unread(model)]))
     lesson.store.save(replace(model, encoder=remembered))
-    told.model, told.learned = model, dict.fromkeys(new, 0)
-    return told
+    result.model, result.learned = model, dict.fromkeys(new, 0)
+    return result
 
 
 def names_in(text: str) -> list[str]:

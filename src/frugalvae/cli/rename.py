@@ -6,6 +6,7 @@ import argparse
 
 from frugalvae.cli.options import add
 from frugalvae.console import Display
+from frugalvae.labels import check_case, like
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +19,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Rename the class, unless the new name is taken."""
-    from frugalvae.changes import like
-    from frugalvae.checks import check_case
     from frugalvae.cli.common import change_class
 
     with change_class(options) as (store, model, label):

@@ -12,6 +12,7 @@ from frugalvae.cli.options import add, check_output, positive
 from frugalvae.console import Display
 from frugalvae.files import write_bytes
 from frugalvae.formatting import plural
+from frugalvae.labels import label_named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,6 @@ def run(options: argparse.Namespace) -> None:
     """Draw, and write."""
     import numpy as np
 
-    from frugalvae.changes import label_named
     from frugalvae.storage.store import Store
 
     output = options.output or Path(options.label.replace("/", "-") + ".npz")

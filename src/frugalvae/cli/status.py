@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from frugalvae.changes import expectation
+from frugalvae.answers import expectation
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.formatting import plural, shortened, size

@@ -113,7 +113,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
 
 
 @dataclass
-class Pool:
+class Unlabelled:
     """Unlabelled samples: features, names, what reads their files, and what was left out."""
 
     features: Any
@@ -124,7 +124,7 @@ class Pool:
 
 
 @contextmanager
-def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Pool]:
+def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Unlabelled]:
     """The samples that were not taught; files can be read inside the block."""
     import numpy as np
 
@@ -141,7 +141,9 @@ def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Pool]:
         check_same(model.encoder, made_by, options.file, options.source)
         fresh = np.flatnonzero(~np.isin(digests_of_rows(x, np.arange(len(x))), taught))
         notes = told_before(len(x) - len(fresh), "sample")
-        yield Pool(x[fresh], [f"{options.source}[{row}]" for row in fresh.tolist()], None, notes)
+        yield Unlabelled(
+            x[fresh], [f"{options.source}[{row}]" for row in fresh.tolist()], None, notes
+        )
         return
     with ExitStack() as opened, reading_images():
         found, skipped = find_images([options.source], opened)
@@ -155,7 +157,7 @@ def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Pool]:
         notes = told_before(int((~new).sum()), "image")
         notes += [f"{names[row]} cannot be read: {why}" for row, why in encoded.reasons.items()]
         places = encoded.places.tolist()
-        yield Pool(
+        yield Unlabelled(
             encoded.features,
             [names[place] for place in places],
             lambda row: files[places[row]].read(),
@@ -172,7 +174,7 @@ def told_before(count: int, what: str) -> list[str]:
 # --------------------------------------------------------------------------- what is told
 
 
-def show(suggested: Suggested, pool: Pool, display: Display) -> None:
+def show(suggested: Suggested, pool: Unlabelled, display: Display) -> None:
     """What the terminal shows."""
     if not suggested.suggestions:
         display.say("nothing to label")
@@ -188,7 +190,7 @@ def show(suggested: Suggested, pool: Pool, display: Display) -> None:
         display.say(f"perhaps a new class, {plural(len(rows), what)} alike: {names}")
 
 
-def report(suggested: Suggested, pool: Pool) -> dict[str, Any]:
+def report(suggested: Suggested, pool: Unlabelled) -> dict[str, Any]:
     """What ``--json`` prints."""
     told = []
     for found in suggested.suggestions:
@@ -205,7 +207,7 @@ def report(suggested: Suggested, pool: Pool) -> dict[str, Any]:
     }
 
 
-def copy_to(folder: Path, suggested: Suggested, pool: Pool) -> None:
+def copy_to(folder: Path, suggested: Suggested, pool: Unlabelled) -> None:
     """Copy suggestions to a folder for each probable class, and groups to folders of their own."""
     from frugalvae.care.guesses import guess
 
@@ -228,7 +230,7 @@ def copy_to(folder: Path, suggested: Suggested, pool: Pool) -> None:
         target.write_bytes(pool.read(row))
 
 
-def page_about(suggested: Suggested, pool: Pool, source: Path) -> str:
+def page_about(suggested: Suggested, pool: Unlabelled, source: Path) -> str:
     """The page, with thumbnails."""
     from frugalvae.report.care_pages import Gallery, pictured_suggestions, suggest_page
     from frugalvae.report.thumbnails import thumbnails

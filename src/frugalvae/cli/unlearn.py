@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.changes import digest_of, is_last_change, with_digest, with_source
 from frugalvae.cli.options import add
 from frugalvae.cli.update import add_samples
 from frugalvae.console import Display, print_json
@@ -49,7 +50,6 @@ def refuse_strange(model: Model, label: Any, gathered: Gathered) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Take the samples out."""
-    from frugalvae.changes import DIGEST, digest_of, with_digest, with_source
     from frugalvae.cli.common import change_class
     from frugalvae.cli.update import more_rows
     from frugalvae.forgetting import unlearn
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
         gathered = more_rows(options, label, model, display)
         x = gathered.x
         digest = digest_of(("unlearn", label), x)
-        if model.history and model.history[-1].get(DIGEST) == digest:
+        if is_last_change(model, digest):
             display.say(f"{options.file} is as it was: the last change was this very one")
             return
         refuse_strange(model, label, gathered)

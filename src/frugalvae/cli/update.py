@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae.changes import digest_of, is_last_change, with_digest, with_source
 from frugalvae.cli.options import add, add_encoder, holds_features, refuse_encoder
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
+from frugalvae.labels import as_label
 
 if TYPE_CHECKING:
     from frugalvae.cli.inputs import Gathered, Look
@@ -47,7 +49,6 @@ def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
     import numpy as np
 
-    from frugalvae.changes import DIGEST, digest_of, with_digest, with_source
     from frugalvae.cli.common import announce_model, change_class
     from frugalvae.intake import digests_of
 
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         gathered = more_rows(options, label, model, display)
         x = gathered.x
         given, digest = plural(len(x), "more example"), digest_of(label, x)
-        if model.history and model.history[-1].get(DIGEST) == digest:
+        if is_last_change(model, digest):
             display.say(
                 f"{options.file} is as it was: the last change was this very update, in which "
                 f"{label!r} was given {given}"
@@ -98,8 +99,6 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
 
 def one_class(label: Any, classes: Sequence[Any], flat: bool, say: Callable[[str], object]) -> Look:
     """Refuses a folder in which there are folders of other classes than the one that is meant."""
-    from frugalvae.checks import as_label
-
     others = {as_label(str(other)) for other in classes} - {as_label(str(label))}
 
     def look(path: Path, found: Found) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from frugalvae.encoders.checkpoint import read_checkpoint
 from frugalvae.encoders.defaults import EncoderDefaults
 from frugalvae.encoders.identity import weights_digest
-from frugalvae.encoders.onnx_file import Graph, Model
+from frugalvae.encoders.onnx_file import Graph, OnnxModel
 from frugalvae.encoders.preprocess import LARGEST_SIDE, Preprocessing
 from frugalvae.encoders.session import Network
 from frugalvae.errors import InputError, MissingPackageError, check_choice, check_number
@@ -88,7 +88,7 @@ class EfficientNetEncoder(EncoderDefaults):
         content = cached(
             f"{checkpoint.stem}-{WRITTEN}", lambda: as_onnx(read_checkpoint(checkpoint), depth)
         )
-        self.network = Network(Model(content), threads, device)
+        self.network = Network(OnnxModel(content), threads, device)
 
     @property
     def identity(self) -> dict[str, Any]:

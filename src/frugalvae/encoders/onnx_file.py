@@ -135,7 +135,7 @@ def _attribute(name: str, value: int | str | Sequence[int]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Model:
+class OnnxModel:
     """A graph, and the files that it names."""
 
     content: bytes
@@ -150,14 +150,14 @@ class Model:
         return digest.hexdigest()[:16]
 
 
-def read_model(path: Path) -> Model:
+def read_model(path: Path) -> OnnxModel:
     """A model of a file; what it names must lie in its folder."""
     try:
         content = path.read_bytes()
         names = sorted(set(named_files(content)))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: no ONNX file ({error}); copy it anew") from error
-    return Model(content, {name: _beside(path, name).read_bytes() for name in names})
+    return OnnxModel(content, {name: _beside(path, name).read_bytes() for name in names})
 
 
 def _beside(path: Path, name: str) -> Path:

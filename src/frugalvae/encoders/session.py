@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.onnx_file import Model, read_model
+from frugalvae.encoders.onnx_file import OnnxModel, read_model
 from frugalvae.errors import InputError, check_number
 
 SPINNING = "session.intra_op.allow_spinning"
@@ -41,7 +41,7 @@ class Network:
 
     def __init__(
         self,
-        model: Model,
+        model: OnnxModel,
         threads: int | None = None,
         device: str | None = None,
         path: Path | None = None,
@@ -55,10 +55,10 @@ class Network:
         """Compute there from now on."""
         self._open(self._model(), device)
 
-    def _model(self) -> Model:
-        return self.kept if isinstance(self.kept, Model) else read_model(self.kept)
+    def _model(self) -> OnnxModel:
+        return self.kept if isinstance(self.kept, OnnxModel) else read_model(self.kept)
 
-    def _open(self, model: Model, device: str | None) -> None:
+    def _open(self, model: OnnxModel, device: str | None) -> None:
         import onnxruntime as ort
 
         options = ort.SessionOptions()
@@ -103,10 +103,10 @@ class Network:
             raise InputError(f"ONNX Runtime cannot compute the network ({_line(error)})") from error
         return np.asarray(found, np.float32)
 
-    def __getstate__(self) -> tuple[Model, int | None]:
+    def __getstate__(self) -> tuple[OnnxModel, int | None]:
         return self._model(), self.threads
 
-    def __setstate__(self, state: tuple[Model, int | None]) -> None:
+    def __setstate__(self, state: tuple[OnnxModel, int | None]) -> None:
         self.__init__(*state, device="cpu")  # type: ignore[misc]
 
 

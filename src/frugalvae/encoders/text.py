@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +42,29 @@ def spoken(name: str) -> str:
 
 
 class TextNetwork:
-    """The text tower of CLIP or SigLIP, which is loaded when it is first needed.
+    """The text tower of CLIP or SigLIP, which is loaded when it is first needed, and kept.
 
     Every sentence is padded to the model's context, with the token that the model's
-    tokenizer pads with: CLIP's own end, SigLIP's own padding.
+    tokenizer pads with: CLIP's own end, SigLIP's own padding. The tower does not go to other
+    processes with its encoder: they encode images.
     """
 
     def __init__(self, layout: Layout, threads: int | None) -> None:
         self.layout, self.threads = layout, threads
 
+    @cached_property
+    def network(self) -> Network:
+        """The tower, loaded."""
+        assert self.layout.text is not None
+        return Network(read_model(self.layout.text), self.threads, path=self.layout.text)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"layout": self.layout, "threads": self.threads}
+
     def describe(self, names: Sequence[str], dim: int) -> NDArray[np.float32]:
         """A feature (k, dim) of each class's name, put into a sentence."""
-        path = self.layout.text
-        assert path is not None
         tokens, there = self._tokens([sentence(name) for name in names])
-        network = Network(read_model(path), self.threads, path=path)
+        network, path = self.network, self.layout.text
         output = next((name for name in OUTPUTS if name in network.outputs), None)
         if output is None:
             raise InputError(

@@ -25,9 +25,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from frugalvae.checks import as_label
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
+from frugalvae.labels import as_label
 
 HOW = "expected one folder per class with its images in it, or a zip archive of such folders"
 LOOSE = "in no class's folder"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.files import check_place, write_json
+from frugalvae.files import check_place, json_digest, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.feature_file import Features, write_features
@@ -25,13 +24,14 @@ from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 
 SHARD = 64  # images that are lost at most when a command is killed
+SHORT = 16  # letters of a digest that are kept
 OWNER = "parts-of.json"  # in the folder of parts: what they are of
 
 #: A feature of each class's name.
 Text = dict[str, NDArray[np.float32]]
 
 #: Encodes shards somewhere, and gives each back with its features as it is done.
-Runner = Callable[[Sequence[Shard]], Iterator[tuple[Shard, Encoded]]]
+ShardRunner = Callable[[Sequence[Shard]], Iterator[tuple[Shard, Encoded]]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def encode_images(
     batch_size: int = BATCH_SIZE,
     threads: int | None = None,
     strict: bool = False,
-    runner: Runner | None = None,
+    runner: ShardRunner | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Report:
     """The same for images that are open.
@@ -172,7 +172,7 @@ def resume(parts: Parts, shards: Sequence[Shard], say: Callable[[str], object]) 
     return kept
 
 
-def complete(parts: Parts, shards: Sequence[Shard], run: Runner) -> Encoded:
+def complete(parts: Parts, shards: Sequence[Shard], run: ShardRunner) -> Encoded:
     """All shards as one; those that are missing are encoded and kept."""
     found = {shard.number: parts.load(shard.number) for shard in shards}
     done = {number: part for number, part in found.items() if part is not None}
@@ -304,18 +304,17 @@ class Parts:
         return self.folder / f"{number:06}.npz"
 
 
-def depends_on(images: Listing, identity: dict[str, Any], shard_size: int) -> dict[str, str]:
-    """What features depend on, in words that can be said when it has changed."""
+def depends_on(
+    images: Listing, identity: dict[str, Any], shard_size: int, **more: Any
+) -> dict[str, str]:
+    """What features depend on, and ``more``, by words that can be said when it has changed."""
     files = [
         [str(path), *file.stamp] for path, file in zip(images.paths, images.files, strict=True)
     ]
+    encoder = {key: told for key, told in identity.items() if key != "probe"}
     return {
-        "images": digest(files),
-        "encoder": digest({key: told for key, told in identity.items() if key != "probe"}),
+        "images": json_digest(files)[:SHORT],
+        "encoder": json_digest(encoder)[:SHORT],
         "batch size": str(shard_size),
+        **{what: json_digest(content)[:SHORT] for what, content in more.items()},
     }
-
-
-def digest(content: Any) -> str:
-    """A short name of some JSON: other content, another name."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import check_label
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.files import json_object
 from frugalvae.images.npz import StoredRows, array_names, read_arrays, stored_rows, write_arrays
+from frugalvae.labels import check_label
 from frugalvae.maths.split import Split
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")

@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import as_label, is_plain
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, shortened
 from frugalvae.images.classes import (
@@ -29,6 +28,7 @@ from frugalvae.images.classes import (
 )
 from frugalvae.images.decode import reading_images
 from frugalvae.images.walk import HIDDEN, KINDS, File, Found, walk
+from frugalvae.labels import as_label, is_plain
 from frugalvae.maths.split import held_out_rows
 
 TEST_PART = 0.25  # of each class, where there is no folder for the test

@@ -1,4 +1,4 @@
-"""From photographs to features: decoded ahead of the network in threads."""
+"""From photographs to features, decoded ahead of the network in threads; and to digests."""
 
 from __future__ import annotations
 

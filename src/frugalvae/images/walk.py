@@ -29,6 +29,7 @@ from frugalvae.formatting import printable, size
 from frugalvae.images.cifar import PARTS, as_ppm, read_cifar
 from frugalvae.images.classes import HOW, role_of
 from frugalvae.images.decode import HEAD, MOST_BYTES, format_of
+from frugalvae.images.npz import UNPACKED
 
 #: What claims to be an image; other files are images if their content is one.
 ENDINGS = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
@@ -56,7 +57,6 @@ EMPTY = "a folder without images"
 OUTSIDE = "a path that leads out of the archive"
 TWICE = "there twice in the archive"
 PACKED = "packed in a way that is not read here"
-UNPACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other methods have no limit on memory
 
 
 @dataclass(frozen=True)

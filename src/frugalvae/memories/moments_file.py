@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from frugalvae.maths.rounding import (
     round_rows,
     round_symmetric,
 )
-from frugalvae.memories.class_sums import ClassSums
 from frugalvae.memories.evidence import COUNTED, SHIFTS, SURE, Evidence
+
+if TYPE_CHECKING:
+    from frugalvae.memories.class_sums import ClassSums
 
 LARGEST = float(np.finfo(np.float32).max)
 OLDER = "evidence"  # what files called the evidence when leads did not matter
@@ -63,16 +65,20 @@ def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> N
     memory.means_ = dict(zip(labels, means, strict=True))
     memory.squares_ = dict(zip(labels, arrays["squares"].tolist(), strict=True))
     memory.roots_ = dict(zip(labels, roots, strict=True))
-    sums = arrays[_evidence_name(arrays)]
-    if OLDER in arrays:
-        held = [Evidence.of_older_file(own) for own in sums]
-    elif "margins" in arrays:
-        held = list(map(Evidence.of_arrays, sums, arrays["margins"], arrays["shifts"]))
-    else:
-        held = list(map(Evidence.of_arrays, sums))
-    memory.evidence_ = {y: own for y, own in zip(labels, held, strict=True) if own.sums.any()}
+    evidence = zip(labels, evidence_of(arrays), strict=True)
+    memory.evidence_ = {label: own for label, own in evidence if own.sums.any()}
     if "correlations" in arrays:
         memory.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
+
+
+def evidence_of(arrays: dict[str, Array]) -> list[Evidence]:
+    """The evidence of each class, in the order of a file's labels."""
+    sums = arrays[_evidence_name(arrays)]
+    if OLDER in arrays:
+        return [Evidence.of_older_file(own) for own in sums]
+    if "margins" in arrays:
+        return list(map(Evidence.of_arrays, sums, arrays["margins"], arrays["shifts"]))
+    return list(map(Evidence.of_arrays, sums))
 
 
 def of_kind(state: dict[str, Any], name: str, kind: type) -> Any:

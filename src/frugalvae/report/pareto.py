@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from frugalvae.bench.grid import digest
 from frugalvae.bench.spec import Protocol, Row
+from frugalvae.files import json_digest
 from frugalvae.report.results_table import Entry, Table
 
 METRIC, TASKS = "final_average_accuracy", Protocol(10)
@@ -68,7 +68,7 @@ def points(tables: Sequence[Table], data: str) -> list[Point]:
     for table in sorted(tables, key=lambda table: not table.experiment.show_memory):
         for row, entry in _entries(table, data):
             settings = entry.runs[0].cell.settings() | {"seed": None, "observe": None}
-            found = methods.setdefault(digest(settings), _Method(entry))
+            found = methods.setdefault(json_digest(settings), _Method(entry))
             if len(entry.values) > len(found.entry.values):
                 found.entry = entry
             found.rows.append(row)

@@ -15,30 +15,30 @@ from frugalvae.images.photographs import reason
 from frugalvae.server.asking import check_some
 from frugalvae.server.reading import as_flag
 from frugalvae.server.refusals import RefusedError
-from frugalvae.server.room import of_encoder
+from frugalvae.server.state import of_encoder
 
 if TYPE_CHECKING:
     from frugalvae.care.explain import Explanation
     from frugalvae.care.suggest import Suggestion
     from frugalvae.model import Model
-    from frugalvae.server.room import Room
+    from frugalvae.server.state import ServerState
 
 SUGGESTED = 20  # pictures of the tray, at most
 
 
 async def explain(request: Request) -> Response:
     """``POST /explain``: which parts of a picture speak for its class, as ``frugalvae explain``."""
-    room: Room = request.app.state.room
-    started, sent = time.perf_counter(), await room.reader.read(request)
-    snapshot = await room.served.current()
+    server: ServerState = request.app.state.server
+    started, sent = time.perf_counter(), await server.reader.read(request)
+    snapshot = await server.served.current()
     model, against = snapshot.model, sent.fields.get("against")
     check_some(sent.uploads)
     if len(sent.uploads) > 1:
         raise RefusedError(422, f"{len(sent.uploads)} images were sent; expected one")
-    label = None if against is None else room.served.label_named(model, sent.text("against"))
-    async with room.explaining:  # each takes as long as fifty questions
-        found = await room.looker.run(
-            lambda: explanation(room, model, sent.uploads[0].content, label)
+    label = None if against is None else server.served.label_named(model, sent.text("against"))
+    async with server.explaining:  # each takes as long as fifty questions
+        found = await server.looker.run(
+            lambda: explanation(server, model, sent.uploads[0].content, label)
         )
     if as_flag("picture", request.query_params.get("picture", "no")):
         buffer = io.BytesIO()
@@ -48,33 +48,32 @@ async def explain(request: Request) -> Response:
     return JSONResponse(found.to_json(model) | told)
 
 
-def explanation(room: Room, model: Model, content: bytes, against: Any) -> Explanation:
+def explanation(server: ServerState, model: Model, content: bytes, against: Any) -> Explanation:
     """What speaks for the class of a picture, and what for another."""
     from frugalvae.care.explain import explain
 
-    encoder = room.looker.eye(model.remembered).encoder
+    encoder = server.looker.eye(model.remembered).encoder
     try:
-        image = room.looker.decoded(content, getattr(encoder, "side", None))
+        image = server.looker.decoded(content, getattr(encoder, "side", None))
     except Exception as error:  # Pillow fails in many ways
-        room.refuse_unreadable([{"input": "image", "reason": reason(error)}])
-        raise
+        server.refuse_unreadable([{"input": "image", "reason": reason(error)}])
     return explain(model, encoder, image, against)
 
 
 async def suggest(request: Request) -> Response:
     """``GET /suggest``: which pictures of the tray would teach most, the most telling first."""
-    room: Room = request.app.state.room
-    snapshot = await room.served.refresh()
-    asked = of_encoder(room.tray.shown(), snapshot.model if snapshot else None)
+    server: ServerState = request.app.state.server
+    snapshot = await server.served.refresh()
+    asked = of_encoder(server.tray.shown(), snapshot.model if snapshot else None)
     if snapshot is None or not len(snapshot.model.classes) or not asked:
         return JSONResponse({"suggestions": [], "groups": []})
     new = [one for one in asked if snapshot.taught_as(one.seen.digest) is None]
     ids = [one.id for one in new]
     key = (snapshot.revision, *ids)
-    if room.suggested[0] != key:  # the page asks again and again
+    if server.suggested[0] != key:  # the page asks again and again
         x = np.array([one.seen.features for one in new], np.float32)
-        room.suggested = key, await room.looker.run(lambda: suggested(snapshot.model, x, ids))
-    return JSONResponse(room.suggested[1])
+        server.suggested = key, await server.looker.run(lambda: suggested(snapshot.model, x, ids))
+    return JSONResponse(server.suggested[1])
 
 
 def suggested(model: Model, x: Any, ids: list[str]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from frugalvae.errors import FrugalError
 from frugalvae.server import advising, asking, documentation, label_studio, teaching, telling
 from frugalvae.server.guard import Guard, refused
 from frugalvae.server.refusals import RefusedError, refusal_of
-from frugalvae.server.room import Room
+from frugalvae.server.state import ServerState
 
 if TYPE_CHECKING:
     from frugalvae.server.settings import Settings
@@ -65,14 +65,14 @@ ENDPOINTS: tuple[tuple[str, str, Endpoint], ...] = (
 
 def create_app(settings: Settings) -> Starlette:
     """The application that serves a classifier's file."""
-    room = Room(settings)
+    server = ServerState(settings)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        warming = asyncio.create_task(asyncio.to_thread(warm_up, room))
+        warming = asyncio.create_task(asyncio.to_thread(warm_up, server))
         yield
         await warming
-        await asyncio.to_thread(room.close)
+        await asyncio.to_thread(server.close)
 
     routes = [
         *(Route(path, noted(path, work), methods=[method]) for method, path, work in ENDPOINTS),
@@ -81,7 +81,7 @@ def create_app(settings: Settings) -> Starlette:
     ]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, room=room)],
+        middleware=[Middleware(Guard, server=server)],
         exception_handlers={
             RefusedError: on_refusal,
             FrugalError: on_error,
@@ -89,14 +89,14 @@ def create_app(settings: Settings) -> Starlette:
         },
         lifespan=lifespan,
     )
-    app.state.room = room
+    app.state.server = server
     return app
 
 
-def warm_up(room: Room) -> None:
+def warm_up(server: ServerState) -> None:
     """Load what the first request needs; it is told of errors itself."""
     try:
-        room.warm_up()
+        server.warm_up()
     except FrugalError as error:
         logger.warning("%s", error)
 
@@ -109,7 +109,7 @@ def noted(path: str, work: Endpoint) -> Endpoint:
         try:
             return await work(request)
         finally:
-            request.app.state.room.reader.release(request)
+            request.app.state.server.reader.release(request)
 
     return endpoint
 
@@ -144,7 +144,7 @@ async def on_refusal(_: Request, error: Exception) -> Response:
 async def on_error(request: Request, error: Exception) -> Response:
     """What the library refuses."""
     assert isinstance(error, FrugalError)
-    return refused(refusal_of(error, request.app.state.room.settings.folders))
+    return refused(refusal_of(error, request.app.state.server.settings.folders))
 
 
 async def on_http(request: Request, error: Exception) -> Response:

@@ -16,12 +16,12 @@ from frugalvae.errors import InputError
 from frugalvae.server.looking import Seen
 from frugalvae.server.reading import Upload, as_flag, number
 from frugalvae.server.refusals import RefusedError
-from frugalvae.server.room import of_encoder
+from frugalvae.server.state import of_encoder
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
-    from frugalvae.server.room import Room
     from frugalvae.server.served import Snapshot
+    from frugalvae.server.state import ServerState
     from frugalvae.server.tray import Question
 
 SHOWN = 5  # classes that the tray has of each question
@@ -31,22 +31,22 @@ KEPT = ("tray", "quiet", "no")
 
 async def predict(request: Request) -> Response:
     """``POST /predict``: the classes of pictures, as ``frugalvae predict --json`` has them."""
-    room: Room = request.app.state.room
+    server: ServerState = request.app.state.server
     started, wanted = time.perf_counter(), Wanted(request.query_params)
-    sent = await room.reader.read(request)
-    teach = room.settings.teach  # or a file that knows nothing is of no use
-    snapshot = await (room.served.refresh() if teach else room.served.current())
+    sent = await server.reader.read(request)
+    teach = server.settings.teach  # or a file that knows nothing is of no use
+    snapshot = await (server.served.refresh() if teach else server.served.current())
     if sent.ids():
-        results = await again(room, snapshot, sent.ids(), wanted)
+        results = await again(server, snapshot, sent.ids(), wanted)
     else:
         check_some(sent.uploads)
-        results = await look_at(room, snapshot, sent.uploads, wanted)
+        results = await look_at(server, snapshot, sent.uploads, wanted)
     answers = [found for found in results if "reason" not in found]
     if not answers and not sent.is_form:
-        room.refuse_unreadable(results)
+        server.refuse_unreadable(results)
     return JSONResponse(
         {
-            "file": room.served.name,
+            "file": server.served.name,
             "predictions": answers,
             "unreadable": [found for found in results if "reason" in found],
             "skipped": [],
@@ -103,19 +103,19 @@ class Wanted:
 
 
 async def look_at(
-    room: Room, snapshot: Snapshot | None, uploads: list[Upload], wanted: Wanted
+    server: ServerState, snapshot: Snapshot | None, uploads: list[Upload], wanted: Wanted
 ) -> list[dict[str, Any]]:
     """An answer for each picture, or why it cannot be read; in their order."""
     model = snapshot.model if snapshot else None
     remembered = model.remembered if model else {}
 
     def one(upload: Upload) -> tuple[Seen, Answer] | str:
-        seen = room.looker.look(upload.content, remembered, small=wanted.kept == "tray")
+        seen = server.looker.look(upload.content, remembered, small=wanted.kept == "tray")
         if isinstance(seen, str):
             return seen
         return seen, wanted.rank(model, [upload.name], [seen])[0]
 
-    jobs = [room.looker.run(lambda upload=upload: one(upload)) for upload in uploads]  # type: ignore[misc]
+    jobs = [server.looker.run(lambda upload=upload: one(upload)) for upload in uploads]  # type: ignore[misc]
     results: list[dict[str, Any]] = []
     revision = snapshot.revision if snapshot else None
     for upload, found in zip(uploads, await asyncio.gather(*jobs), strict=True):
@@ -125,11 +125,11 @@ async def look_at(
         seen, answer = found
         told = wanted.of(answer)
         if wanted.kept != "no":
-            name = room.remember(seen, answer, revision)
+            name = server.remember(seen, answer, revision)
             told |= {"id": name, "taught": taught_as(snapshot, seen)}
         results.append(told)
-        if room.settings.keep and wanted.kept != "no":
-            await room.looker.run(lambda c=upload.content, s=seen: room.keep(c, s.digest))  # type: ignore[misc]
+        if server.settings.keep and wanted.kept != "no":
+            await server.looker.run(lambda c=upload.content, s=seen: server.keep(c, s.digest))  # type: ignore[misc]
     return results
 
 
@@ -140,11 +140,11 @@ def taught_as(snapshot: Snapshot | None, seen: Seen) -> str | None:
 
 
 async def again(
-    room: Room, snapshot: Snapshot | None, ids: list[str], wanted: Wanted
+    server: ServerState, snapshot: Snapshot | None, ids: list[str], wanted: Wanted
 ) -> list[dict[str, Any]]:
     """Answers about pictures that are remembered."""
-    questions = room.find(ids, snapshot.model if snapshot else None)
-    answers = await answer_anew(room, snapshot, questions, wanted)
+    questions = server.find(ids, snapshot.model if snapshot else None)
+    answers = await answer_anew(server, snapshot, questions, wanted)
     return [
         wanted.of(answer) | {"id": question.id, "taught": taught_as(snapshot, question.seen)}
         for question, answer in zip(questions, answers, strict=True)
@@ -152,12 +152,12 @@ async def again(
 
 
 async def answer_anew(
-    room: Room, snapshot: Snapshot | None, questions: list[Question], wanted: Wanted
+    server: ServerState, snapshot: Snapshot | None, questions: list[Question], wanted: Wanted
 ) -> list[Answer]:
     """What the file says now of pictures that are remembered; they have it from now on."""
     names = [question.answer["input"] for question in questions]
     seen, model = [question.seen for question in questions], snapshot.model if snapshot else None
-    answers = await room.looker.run(lambda: wanted.rank(model, names, seen))
+    answers = await server.looker.run(lambda: wanted.rank(model, names, seen))
     for question, answer in zip(questions, answers, strict=True):
         question.answer = answer.to_json()
         question.revision = snapshot.revision if snapshot else None
@@ -169,30 +169,30 @@ async def answer_anew(
 
 async def recent(request: Request) -> Response:
     """``GET /recent``: what was asked lately, newest first, and what the file says of it now."""
-    room: Room = request.app.state.room
-    snapshot = await room.served.refresh()
+    server: ServerState = request.app.state.server
+    snapshot = await server.served.refresh()
     if snapshot is not None:
-        stale = [one for one in room.tray.shown() if one.revision != snapshot.revision]
+        stale = [one for one in server.tray.shown() if one.revision != snapshot.revision]
         if stale := of_encoder(stale, snapshot.model):
-            await answer_anew(room, snapshot, stale, Wanted({}))
+            await answer_anew(server, snapshot, stale, Wanted({}))
     questions = [
         {
             **question.answer,
             "id": question.id,
             "when": question.when,
-            "left": room.tray.left(question),
+            "left": server.tray.left(question),
             "taught": taught_as(snapshot, question.seen),
         }
-        for question in room.tray.shown()
+        for question in server.tray.shown()
     ]
-    seconds = room.settings.limits.seconds_remembered
+    seconds = server.settings.limits.seconds_remembered
     return JSONResponse({"seconds": seconds, "questions": questions})
 
 
 async def picture(request: Request) -> Response:
     """``GET /recent/ID/picture``: the small picture of a question."""
-    room: Room = request.app.state.room
-    [question] = room.tray.get([request.path_params["id"]])
+    server: ServerState = request.app.state.server
+    [question] = server.tray.get([request.path_params["id"]])
     if not question.seen.small:
         raise RefusedError(404, "no picture is kept of this one")
     return Response(question.seen.small, media_type="image/jpeg")
@@ -200,7 +200,7 @@ async def picture(request: Request) -> Response:
 
 async def clear(request: Request) -> Response:
     """``POST /recent/clear``: forget some of them, or all."""
-    room: Room = request.app.state.room
-    sent = await room.reader.read(request)
+    server: ServerState = request.app.state.server
+    sent = await server.reader.read(request)
     ids = sent.ids() if "ids" in sent.fields else None
-    return JSONResponse({"removed": room.tray.remove(ids)})
+    return JSONResponse({"removed": server.tray.remove(ids)})

@@ -17,12 +17,12 @@ STYLE = Path(__file__).with_name("documentation.css")
 
 async def openapi(request: Request) -> Response:
     """``GET /openapi.json``."""
-    return JSONResponse(description(request.app.state.room.served.name))
+    return JSONResponse(description(request.app.state.server.served.name))
 
 
 async def docs(request: Request) -> Response:
     """``GET /docs``: a page that needs nothing else."""
-    return HTMLResponse(page(description(request.app.state.room.served.name)))
+    return HTMLResponse(page(description(request.app.state.server.served.name)))
 
 
 async def style(_: Request) -> Response:

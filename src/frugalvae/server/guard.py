@@ -20,8 +20,8 @@ from frugalvae.server.refusals import RefusedError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from frugalvae.server.room import Room
     from frugalvae.server.settings import Settings
+    from frugalvae.server.state import ServerState
 
 logger = logging.getLogger(__name__)
 
@@ -45,15 +45,15 @@ OPEN = ("/", "/page/")  # the page itself, which holds nothing and asks for the 
 class Guard:
     """Lets requests through that may ask, and tells browsers what they may do."""
 
-    def __init__(self, app: ASGIApp, room: Room) -> None:
-        self.app, self.room = app, room
+    def __init__(self, app: ASGIApp, server: ServerState) -> None:
+        self.app, self.server = app, server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status, metrics = time.perf_counter(), 500, self.room.metrics
+        started, status, metrics = time.perf_counter(), 500, self.server.metrics
 
         async def guarded(message: Message) -> None:
             nonlocal status
@@ -81,13 +81,13 @@ class Guard:
 
     def check(self, scope: Scope) -> None:
         """Refuse what may not ask, or not now."""
-        settings, headers = self.room.settings, Headers(scope=scope)
+        settings, headers = self.server.settings, Headers(scope=scope)
         check_host(headers.get("host", ""), settings)
         check_origin(headers)
         path = scope["path"]
         if settings.token is not None and path != OPEN[0] and not path.startswith(OPEN[1]):
             check_token(headers.get("authorization", ""), settings.token)
-        if self.room.metrics.in_flight > settings.limits.requests:
+        if self.server.metrics.in_flight > settings.limits.requests:
             most = settings.limits.requests
             raise RefusedError(429, f"more than {most} requests at a time; try again soon", retry=1)
 

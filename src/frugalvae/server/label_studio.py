@@ -25,7 +25,7 @@ from frugalvae.server.refusals import RefusedError
 from frugalvae.server.teaching import check_may_teach, taught
 
 if TYPE_CHECKING:
-    from frugalvae.server.room import Room
+    from frugalvae.server.state import ServerState
 
 LEARNED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED")
 OTHERS = ("ANNOTATION_DELETED", "START_TRAINING")
@@ -89,13 +89,13 @@ class Stay(HTTPRedirectHandler):
         """Nowhere."""
 
 
-def content_of(value: object, room: Room) -> bytes:
+def content_of(value: object, server: ServerState) -> bytes:
     """The bytes of a task's picture: in the task itself, or with Label Studio, never elsewhere."""
     if not isinstance(value, str):
         raise RefusedError(422, "a task has no picture where the labelling configuration says")
     if value.startswith("data:"):
         return from_data(value)
-    base, key = room.settings.label_studio, room.settings.label_studio_key
+    base, key = server.settings.label_studio, server.settings.label_studio_key
     wanted = joined(base, value) if base else None
     if wanted is None:
         raise RefusedError(
@@ -104,10 +104,10 @@ def content_of(value: object, room: Room) -> bytes:
             "the address of Label Studio, or put them into tasks as data: addresses",
         )
     request = Request(wanted, headers={"Authorization": f"Token {key}"} if key else {})
-    most = room.settings.limits.body
+    most = server.settings.limits.body
     try:
         opener = build_opener(Stay, ProxyHandler({}))
-        with opener.open(request, timeout=room.settings.limits.seconds) as answer:
+        with opener.open(request, timeout=server.settings.limits.seconds) as answer:
             content: bytes = answer.read(most + 1)
     except (URLError, OSError, ValueError) as error:
         raise RefusedError(422, f"Label Studio does not give a picture: {error}") from None
@@ -155,34 +155,34 @@ async def health(_: Asked) -> Response:
 
 async def setup(request: Asked) -> Response:
     """``POST /label-studio/setup``: whether a project suits, and the state of the file."""
-    room: Room = request.app.state.room
-    sent = await room.reader.read(request)
+    server: ServerState = request.app.state.server
+    sent = await server.reader.read(request)
     choices_of(sent.fields.get("schema"))
-    snapshot = await room.served.refresh()
+    snapshot = await server.served.refresh()
     return JSONResponse({"model_version": snapshot.revision if snapshot else None})
 
 
 async def predict(request: Asked) -> Response:
     """``POST /label-studio/predict``: a prediction for each task."""
-    room: Room = request.app.state.room
-    sent = await room.reader.read(request)
+    server: ServerState = request.app.state.server
+    sent = await server.reader.read(request)
     choices, tasks = choices_of(sent.fields.get("label_config")), sent.fields.get("tasks")
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise RefusedError(422, "'tasks' is no list of tasks")
-    if len(tasks) > room.settings.limits.images:
-        raise RefusedError(413, f"more than {room.settings.limits.images} tasks at a time")
-    snapshot = await room.served.current()
+    if len(tasks) > server.settings.limits.images:
+        raise RefusedError(413, f"more than {server.settings.limits.images} tasks at a time")
+    snapshot = await server.served.current()
     fetching = asyncio.Semaphore(FETCHED)
 
     async def fetched(task: dict[str, Any]) -> bytes:
         async with fetching:
-            return await asyncio.to_thread(content_of, picture_of(task, choices), room)
+            return await asyncio.to_thread(content_of, picture_of(task, choices), server)
 
     contents = await asyncio.gather(*map(fetched, tasks))
     uploads = [Upload(str(task.get("id", "")), content)
                for task, content in zip(tasks, contents, strict=True)]  # fmt: skip
     wanted = Wanted({"kept": "no", "unknown": "yes", "top": "100"})
-    answers = await look_at(room, snapshot, uploads, wanted)
+    answers = await look_at(server, snapshot, uploads, wanted)
     return JSONResponse(
         {"results": [prediction(answer, choices, snapshot.revision) for answer in answers]}
     )
@@ -217,14 +217,14 @@ def prediction(answer: dict[str, Any], choices: Choices, version: str) -> dict[s
 
 async def webhook(request: Asked) -> Response:
     """``POST /label-studio/webhook``: learn what somebody chose."""
-    room: Room = request.app.state.room
-    sent = await room.reader.read(request)
+    server: ServerState = request.app.state.server
+    sent = await server.reader.read(request)
     event = sent.fields.get("action")
     if event in OTHERS:
         return JSONResponse({"result": NOTHING, "status": "ok"}, 201)
     if event not in LEARNED:
         return JSONResponse({"status": "Unknown event"})
-    check_may_teach(room)
+    check_may_teach(server)
     project, task = sent.fields.get("project"), sent.fields.get("task")
     if not isinstance(project, dict) or not isinstance(task, dict):
         raise RefusedError(422, "'project' or 'task' is missing")
@@ -232,9 +232,9 @@ async def webhook(request: Asked) -> Response:
     name = chosen_in(sent.fields.get("annotation"), choices)
     if name is None:
         return JSONResponse({"result": NOTHING, "status": "ok"}, 201)
-    content = await asyncio.to_thread(content_of, picture_of(task, choices), room)
-    lesson = Sent([Upload(str(task.get("id", "")), content)], {"name": name})
-    answer = await taught(room, lesson, must_be_known=False)
+    content = await asyncio.to_thread(content_of, picture_of(task, choices), server)
+    chosen = Sent([Upload(str(task.get("id", "")), content)], {"name": name})
+    answer = await taught(server, chosen, must_be_known=False)
     return JSONResponse({"result": answer, "status": "ok"}, 201)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from frugalvae.server.room import Room
+    from frugalvae.server.state import ServerState
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 
@@ -30,9 +30,9 @@ class Metrics:
             if seconds <= bound:
                 self.within[path, bound] += 1
 
-    def text(self, room: Room) -> str:
+    def text(self, server: ServerState) -> str:
         """All of it."""
-        last = room.served.last
+        last = server.served.last
         lines: list[str] = []
 
         def add(name: str, kind: str, about: str, *values: tuple[str, float]) -> None:
@@ -47,13 +47,13 @@ class Metrics:
         self._histogram(lines)
         for name, kind, about, value in (
             ("requests_in_flight", "gauge", "Requests that are worked on.", self.in_flight),
-            ("images_total", "counter", "Images that were encoded.", room.looker.count),
+            ("images_total", "counter", "Images that were encoded.", server.looker.count),
             ("taught_total", "counter", "Samples that were learned.", self.taught),
-            ("recent_questions", "gauge", "Questions in the tray.", len(room.tray.shown())),
-            ("recent_bytes", "gauge", "Bytes of remembered pictures.", room.tray.bytes),
+            ("recent_questions", "gauge", "Questions in the tray.", len(server.tray.shown())),
+            ("recent_bytes", "gauge", "Bytes of remembered pictures.", server.tray.bytes),
             ("classes", "gauge", "Known classes.", last.summary.classes if last else 0),
             ("file_bytes", "gauge", "Size of the file.", last.summary.bytes if last else 0),
-            ("degraded", "gauge", "1 if the file cannot be read.", bool(room.served.problem)),
+            ("degraded", "gauge", "1 if the file cannot be read.", bool(server.served.problem)),
             ("start_time_seconds", "gauge", "When the server started.", self.started),
             ("resident_memory_bytes", "gauge", "Memory of the process.", resident()),
         ):

@@ -66,7 +66,7 @@ class Sent:
         return found if isinstance(found, bool) else as_flag(name, str(found))
 
 
-class Reader:
+class RequestReader:
     """Reads requests; all that are being worked on together take a bounded number of bytes."""
 
     def __init__(self, limits: Limits) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.errors import BusyError, FrugalError, MemoryFileError
+from frugalvae.labels import label_named
 from frugalvae.server.refusals import RefusedError, without_paths
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
@@ -98,7 +99,7 @@ class Served:
 
     async def refresh(self) -> Snapshot | None:
         """The last complete state, after the file was read anew if it has changed."""
-        if self.is_current():
+        if self.is_current(self._look()):
             return self.last
         return await asyncio.get_running_loop().run_in_executor(self._reader, self.read)
 
@@ -111,23 +112,29 @@ class Served:
             )
         return found
 
-    def is_current(self) -> bool:
-        """Whether the file is as it was when it was last looked at."""
+    def is_current(self, stamp: Stamp | None) -> bool:
+        """Whether a file of this stamp has nothing new to read; None is the stamp of no file."""
+        return stamp in (None, self._bad, self._last_stamp)
+
+    def _look(self) -> Stamp | None:
+        """The stamp of the file; that it is gone, or is what was read last, is noted."""
         stamp = self._stamp()
-        known = None if self.last is None else self.last.stamp
-        if stamp is None and known is not None:
-            self.problem = f"{self.name} is gone; what was read of it last goes on"
-            return True
-        if stamp == known:
+        if stamp == self._last_stamp:
             self.problem = None
-        return stamp in (known, self._bad)
+        elif stamp is None:
+            self.problem = f"{self.name} is gone; what was read of it last goes on"
+        return stamp
+
+    @property
+    def _last_stamp(self) -> Stamp | None:
+        return None if self.last is None else self.last.stamp
 
     def read(self) -> Snapshot | None:
         """Read the file if it has changed; what cannot be read is noted, and the old goes on."""
         with self._reading:
-            if self.is_current():
+            stamp = self._look()
+            if self.is_current(stamp):
                 return self.last
-            stamp = self._stamp()
             try:
                 self._take(self.store.load(empty=True), stamp)
             except (FrugalError, OSError) as error:
@@ -185,8 +192,6 @@ class Served:
 
     def label_named(self, model: Model, typed: str) -> Any:
         """The label that was sent; a refusal if no class has it."""
-        from frugalvae.changes import label_named
-
         return label_named(self.name, model.classes.tolist(), typed, "/classes")
 
     def save(self, model: Model) -> Snapshot:

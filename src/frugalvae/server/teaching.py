@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from frugalvae import forgetting
-from frugalvae.changes import like, with_digest
-from frugalvae.checks import as_label, check_case, check_label
+from frugalvae.changes import with_digest
 from frugalvae.errors import MemoryFileError
-from frugalvae.server.lessons import ONE_NAME, gather, learned, told, updated
+from frugalvae.labels import as_label, check_case, check_label, like
+from frugalvae.server.pictures import ONE_NAME, gather, learned, outcome, updated
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.telling import told_event
 from frugalvae.storage.receipts import receipt, state
@@ -20,31 +20,31 @@ from frugalvae.storage.summary import difference
 
 if TYPE_CHECKING:
     from frugalvae.server.reading import Sent
-    from frugalvae.server.room import Room
     from frugalvae.server.served import Snapshot
+    from frugalvae.server.state import ServerState
 
 
-async def read(request: Request) -> tuple[Room, Sent]:
+async def read(request: Request) -> tuple[ServerState, Sent]:
     """What was sent, if this server may be taught at all."""
-    room: Room = request.app.state.room
-    check_may_teach(room)
-    return room, await room.reader.read(request)
+    server: ServerState = request.app.state.server
+    check_may_teach(server)
+    return server, await server.reader.read(request)
 
 
-def check_may_teach(room: Room) -> None:
+def check_may_teach(server: ServerState) -> None:
     """Refuse to change anything where only questions are answered."""
-    if not room.settings.teach:
+    if not server.settings.teach:
         raise RefusedError(
             403, "this server only answers; start it with 'frugalvae serve FILE --teach' to teach"
         )
 
 
-def check_revision(room: Room, sent: Sent) -> None:
+def check_revision(server: ServerState, sent: Sent) -> None:
     """Refuse a change of another state than the one that was looked at; inside the lock."""
-    wanted, now = sent.fields.get("revision"), room.served.read()
+    wanted, now = sent.fields.get("revision"), server.served.read()
     if wanted is not None and (now is None or wanted != now.revision):
         raise RefusedError(
-            409, f"{room.served.name} was changed meanwhile; look again, then try again"
+            409, f"{server.served.name} was changed meanwhile; look again, then try again"
         )
 
 
@@ -61,26 +61,26 @@ async def update(request: Request) -> Response:
     return JSONResponse(await taught(*await read(request), must_be_known=True))
 
 
-async def taught(room: Room, sent: Sent, must_be_known: bool) -> dict[str, Any]:
+async def taught(server: ServerState, sent: Sent, must_be_known: bool) -> dict[str, Any]:
     """Learn what a request brought, and say what came of it."""
     started, name = time.perf_counter(), as_label(sent.text("name", "label"))
     check_label(name)
     if must_be_known:
-        room.served.label_named((await room.served.current()).model, name)
-    lesson = await gather(room, sent, name)
+        server.served.label_named((await server.served.current()).model, name)
+    pictures = await gather(server, sent, name)
 
     def work() -> dict[str, Any]:
-        check_revision(room, sent)
-        before, size = room.served.to_change(), room.served.size
+        check_revision(server, sent)
+        before, size = server.served.to_change(), server.served.size
         if must_be_known:
-            label, after, intake = updated(room, before, lesson)
+            label, after, intake = updated(server, before, pictures)
         else:
-            label, after, intake = learned(room, before, lesson, sent.flag("case_matters"))
-        snapshot = room.served.save(after) if after is not before else room.served.last
-        return told(room, label, before, size, snapshot, intake, lesson)
+            label, after, intake = learned(server, before, pictures, sent.flag("case_matters"))
+        snapshot = server.served.save(after) if after is not before else server.served.last
+        return outcome(server, label, before, size, snapshot, intake, pictures)
 
-    answer = await room.served.change(work)
-    room.metrics.taught += answer["learned"]
+    answer = await server.served.change(work)
+    server.metrics.taught += answer["learned"]
     return answer | {"seconds": time.perf_counter() - started}
 
 
@@ -89,78 +89,78 @@ async def taught(room: Room, sent: Sent, must_be_known: bool) -> dict[str, Any]:
 
 async def rename(request: Request) -> Response:
     """``POST /rename``: another name for a class."""
-    room, sent = await read(request)
+    server, sent = await read(request)
     old, new = sent.text("from", "label"), sent.text("to", "name")
 
     def work() -> dict[str, Any]:
-        check_revision(room, sent)
-        model = room.served.to_change()
-        label = room.served.label_named(model, old)
+        check_revision(server, sent)
+        model = server.served.to_change()
+        label = server.served.label_named(model, old)
         name = like(label, new)
         if not sent.flag("case_matters"):
             others = [str(known) for known in model.classes.tolist() if known != label]
             check_case([str(name)], others, ONE_NAME)
-        snapshot = room.served.save(model.rename(label, name))
+        snapshot = server.served.save(model.rename(label, name))
         return {"text": f"{label} is called {name} now", "label": name, **state_of(snapshot)}
 
-    return JSONResponse(await room.served.change(work))
+    return JSONResponse(await server.served.change(work))
 
 
 async def merge_classes(request: Request) -> Response:
     """``POST /merge-classes``: one class becomes part of another."""
-    room, sent = await read(request)
+    server, sent = await read(request)
     kept, joined = sent.text("label", "name"), sent.text("other")
 
     def work() -> dict[str, Any]:
         from frugalvae.joining import merge_classes
 
-        check_revision(room, sent)
-        model = room.served.to_change()
-        label, other = (room.served.label_named(model, typed) for typed in (kept, joined))
-        snapshot = room.served.save(merge_classes(model, label, other))
+        check_revision(server, sent)
+        model = server.served.to_change()
+        label, other = (server.served.label_named(model, typed) for typed in (kept, joined))
+        snapshot = server.served.save(merge_classes(model, label, other))
         return {"text": f"{other} is part of {label} now", "label": label, **state_of(snapshot)}
 
-    return JSONResponse(await room.served.change(work))
+    return JSONResponse(await server.served.change(work))
 
 
 async def forget(request: Request) -> Response:
     """``POST /forget``: remove a class; the answer is the receipt of ``frugalvae forget``."""
-    room, sent = await read(request)
+    server, sent = await read(request)
     typed = sent.text("label", "name")
 
     def work() -> dict[str, Any]:
-        check_revision(room, sent)
-        model, store = room.served.to_change(), room.served.store
-        label = room.served.label_named(model, typed)
+        check_revision(server, sent)
+        model, store = server.served.to_change(), server.served.store
+        label = server.served.label_named(model, typed)
         before = state(store)
         model, remains = forgetting.forget(model, label)
-        snapshot = room.served.save(with_digest(model))
+        snapshot = server.served.save(with_digest(model))
         written = receipt(model, label, remains, before, state(store))
         text = f"{label} is forgotten"
         return {"text": text, "label": label, "receipt": written, **state_of(snapshot)}
 
-    return JSONResponse(await room.served.change(work))
+    return JSONResponse(await server.served.change(work))
 
 
 async def undo(request: Request) -> Response:
     """``POST /undo``: take back the last change, whoever made it."""
-    room, sent = await read(request)
+    server, sent = await read(request)
 
     def work() -> dict[str, Any]:
-        check_revision(room, sent)
-        store = room.served.store
+        check_revision(server, sent)
+        store = server.served.store
         before = store.read_undo().document
         try:
             event, gone, back = difference(store.read().document, before)
         except MemoryFileError:  # a broken file can be undone, too
             event, gone, back = None, [], []
         store.go_back()
-        snapshot = room.served.went_back()
+        snapshot = server.served.went_back()
         said = told_event(event) if event else None
         words = f"undone: {said['text']}" if said else "undone"
         return {"text": words, "event": said, "gone": gone, "back": back, **state_of(snapshot)}
 
-    return JSONResponse(await room.served.change(work))
+    return JSONResponse(await server.served.change(work))
 
 
 def state_of(snapshot: Snapshot) -> dict[str, Any]:

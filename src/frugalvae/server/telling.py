@@ -10,30 +10,30 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from frugalvae import __version__
-from frugalvae.changes import FEW
+from frugalvae.answers import FEW
 from frugalvae.neighbours import CONFUSED
 from frugalvae.server.reading import as_flag
 from frugalvae.storage.summary import in_words
 
 if TYPE_CHECKING:
-    from frugalvae.server.room import Room
     from frugalvae.server.served import Snapshot
+    from frugalvae.server.state import ServerState
 
 PAIRS = 50  # of classes that are confused, at most
 
 
 async def status(request: Request) -> Response:
     """``GET /status``: what ``frugalvae status --json`` has, and how the server is set."""
-    room: Room = request.app.state.room
-    snapshot = await room.served.refresh()
+    server: ServerState = request.app.state.server
+    snapshot = await server.served.refresh()
     about = {**_empty(), **_told(snapshot)} if snapshot else _empty()
-    settings, limits = room.settings, room.settings.limits
+    settings, limits = server.settings, server.settings.limits
     about |= {
-        "file": room.served.name,
+        "file": server.served.name,
         "revision": snapshot.revision if snapshot else None,
         "teach": settings.teach,
-        "undo": _undo(room, snapshot),
-        "broken": room.served.problem,
+        "undo": _undo(server, snapshot),
+        "broken": server.served.problem,
         "version": __version__,
         "keep": {
             "seconds": limits.seconds_remembered,
@@ -77,9 +77,9 @@ def _told(snapshot: Snapshot) -> dict[str, Any]:
     return told
 
 
-def _undo(room: Room, snapshot: Snapshot | None) -> dict[str, Any] | None:
+def _undo(server: ServerState, snapshot: Snapshot | None) -> dict[str, Any] | None:
     """What ``POST /undo`` would take back."""
-    if snapshot is None or not room.served.store.undo.exists():
+    if snapshot is None or not server.served.store.undo.exists():
         return None
     said = told_event(snapshot.model.history[-1] if snapshot.model.history else {})
     return {"when": None, **said, "text": said["text"] or "the last change"}
@@ -92,8 +92,8 @@ def told_event(event: Mapping[str, Any]) -> dict[str, Any]:
 
 async def classes(request: Request) -> Response:
     """``GET /classes``: counts, what each is taken for, and a map of them."""
-    room: Room = request.app.state.room
-    snapshot = await room.served.refresh()
+    server: ServerState = request.app.state.server
+    snapshot = await server.served.refresh()
     nothing: dict[str, Any] = {"revision": None, "classes": [], "confused": []}
     nothing |= {"accuracy": None, "interval": None}
     if snapshot is None:
@@ -148,17 +148,17 @@ def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any
 
 async def history(request: Request) -> Response:
     """``GET /history``: every change, oldest first."""
-    room: Room = request.app.state.room
-    snapshot = await room.served.refresh()
+    server: ServerState = request.app.state.server
+    snapshot = await server.served.refresh()
     events = [told_event(event) for event in (snapshot.model.history if snapshot else ())]
-    return JSONResponse({"events": events, "undo": _undo(room, snapshot) is not None})
+    return JSONResponse({"events": events, "undo": _undo(server, snapshot) is not None})
 
 
 async def health(request: Request) -> Response:
     """``GET /health``: whether it answers, and whether from the file as it is now."""
-    room: Room = request.app.state.room
-    snapshot = await room.served.refresh()
-    problem = room.served.problem
+    server: ServerState = request.app.state.server
+    snapshot = await server.served.refresh()
+    problem = server.served.problem
     return JSONResponse(
         {
             "status": "degraded" if problem else "ok",
@@ -170,7 +170,7 @@ async def health(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """``GET /metrics``: counters for Prometheus."""
-    room: Room = request.app.state.room
-    await room.served.refresh()
+    server: ServerState = request.app.state.server
+    await server.served.refresh()
     kind = "text/plain; version=0.0.4"
-    return PlainTextResponse(room.metrics.text(room), media_type=kind)
+    return PlainTextResponse(server.metrics.text(server), media_type=kind)

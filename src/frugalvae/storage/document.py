@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.calibration import Calibration
-from frugalvae.checks import is_plain
 from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.labels import is_plain
 from frugalvae.novelty import TaughtNovelty
 from frugalvae.taught import BY_DIGEST, BYTES, unpack_digests
 

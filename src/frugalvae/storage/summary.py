@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.changes import few_samples
+from frugalvae.answers import few_samples
 from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import local_time, shortened
 
@@ -175,18 +175,18 @@ def name_of(document: Mapping[str, Any], role: str) -> str:
 
 def expected_of(contents: Contents) -> dict[str, Any] | None:
     """What to expect of new samples, as the margins of a file say it."""
-    from frugalvae.memories.evidence import Evidence
     from frugalvae.memories.forecast import Forecast
+    from frugalvae.memories.moments_file import evidence_of
 
-    kept = {name: array for name, array in contents.arrays.items() if name.startswith(KEPT)}
-    if f"{KEPT}margins" not in kept:
+    arrays = contents.arrays.items()
+    kept = {name.removeprefix(KEPT): array for name, array in arrays if name.startswith(KEPT)}
+    if "margins" not in kept:
         return None
     document = contents.document
     labels = dict(zip(document["numbers"], document["classes"]["values"], strict=True))
     known = [labels[number] for number in document["memory"]["fields"]["labels"]]
-    sums = [kept[f"{KEPT}{name}"] for name in ("held_out", "margins", "shifts")]
-    evidence = dict(zip(known, map(Evidence.of_arrays, *sums), strict=True))
-    counts = dict(zip(known, kept[f"{KEPT}counts"].tolist(), strict=True))
+    evidence = dict(zip(known, evidence_of(kept), strict=True))
+    counts = dict(zip(known, kept["counts"].tolist(), strict=True))
     found = Forecast.of(evidence, counts)
     return found.to_json() if found else None
 

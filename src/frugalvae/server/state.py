@@ -1,15 +1,15 @@
-"""The room: what all requests share."""
+"""The state of a server: what all requests share."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from frugalvae.files import write_bytes
 from frugalvae.images.decode import HEAD, format_of
 from frugalvae.server.looking import Looker, key_of
 from frugalvae.server.metrics import Metrics
-from frugalvae.server.reading import Reader
+from frugalvae.server.reading import RequestReader
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.served import Served
 from frugalvae.server.tray import Question, Tray
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from frugalvae.server.settings import Settings
 
 
-class Room:
+class ServerState:
     """The file, the encoder, the tray and the counters of a server."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.served, self.looker = Served(settings), Looker(settings)
-        self.reader, self.tray = Reader(settings.limits), Tray(settings.limits)
+        self.reader, self.tray = RequestReader(settings.limits), Tray(settings.limits)
         self.metrics, self.explaining = Metrics(), asyncio.Lock()
         self.suggested: tuple[tuple[str, ...], dict[str, Any]] = ((), {})
 
@@ -58,7 +58,7 @@ class Room:
         if not path.exists():
             write_bytes(path, content)
 
-    def refuse_unreadable(self, results: list[dict[str, Any]]) -> None:
+    def refuse_unreadable(self, results: list[dict[str, Any]]) -> NoReturn:
         """Refuse a request of which no picture can be read."""
         reasons = [found["reason"] for found in results]
         too_large = bool(reasons) and all("pixels" in why for why in reasons)

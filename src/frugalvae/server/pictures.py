@@ -1,4 +1,4 @@
-"""Lessons: pictures of a class, encoded, and what a model becomes that is taught them."""
+"""Pictures of a class, encoded, and what a model becomes that is taught them."""
 
 from __future__ import annotations
 
@@ -9,36 +9,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.changes import (
-    DIGEST,
-    as_one_lesson,
-    digest_of,
-    like,
-    with_digest,
-    with_source,
-)
-from frugalvae.checks import check_case, check_kind
+from frugalvae.changes import as_one_lesson, digest_of, is_last_change, with_digest, with_source
+from frugalvae.checks import check_kind
 from frugalvae.errors import InputError
 from frugalvae.forgetting import forget, unlearn
 from frugalvae.images.encode import describe
 from frugalvae.intake import Intake, choose, digests_of
+from frugalvae.labels import check_case, like, near
 from frugalvae.neighbours import CONFUSED
 from frugalvae.server.asking import check_some
 from frugalvae.server.looking import Seen
-from frugalvae.taught import near
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
     from frugalvae.server.reading import Sent
-    from frugalvae.server.room import Room
     from frugalvae.server.served import Snapshot
+    from frugalvae.server.state import ServerState
 
 SOURCE = "the page or HTTP"  # in the history
 ONE_NAME = "give both the same name if they are one class, or a name of its own"
 
 
 @dataclass
-class Lesson:
+class ClassPictures:
     """Pictures of one class, encoded.
 
     Attributes
@@ -62,51 +55,51 @@ class Lesson:
     warnings: list[str] = field(default_factory=list)
 
 
-async def gather(room: Room, sent: Sent, name: str) -> Lesson:
+async def gather(server: ServerState, sent: Sent, name: str) -> ClassPictures:
     """The pictures of a request: those that came with it, and those that are remembered."""
-    snapshot = await room.served.refresh()
+    snapshot = await server.served.refresh()
     model = snapshot.model if snapshot else None
-    questions = room.find(sent.ids(), model)
+    questions = server.find(sent.ids(), model)
     if not questions:
         check_some(sent.uploads)
     remembered = model.remembered if model else {}
     jobs = [
-        room.looker.run(lambda c=upload.content: room.looker.look(c, remembered, small=False))  # type: ignore[misc]
+        server.looker.run(lambda c=upload.content: server.looker.look(c, remembered, small=False))  # type: ignore[misc]
         for upload in sent.uploads
     ]
     seen, unreadable = [question.seen for question in questions], []
     for upload, found in zip(sent.uploads, await asyncio.gather(*jobs), strict=True):
         if isinstance(found, Seen):
             seen.append(found)
-            if room.settings.keep:
-                await room.looker.run(lambda c=upload.content, d=found.digest: room.keep(c, d))  # type: ignore[misc]
+            if server.settings.keep:
+                await server.looker.run(lambda c=upload.content, d=found.digest: server.keep(c, d))  # type: ignore[misc]
         else:
             unreadable.append({"input": upload.name, "reason": found})
     if not seen:
-        room.refuse_unreadable(unreadable)
+        server.refuse_unreadable(unreadable)
     features = np.stack([one.features for one in seen])  # (n, d)
     digests = np.array([one.digest for one in seen], np.uint64)
-    return Lesson(name, features, digests, unreadable)
+    return ClassPictures(name, features, digests, unreadable)
 
 
 def learned(
-    room: Room, model: Model, lesson: Lesson, case_matters: bool
+    server: ServerState, model: Model, pictures: ClassPictures, case_matters: bool
 ) -> tuple[Any, Model, Intake]:
-    """The model with what is new of a lesson; itself if nothing is."""
-    label = meant(model, lesson.name, case_matters)
-    names = np.array([label] * len(lesson.x))
-    intake = choose(model, names, lambda rows: lesson.digests[rows], again=[str(label)])
+    """The model with those of the pictures that are new; itself if none is."""
+    label = meant(model, pictures.name, case_matters)
+    names = np.array([label] * len(pictures.x))
+    intake = choose(model, names, lambda rows: pictures.digests[rows], again=[str(label)])
     if not len(intake.rows):
         return label, model, intake
-    eye = room.looker.eye(model.remembered)
+    eye = server.looker.eye(model.remembered)
     text = describe(eye.encoder, [str(label)]) if intake.new else None
-    x, digests = lesson.x[intake.rows], intake.digests
-    before, emptied = taken_out(model, label, x, digests, lesson)
+    x, digests = pictures.x[intake.rows], intake.digests
+    before, emptied = taken_out(model, label, x, digests, pictures)
     after = before.learn(x, intake.labels, text=text, digests={label: digests})
     for other in emptied:
         after, _ = forget(after, other)
-    lesson.gone = [str(other) for other in emptied]
-    after = as_one_lesson(model, after, lesson.moved, lesson.gone)
+    pictures.gone = [str(other) for other in emptied]
+    after = as_one_lesson(model, after, pictures.moved, pictures.gone)
     if not after.encoder:
         after = replace(after, encoder=eye.remembered)
     return label, with_source(after, SOURCE), intake
@@ -131,7 +124,7 @@ def taken_out(
     label: Any,
     x: NDArray[np.float32],
     digests: NDArray[np.uint64],
-    lesson: Lesson,
+    pictures: ClassPictures,
 ) -> tuple[Model, list[Any]]:
     """Without pictures that other classes were taught; and classes that had no others.
 
@@ -150,33 +143,35 @@ def taken_out(
             try:
                 model = unlearn(model, other, x[wrong], digests=digests[wrong])
             except InputError as error:
-                lesson.warnings.append(f"{count} of them stay in {other}, too: {error}")
+                pictures.warnings.append(f"{count} of them stay in {other}, too: {error}")
                 continue
-        lesson.moved[str(other)] = count
+        pictures.moved[str(other)] = count
     return model, emptied
 
 
-def updated(room: Room, model: Model, lesson: Lesson) -> tuple[Any, Model, Intake]:
+def updated(
+    server: ServerState, model: Model, pictures: ClassPictures
+) -> tuple[Any, Model, Intake]:
     """The model with more of a known class; itself if the last change was this very one."""
-    label = room.served.label_named(model, lesson.name)
-    digest = digest_of(label, lesson.x)
-    if model.history and model.history[-1].get(DIGEST) == digest:
-        return label, model, Intake(already={label: len(lesson.x)})
-    after = model.update(label, lesson.x, digests=lesson.digests)
+    label = server.served.label_named(model, pictures.name)
+    digest = digest_of(label, pictures.x)
+    if is_last_change(model, digest):
+        return label, model, Intake(already={label: len(pictures.x)})
+    after = model.update(label, pictures.x, digests=pictures.digests)
     after = with_digest(with_source(after, SOURCE), digest)
-    return label, after, Intake(rows=np.arange(len(lesson.x)), more={label: len(lesson.x)})
+    return label, after, Intake(rows=np.arange(len(pictures.x)), more={label: len(pictures.x)})
 
 
-def told(
-    room: Room,
+def outcome(
+    server: ServerState,
     label: Any,
     before: Model,
     size: int,
     snapshot: Snapshot | None,
     intake: Intake,
-    lesson: Lesson,
+    pictures: ClassPictures,
 ) -> dict[str, Any]:
-    """What came of a lesson."""
+    """What came of teaching them."""
     assert snapshot is not None
     model, known = snapshot.model, before.classes.tolist()
     place = model.classes.tolist().index(label)
@@ -189,15 +184,15 @@ def told(
         "learned": len(intake.rows),
         "already": sum(intake.already.values()),
         "copies": sum(intake.copies.values()),
-        "moved": lesson.moved,
-        "gone": lesson.gone,
-        "unreadable": lesson.unreadable,
+        "moved": pictures.moved,
+        "gone": pictures.gone,
+        "unreadable": pictures.unreadable,
         "near": near(str(label), others) if label not in known else None,
         "before": {"bytes": size, "classes": len(known)},
-        "after": {"bytes": room.served.size, "classes": len(model.classes), "samples": samples},
+        "after": {"bytes": server.served.size, "classes": len(model.classes), "samples": samples},
         "confused": confused_with(snapshot, label),
         "interval": expected.get(str(label)),
-        "warnings": [*lesson.warnings, *snapshot.summary.warnings],
+        "warnings": [*pictures.warnings, *snapshot.summary.warnings],
         "revision": snapshot.revision,
     }
 

@@ -1,0 +1,181 @@
+"""Labels: names of classes, how they are written, which are the same, and which is meant."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from frugalvae.errors import InputError, UnknownClassError, suggestion
+from frugalvae.formatting import printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+FOLDERS = "rename the folder if they are one class, or give --case-matters if they are two"
+COMPARED, COUNTED = 50_000, 5_000_000  # pairs of names, about, that are compared by their letters
+
+
+# --------------------------------------------------------------------------- as it is written
+
+
+def as_label(name: str) -> str:
+    """A name as all systems would write it: accents composed, no blanks around it.
+
+    >>> as_label("Ru" + chr(0x308) + "ppell ") == "R" + chr(0xFC) + "ppell"
+    True
+    """
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def is_plain(text: object) -> bool:
+    r"""Whether it is a name that can be read, without control characters.
+
+    >>> is_plain("emu"), is_plain(" "), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
+    (True, False, False, False)
+    """
+    return isinstance(text, str) and bool(text.strip()) and printable(text) == text
+
+
+def check_label(label: Any) -> None:
+    """Refuse a name that cannot be read, or that would steer a terminal."""
+    if isinstance(label, str) and not is_plain(label):
+        raise InputError(
+            f"the label is {label!r}; expected a name that can be read, without control characters"
+        )
+
+
+def listing(labels: NDArray[Any], most: int = 8) -> str:
+    """The first few labels, and how many more there are.
+
+    >>> import numpy as np
+    >>> listing(np.arange(5), most=2)
+    'Known: 0, 1 and 3 more'
+    """
+    shown = ", ".join(map(repr, labels[:most].tolist()))
+    return f"Known: {shown}" + (f" and {len(labels) - most} more" if len(labels) > most else "")
+
+
+# --------------------------------------------------------------------------- which is meant
+
+
+def label_named(path: Path | str, labels: list[Any], typed: str, listed: str = "") -> Any:
+    """The label that was typed: a name, or a number where labels are numbers.
+
+    ``listed`` is where all of them are, by default a command.
+    """
+    for label in labels:
+        if as_label(str(label)) == as_label(typed):
+            return label
+    listed = listed or f"'frugalvae status {path}'"
+    raise UnknownClassError(
+        f"{path} knows no class {typed!r}.{suggestion(typed, map(str, labels))} "
+        f"{listed} lists all {len(labels)}"
+    )
+
+
+def like(label: Any, name: str) -> Any:
+    """A new name as a label: a number if it is to stand beside numbers."""
+    new: Any = as_label(name)
+    is_number = not isinstance(label, str) and re.fullmatch(r"-?\d+", new)
+    return int(new) if is_number else new
+
+
+# --------------------------------------------------------------------------- which are alike
+
+
+def folded(name: str) -> str:
+    """A name without what people write one way or the other: case, and blanks.
+
+    >>> folded("Snow  Bunting")
+    'snow bunting'
+    """
+    return " ".join(name.casefold().split())
+
+
+def check_case(new: Iterable[str], known: Iterable[str], advice: str = FOLDERS) -> None:
+    """Refuse names that differ in nothing but upper and lower case, or in blanks."""
+    seen = {folded(name): name for name in known}
+    for name in new:
+        other = seen.setdefault(folded(name), name)
+        if other != name:
+            case = name.casefold() == other.casefold()
+            raise InputError(
+                f"classes {other!r} and {name!r} differ only in "
+                f"{'upper and lower case' if case else 'case or blanks'}; {advice}"
+            )
+
+
+def near(name: str, known: Collection[str]) -> str | None:
+    """A known name of which another may be a misspelling: a letter or two differ.
+
+    >>> near("Cardnal", ["Cardinal", "Bobolink"]), near("cat", ["bat"])
+    ('Cardinal', None)
+    """
+    allowed = 0 if len(name) < 4 else 1 if len(name) < 8 else 2
+    ours = name.casefold()
+    letters, digits = set(ours), _digits(ours)
+    for other in known:
+        theirs = other.casefold()
+        alike = abs(len(other) - len(name)) <= allowed
+        alike = alike and len(letters ^ set(theirs)) <= 2 * allowed  # soon told
+        if alike and digits == _digits(theirs) and edits(ours, theirs) <= allowed:
+            return other
+    return None
+
+
+def near_pairs(new: Sequence[str], known: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """New names that may be misspellings of a later new one or of a known one, with that one.
+
+    Names whose letters hardly differ are compared; of many names, the first ones with the others:
+    all pairs would take the square of their number.
+
+    >>> near_pairs(["Cardnal", "Wren"], ["Cardinal"])
+    [('Cardnal', 'Cardinal')]
+    """
+    import numpy as np  # which help does not need
+
+    names, found, compared = [*new, *known], list[tuple[str, str]](), 0
+    letters = np.zeros((len(names), 64), np.int16)
+    for row, name in enumerate(names):
+        np.add.at(letters[row], [ord(letter) % 64 for letter in name.casefold()], 1)
+    for row, name in enumerate(new[: 1 + COUNTED // max(len(names), 1)]):
+        others = [names[place] for place in _like(letters, row)]
+        found += [(name, two) for two in others if name != two and near(name, [two]) is not None]
+        compared += len(others)
+        if compared > COMPARED:
+            break
+    return found
+
+
+def _like(letters: NDArray[np.int16], row: int) -> list[int]:
+    """Later rows of counts of letters that hardly differ: two edits change up to four counts."""
+    differ = abs(letters[row + 1 :] - letters[row]).sum(axis=1)
+    return (row + 1 + (differ <= 4).nonzero()[0]).tolist()
+
+
+def _digits(name: str) -> list[str]:
+    """What tells 'task 1' from 'task 2', which are not misspelt."""
+    return [letter for letter in name if letter.isdigit()]
+
+
+def edits(one: str, two: str) -> int:
+    """How many letters must be added, left out, replaced, or swapped with the next.
+
+    >>> edits("wren", "wern"), edits("wren", "wrens"), edits("wren", "gull")
+    (1, 1, 4)
+    """
+    before, last = [0] * (len(two) + 1), list(range(len(two) + 1))
+    for i, a in enumerate(one, start=1):
+        row = [i]
+        for j, b in enumerate(two, start=1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == two[j - 2] and one[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, last = last, row
+    return last[-1]
