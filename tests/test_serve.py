@@ -75,7 +75,7 @@ def images(pictures: Path, name: str) -> list[Path]:
 
 
 def known(served: Served) -> list[Any]:
-    return FrugalClassifier.load(served.file).classes_.tolist()
+    return FrugalClassifier.load(served.file).model_.classes.tolist()
 
 
 # --------------------------------------------------------------------------- asking

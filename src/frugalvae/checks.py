@@ -40,10 +40,11 @@ def check_features(X: ArrayLike, width: int | None = None) -> NDArray[np.float32
 
 def check_one_kind(y: ArrayLike) -> None:
     """Refuse missing labels, and a list of names and numbers, which would all become names."""
-    given = np.asarray(y, object)
-    missing = [row for row, label in enumerate(given.ravel()) if label is None or label != label]
-    if missing:
-        raise InputError(f"y has no label for row {missing[0]}: None or NaN. {EXPECTED}")
+    given = np.asarray(y)
+    if given.ndim == 1 and given.dtype.kind in "fO":
+        missing = np.flatnonzero((given != given) | np.equal(given, None))
+        if len(missing):
+            raise InputError(f"y has no label for row {missing[0]}: None or NaN. {EXPECTED}")
     if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
         raise InputError(f"y has labels of several kinds. {EXPECTED}")
 

@@ -748,6 +748,7 @@ class FrugalClassifier(Estimator):
                     self.model_ = replace(before.learn(**taken.lesson), encoder=remembered)
                     self.n_features_in_ = self.model_.n_features
                 self.left_out_ |= {"unreadable": taken.unreadable, "left_out": taken.missing}
+                self.left_out_ |= intake.to_json()  # what could be read
         return self
 
     def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:

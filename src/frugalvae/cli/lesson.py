@@ -111,8 +111,6 @@ class Lesson:
         names = [*map(str, self.model.classes.tolist()), *self.model.aliases]
         with open_images(options.source, "learning", depth=options.depth, known=names) as found:
             self.say(*found.notes, *counted(found.skipped))
-            if options.strict:
-                refuse(found.skipped)
             return self.from_folder(found)
 
     def excepted(self, names: Sequence[str]) -> NDArray[np.bool_]:
