@@ -42,7 +42,7 @@ def check_one_kind(y: ArrayLike) -> None:
     """Refuse missing labels, and a list of names and numbers, which would all become names."""
     given = np.asarray(y)
     if given.ndim == 1 and given.dtype.kind in "fO":
-        missing = np.flatnonzero((given != given) | np.equal(given, None))
+        missing = np.flatnonzero((given != given) | (given == None))  # noqa: E711
         if len(missing):
             raise InputError(f"y has no label for row {missing[0]}: None or NaN. {EXPECTED}")
     if isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1:
