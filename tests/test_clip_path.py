@@ -62,7 +62,7 @@ def test_images_to_features_to_prompts_to_a_file_and_back(
     clf.save(tmp_path / "birds.frugal")
 
     loaded = FrugalClassifier.load(tmp_path / "birds.frugal")
-    assert loaded.head_.names_ == dict(enumerate(clf.classes_))
+    assert loaded.head_.names_ == dict(enumerate(clf.model_.classes))
     assert np.array_equal(loaded.predict_proba(features.x_test), clf.predict_proba(features.x_test))
 
     for one in (clf, loaded):

@@ -101,7 +101,7 @@ def test_a_module_that_is_not_trusted_is_named_and_how_to_trust_it(
     saved: tuple[FrugalClassifier, Path], trust: Any
 ) -> None:
     message = (
-        r"'MeanMemory' of the module 'tests.outside', .*load\(path, trust=\['tests.outside'\]\)"
+        r"'MeanMemory' of the module 'tests.outside', .*load\(path, trust=\[.*'tests.outside'\]\)"
     )
     with pytest.raises(UntrustedModuleError, match=message):
         FrugalClassifier.load(saved[1], trust=trust)

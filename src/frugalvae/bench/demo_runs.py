@@ -165,7 +165,7 @@ def teach(
         samples.append(
             {
                 label: classifier.sample(label, SAMPLES).reshape(SAMPLES, SIDE, SIDE)
-                for label in classifier.classes_.tolist()
+                for label in classifier.model_.classes.tolist()
             }
         )
         after_task()
