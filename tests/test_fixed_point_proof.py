@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
 
 from frugalvae.maths.equations import fixed_point_step, gaussian_log_likelihood, repulsion
-from frugalvae.maths.priors import FixedPointPrior
+from frugalvae.maths.latent_priors import FixedPointPrior
 
 CLASSES, SAMPLES, LATENT = 4, 5, 3
 WEIGHT = 2.0

@@ -16,7 +16,7 @@ import torch
 from frugalvae import FrugalClassifier, __version__, make_memory
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.heads import HEADS
-from frugalvae.maths.priors import Placement
+from frugalvae.maths.latent_priors import Placement
 from frugalvae.memories import MEMORIES
 from frugalvae.storage.objects import Reader, Writer
 from frugalvae.storage.parts import HELPERS, class_named, name_of

@@ -379,7 +379,7 @@ def test_the_older_memory_becomes_the_newer_one() -> None:
         mine = np.isin(y[:1000], classes)
         older.partial_fit(x[:1000][mine], y[:1000][mine])
     newer = FrugalClassifier("moments").fit(x[:1000], y[:1000])
-    from frugalvae.joining import in_newer_memory
+    from frugalvae.merging import in_newer_memory
 
     model = in_newer_memory(older.model_)
     memory, before = model.memory, older.memory_
@@ -400,7 +400,7 @@ def test_the_covariance_of_the_older_memory_is_kept_after_it_forgot() -> None:
     x, y = digits()
     older = FrugalClassifier("factors").fit(x, y)
     older.forget(3)
-    from frugalvae.joining import in_newer_memory
+    from frugalvae.merging import in_newer_memory
 
     memory = in_newer_memory(older.model_).memory
     samples = int((y != 3).sum())

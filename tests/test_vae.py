@@ -13,8 +13,8 @@ import torch
 
 from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.latent_priors import FixedPointPrior
 from frugalvae.maths.nullspace import LayerInputs
-from frugalvae.maths.priors import FixedPointPrior
 from frugalvae.maths.training import Schedule, make_schedule
 from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.memories.vae.decoder import NullSpaceProjection

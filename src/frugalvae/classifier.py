@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from frugalvae import forgetting, joining, naming
+from frugalvae import forgetting, merging, naming
 from frugalvae.answers import THRESHOLD
 from frugalvae.calibration import Calibration
 from frugalvae.checks import position_of
@@ -477,7 +477,7 @@ class FrugalClassifier(Estimator):
         [2, 2, 1]
         """
         with self._teaching():
-            self.model_ = joining.merge(self._fitted(), other._fitted(), rename, twice=twice)
+            self.model_ = merging.merge(self._fitted(), other._fitted(), rename, twice=twice)
         return self
 
     def merge_classes(self, label: Any, joined: Any) -> FrugalClassifier:
@@ -490,7 +490,7 @@ class FrugalClassifier(Estimator):
         ['a', 'b']
         """
         with self._teaching():
-            self.model_ = joining.merge_classes(self._fitted(), label, joined)
+            self.model_ = merging.merge_classes(self._fitted(), label, joined)
         return self
 
     def unlearn(self, label: Any, X: ArrayLike) -> FrugalClassifier:

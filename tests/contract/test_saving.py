@@ -73,7 +73,7 @@ def quick(registry: Any, make: Any, name: str, settings: dict[str, Any]) -> Any:
     if "model" in known:
         settings = {"model": clip_on_disk()} | settings
     if "prior" in settings:
-        from frugalvae.maths.priors import FixedPointPrior
+        from frugalvae.maths.latent_priors import FixedPointPrior
 
         settings = settings | {"prior": FixedPointPrior(**settings["prior"])}
     return make(name, **{k: v for k, v in QUICK.items() if k in known} | settings)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from frugalvae.bench.stream_run import Record
     from frugalvae.images.feature_file import Features
     from frugalvae.interfaces import Memory
-    from frugalvae.maths.priors import Placement, Prior
+    from frugalvae.maths.latent_priors import Placement, Prior
 
 Samples = NDArray[np.float32]
 
@@ -77,7 +77,7 @@ class LayoutObserver(Observer):
             [
                 {"task": int(task), "points": [[round(float(v), 2) for v in p] for p in part]}
                 for task, part in zip(
-                    classifier.task_of_class_,
+                    classifier.model_.task_of_class,
                     layout.reshape(len(means), self.draws, 2),
                     strict=True,
                 )
@@ -113,7 +113,7 @@ class PlacementObserver(Observer):
 
     def memory(self, name: str, settings: dict[str, Any]) -> Memory:
         """Make the memory with a prior that records."""
-        from frugalvae.maths.priors import make_prior
+        from frugalvae.maths.latent_priors import make_prior
 
         watched = WatchedPrior(make_prior(settings.get("prior", "fpi")))
         self.observed["tasks"] = watched.placements

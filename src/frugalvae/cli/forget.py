@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from frugalvae.changes import with_digest
 from frugalvae.cli.options import add, add_encoder
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import local_time, plural, quoted
+from frugalvae.history import with_digest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

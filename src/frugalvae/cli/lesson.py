@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.care.guesses import refuse_guesses
-from frugalvae.changes import with_source
 from frugalvae.cli.options import choice, holds_features, refuse_encoder
 from frugalvae.console import Display, complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
+from frugalvae.history import with_source
 from frugalvae.images import encode as encoding
 from frugalvae.images.encode import Parts, depends_on
 from frugalvae.images.listing import counted, named, open_images, refuse

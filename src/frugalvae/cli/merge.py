@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.changes import is_last_change, with_digest
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, size
+from frugalvae.history import is_last_change, with_digest
 from frugalvae.labels import as_label, check_case, label_named, like
 
 if TYPE_CHECKING:
@@ -191,18 +191,18 @@ def merged(
     options: argparse.Namespace, target: Model | None, additions: list[Addition]
 ) -> tuple[Model, list[dict[str, Any]]]:
     """The model with all additions, and what is told of each."""
-    from frugalvae import joining
+    from frugalvae import merging
     from frugalvae.model import Model
 
     told, model = [], target or Model(additions[0].model.recipe)
     for addition in additions:
         known, labels = set(model.classes.tolist()), addition.labels
         new = [label for label in labels if label not in known]
-        older = [m for m in (model, addition.model) if joining.has_older_memory(m)]
+        older = [m for m in (model, addition.model) if merging.has_older_memory(m)]
         try:
             if not options.case_matters:
                 check_case(map(str, new), map(str, known))
-            model = joining.merge(model, addition.model, addition.rename, twice=options.twice)
+            model = merging.merge(model, addition.model, addition.rename, twice=options.twice)
         except InputError as error:
             raise InputError(
                 f"{addition.path} cannot be merged into {options.file}: {error}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.changes import digest_of, is_last_change, with_digest, with_source
 from frugalvae.cli.options import add
 from frugalvae.cli.update import add_samples
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, quoted, shortened
+from frugalvae.history import digest_of, is_last_change, with_digest, with_source
 
 if TYPE_CHECKING:
     from frugalvae.cli.inputs import Gathered

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.changes import digest_of, is_last_change, with_digest, with_source
 from frugalvae.cli.options import add, add_encoder, holds_features, refuse_encoder
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
+from frugalvae.history import digest_of, is_last_change, with_digest, with_source
 from frugalvae.labels import as_label
 
 if TYPE_CHECKING:

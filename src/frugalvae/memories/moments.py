@@ -26,8 +26,8 @@ from frugalvae.memories.class_sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WH
 from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.memories.evidence import Evidence, HeldOut, Shifts, tempering_of
 from frugalvae.memories.forecast import Forecast
+from frugalvae.memories.held_out_batch import HeldOutBatch, lengths, losses, tempered
 from frugalvae.memories.moments_file import of_kind, restore, rounded
-from frugalvae.memories.rehearsal import Rehearsal, lengths, losses, tempered
 from frugalvae.memories.room import Room, usual_bytes
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
             means = np.stack([rows[group].mean(axis=0) for group in groups])
             return self._white(rule, means.astype(np.float32)).astype(np.float64)
 
-        rehearsal = Rehearsal(
+        batch = HeldOutBatch(
             rule,
             columns_of(labels, self.counts_),
             [columns[label] for label in taught],
@@ -308,7 +308,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
             whiten,
             self.tempering,
         )
-        found, typical = rehearsal.evidence(self.mapped_variances()[1])
+        found, typical = batch.evidence(self.mapped_variances()[1])
         self._meet()
         for column, own in found.items():
             self._note(names[column], own)

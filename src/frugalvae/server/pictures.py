@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.changes import as_one_lesson, digest_of, is_last_change, with_digest, with_source
 from frugalvae.checks import check_kind
 from frugalvae.errors import InputError
 from frugalvae.forgetting import forget, unlearn
+from frugalvae.history import as_one_lesson, digest_of, is_last_change, with_digest, with_source
 from frugalvae.images.encode import describe
 from frugalvae.intake import Intake, choose, digests_of
 from frugalvae.labels import check_case, like, near

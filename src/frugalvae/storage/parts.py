@@ -41,10 +41,10 @@ HELPERS = {
     "GlobalNormaliser": "frugalvae.memories.vae.normalise",
     "WhitenedNormaliser": "frugalvae.memories.vae.whitened",
     "LayerInputs": "frugalvae.maths.nullspace",
-    "FixedPointPrior": "frugalvae.maths.priors",
-    "NormalPrior": "frugalvae.maths.priors",
-    "SinglePrior": "frugalvae.maths.priors",
-    "UniformPrior": "frugalvae.maths.priors",
+    "FixedPointPrior": "frugalvae.maths.latent_priors",
+    "NormalPrior": "frugalvae.maths.latent_priors",
+    "SinglePrior": "frugalvae.maths.latent_priors",
+    "UniformPrior": "frugalvae.maths.latent_priors",
 }
 
 

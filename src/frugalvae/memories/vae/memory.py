@@ -23,7 +23,7 @@ from frugalvae import cost
 from frugalvae.cost import Component
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
-from frugalvae.maths.priors import Placement, SinglePrior, smallest_distance
+from frugalvae.maths.latent_priors import Placement, SinglePrior, smallest_distance
 from frugalvae.maths.symmetric import pack
 from frugalvae.maths.training import Batch
 from frugalvae.memories.defaults import MemoryDefaults

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.latent_priors import Placement, make_prior
 from frugalvae.maths.networks import MLP
 from frugalvae.maths.nullspace import NullSpace
-from frugalvae.maths.priors import Placement, make_prior
 from frugalvae.maths.training import Batch, encode, train_vae
 from frugalvae.memories.vae.decoder import Decoder, UpdateRule, latents_to_protect, new_decoder
 from frugalvae.memories.vae.normalise import Normaliser, make_normaliser

@@ -21,7 +21,7 @@ class PriorState:
     task
         Counted from 1.
     iterations, residual, converged
-        See :class:`frugalvae.maths.priors.Placement`.
+        See :class:`frugalvae.maths.latent_priors.Placement`.
     smallest_distance, mean_radius
         The smallest distance between two means, and their mean distance from the origin.
     """
@@ -38,8 +38,8 @@ class PriorState:
         if self.residual > LARGE_RESIDUAL:
             warnings.warn(
                 f"the fixed-point iteration stopped after {self.iterations} steps with a "
-                f"residual of {self.residual:.1e}; give the memory "
-                "prior=FixedPointPrior(max_iterations=..., damping=...) of frugalvae.maths.priors",
+                f"residual of {self.residual:.1e}; give the memory prior=FixedPointPrior("
+                "max_iterations=..., damping=...) of frugalvae.maths.latent_priors",
                 ConvergenceWarning,
                 stacklevel=5,
             )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.maths.priors import Prior, make_prior
+from frugalvae.maths.latent_priors import Prior, make_prior
 from frugalvae.maths.training import Schedule, Training
 from frugalvae.memories.vae.decoder import Projection, Source, Update
 from frugalvae.memories.vae.records import Thresholds
@@ -20,7 +20,7 @@ class PaperSettings:
     ----------
     prior
         Where class Gaussians stand: ``"fpi"`` (Eq. 5), ``"normal"``, ``"uniform"``,
-        ``"single"`` (all at the origin), or an object of :mod:`frugalvae.maths.priors`.
+        ``"single"`` (all at the origin), or an object of :mod:`frugalvae.maths.latent_priors`.
     decoder
         How later tasks may change shared weights: in the ``"null-space"`` of the inputs of old
         classes, ``"free"``, or not at all (``"frozen"``).

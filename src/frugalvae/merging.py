@@ -1,4 +1,4 @@
-"""Joining: what two models were taught becomes one model, or two classes become one."""
+"""Merging: what two models were taught becomes one model, or two classes become one."""
 
 from __future__ import annotations
 

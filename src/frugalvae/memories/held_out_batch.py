@@ -1,4 +1,4 @@
-"""Rehearsal: samples of a batch are held out, and classified by the rule without them.
+"""Samples of a batch are held out, and classified by the rule without them.
 
 In closed form: the rule is not fitted again (:func:`frugalvae.maths.held_out.hold_out`).
 """
@@ -25,7 +25,7 @@ LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes 
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class HeldOutBatch:
     """A batch that was just taught, by the rule that it gave.
 
     Attributes

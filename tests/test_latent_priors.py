@@ -11,7 +11,7 @@ from torch import Tensor
 
 from frugalvae.errors import InputError
 from frugalvae.maths.equations import fixed_point_step
-from frugalvae.maths.priors import (
+from frugalvae.maths.latent_priors import (
     FixedPointPrior,
     NormalPrior,
     Placement,
