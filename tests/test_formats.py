@@ -85,7 +85,7 @@ def test_a_heic_photograph_is_decoded_only_with_its_package(
         patched.setitem(sys.modules, "pillow_heif", None)
         said = tool.learn(images)
     assert "left out as unreadable, 1:" in said
-    assert "cat/phone.HEIC: a HEIC photograph; pip install 'frugalvae[heif]' to read it" in said
+    assert "cat/phone.HEIC: a HEIC photograph; to read it, pip install '.[heif]'" in said
     assert "'cat' was given 1 more example" in tool("update", "cat", images / "cat" / "phone.HEIC")
 
 

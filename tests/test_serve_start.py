@@ -84,4 +84,4 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     command = [sys.executable, "-c", script, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "pip install 'frugalvae[serve]'" in done.stderr
+    assert "pip install '.[serve]'" in done.stderr

@@ -111,5 +111,5 @@ def test_figures_of_an_evaluation_need_no_extra(photographs: Path, tmp_path: Pat
         assert "accuracy" in done.stdout
         told = done.stderr if code else done.stdout
         assert "the page of 'evaluate' needs 'matplotlib'" in told
-        assert "pip install 'frugalvae[report]'" in told
+        assert "pip install '.[report]'" in told
     assert not list(tmp_path.glob("*.html"))

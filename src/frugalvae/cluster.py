@@ -6,7 +6,7 @@ import os
 import socket
 from typing import Any
 
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, how_to_install
 from frugalvae.processes import TRIES
 
 ONE_THREAD = {"env_vars": {"OMP_NUM_THREADS": "1"}}  # as :mod:`frugalvae.processes` has it
@@ -89,5 +89,5 @@ def import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise InputError("Ray is not installed; pip install 'frugalvae[ray]'") from error
+        raise InputError(f"Ray is not installed; {how_to_install('ray')}") from error
     return ray

