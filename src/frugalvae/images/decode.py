@@ -17,6 +17,8 @@ from collections.abc import Iterator
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from frugalvae.errors import how_to_install
+
 MOST_BYTES = 300_000_000  # of a file
 MOST_PIXELS = 250_000_000  # the largest telephones make 200 million
 MOST_MEMORY = 1_600_000_000  # bytes that decoding may take
