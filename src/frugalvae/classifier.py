@@ -62,7 +62,7 @@ class FrugalClassifier(Estimator):
         it without a fifth of its samples, on which the temperature is fitted, and then all
         of it. Learning takes twice as long. Predictions stay the same. Where the head is
         deferred, and in :meth:`update` and :meth:`forget`, the temperature stays what it was;
-        without ``calibrate`` it is 1.
+        without ``calibrate`` it is 1. The default memory needs none: it holds samples out itself.
     random_state
         Seed of everything random. The same seed on the same machine gives the
         same classifier.
@@ -184,9 +184,11 @@ class FrugalClassifier(Estimator):
         """Learn samples of new classes, and more of known ones.
 
         Batches may be of any size, a single sample too, in any order. With memories and heads
-        that keep sums (the default, Gaussians, ``lda``, ``nearest-mean``, ``ranpac``) the result
-        is that of all samples at once. Others learn known classes as :meth:`update` does. If
-        anything goes wrong, the classifier stays as it was.
+        that keep sums (the default, Gaussians, ``lda``, ``nearest-mean``, ``ranpac``) what is kept
+        and predicted is that of all samples at once, up to rounding. How sure the default is
+        depends on the batches, for samples are held out of each; and the first batch decides
+        whether features are replaced by their square roots. Others learn known classes as
+        :meth:`update` does. If anything goes wrong, the classifier stays as it was.
 
         Parameters
         ----------

@@ -35,10 +35,12 @@ class BayesHead(HeadDefaults):
         How far class covariances are shrunk towards the shared one; see
         :class:`~frugalvae.maths.gaussians.Shrinkage`. By default as the memory sees fit.
     tempering
-        Densities of d coordinates are raised to the power ``tempering / sqrt(d)``. Features are
-        correlated in ways the Gaussian ignores, which makes it overconfident; the effect grows
-        with d. By default 3, or what held-out samples tell the memory. Tempering changes no
-        prediction; ``calibrate=True`` of the classifier fits the rest.
+        Features are correlated in ways the Gaussian ignores, which makes it overconfident, the
+        more so the more coordinates there are. So densities are raised to a power, which changes
+        no prediction. With the memory ``moments`` it is by default what held-out samples ask for
+        (:func:`~frugalvae.memories.held_out_batch.tempered`); a number that you give is divided by
+        the length of the whitened row. With other memories it is divided by the root of the
+        number of coordinates, and 3 by default; ``calibrate=True`` of the classifier fits the rest.
     names
         Use the text features of class names where they fit the classes' samples, and if held-out
         samples show that they help; with the memory ``moments`` only. Classes may be known by
