@@ -122,3 +122,20 @@ def test_samples_that_are_all_the_same(classes: int, value: float, tmp_path: Pat
     clf.save(tmp_path / "it.frugal")
     again = FrugalClassifier.load(tmp_path / "it.frugal")
     np.testing.assert_allclose(again.predict_proba(x), 1 / classes)
+
+
+def test_what_is_wrong_with_samples_is_said_in_a_line() -> None:
+    x, y = np.random.default_rng(0).normal(size=(40, 300)), np.arange(40) % 2
+    clf = FrugalClassifier().fit(x, y)
+    asked = {
+        "x[None]": lambda: clf.predict(x[0]),
+        "beyond float32's 3.4e38": lambda: clf.predict(np.full((1, 300), 1e39)),
+        "row 0, column 5: NaN": lambda: clf.predict(np.where(np.arange(300) == 5, np.nan, x)[:1]),
+        "y has no label for row 1": lambda: clf.partial_fit(x[:2], ["a", None]),
+    }
+    for told, ask in asked.items():
+        with pytest.raises(InputError) as error:
+            ask()
+        assert told in str(error.value)
+        assert len(str(error.value)) < 300
+    assert clf.n_tasks_ == 1

@@ -330,3 +330,5 @@ def test_every_broken_rule_is_named(module: Path) -> None:
     assert told.startswith("Wrong breaks ")
     assert "has shape (7, 3) and type float64; expected (7, 8), float32" in told
     assert "it changes np.random's global state" in told
+    with pytest.raises(InputError, match="expected the class itself, or a function"):
+        check_memory(tiny_parts.TinyMemory())

@@ -95,6 +95,17 @@ def test_run_prints_one_line_a_task_and_the_result(
     assert "final average accuracy" in printed
 
 
+def test_records_of_different_experiments_have_different_names(
+    features: Features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(features, tmp_path / "f.npz")
+    usual = ["run", "f.npz", "--memory", "none", "--head", "lda", "--quiet"]
+    for more in (["--tasks", "2"], ["--tasks", "2,4"], ["--tasks", "2", "--held-out", "0.5"]):
+        assert main([*usual, *more]) == 0
+    assert len(list(tmp_path.glob("*.json"))) == 3
+
+
 def test_mistakes_are_told_and_nothing_is_written(
     features: Features, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,7 +26,8 @@ EXPECTED = (
 def check_features(X: ArrayLike, width: int | None = None) -> NDArray[np.float32]:
     """Features (n, d) of finite float32, in rows one after the other; d is ``width`` if known."""
     try:
-        features = np.ascontiguousarray(X, np.float32)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+            features = np.ascontiguousarray(X, np.float32)
     except (ValueError, TypeError) as error:
         raise InputError(f"X cannot be read as numbers ({error}). {EXPECTED}") from error
     if features.ndim != 2 or not features.size or width not in (None, features.shape[1]):

@@ -38,9 +38,10 @@ if find_spec("sklearn"):
             """Features (n, d) and labels (n,); the ``first`` ones decide the width."""
             check_one_kind(y)
             try:
-                features, labels = validate_data(
-                    self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
-                )
+                with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+                    features, labels = validate_data(
+                        self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
+                    )
             except ValueError as error:
                 raise InputError(_told(error, EXPECTED)) from error
             try:
@@ -55,9 +56,10 @@ if find_spec("sklearn"):
         def check_features(self, X: ArrayLike) -> NDArray[np.float32]:
             """Features (n, d), as wide as those that were learned."""
             try:
-                features = validate_data(
-                    self, X, dtype=np.float32, reset=False, ensure_all_finite=False
-                )
+                with np.errstate(over="ignore"):
+                    features = validate_data(
+                        self, X, dtype=np.float32, reset=False, ensure_all_finite=False
+                    )
             except ValueError as error:
                 expected = f"Give X of shape (n, {self.n_features_in_}), n at least 1"
                 raise InputError(_told(error, expected)) from error
