@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -819,3 +820,16 @@ def test_what_margins_have_lost_to_later_classes_is_kept_in_a_file(tmp_path: Pat
     loaded = FrugalClassifier.load(tmp_path / "it.frugal")
     assert loaded.expected_accuracy() == pytest.approx(classifier.expected_accuracy())
     assert FrugalClassifier("gaussian-diagonal").fit(x, y).expected_accuracy() == {}
+
+
+def test_teaching_takes_a_few_times_the_bytes_of_the_samples() -> None:
+    rng = np.random.default_rng(0)
+    task = Task(rng.standard_normal((20_000, 128), np.float32), np.arange(20_000) % 50)
+    memory = MomentMemory()
+    tracemalloc.start()
+    try:
+        memory.learn(task, rng)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 7 * task.features.nbytes  # in float64 they take twice their bytes

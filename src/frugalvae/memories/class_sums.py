@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from frugalvae.memories.room import Room, shared_out, usual_bytes
 
 CLASSES_HELD_OUT = 200  # whose rows are also found without some samples
 CLASSES_COMPARED = 2048  # of more, some stand for all where only the scale of means counts
+ROWS = 4096  # that are added up in one product
 WHOLE = 1e-3  # a class has lost no rows if they say all but this share of its scatter
 
 
@@ -133,6 +134,14 @@ class ClassSums(MappedFeatures):
             return RunningSums()
         return RunningSums(self.counts_[label], self.means_[label].astype(np.float64))
 
+    def _exactly(self, features: Array) -> Array:
+        """Features as the memory sees them, in float64."""
+        return self.mapped(features).astype(np.float64)
+
+    def _add_samples(self, task: Task) -> None:
+        """Add samples to counts, means, squares, roots and the scatter."""
+        self._add_rows({y: self._add(y, self._exactly(task.of(y))) for y in task.classes})
+
     def _add(self, label: int, x: Array) -> Array:
         """Add samples x (n, d) to count, mean and squares; rows that add to the scatter, (., d)."""
         before = self._sums(label)
@@ -142,17 +151,19 @@ class ClassSums(MappedFeatures):
         self.squares_[label] = self.squares_.get(label, 0.0) + float((rows**2).sum())
         return rows
 
-    def _add_rows(self, deviations: Mapping[int, Array]) -> None:
-        """Add rows (., d) of classes to their roots, and to the scatter if that is kept."""
-        rows = np.concatenate(list(deviations.values()))
-        coordinates = self._coordinates(rows)  # (., rank)
-        if not self.is_whole:
-            self.scatter_ = self.scatter_ + coordinates.T @ coordinates
-            self.other_squares_ += max(0.0, float((rows**2).sum() - (coordinates**2).sum()))
-        ends = np.cumsum([len(own) for own in deviations.values()])[:-1]
-        for label, new in zip(deviations, np.split(coordinates, ends), strict=True):
-            old = self.roots_.get(label)
-            self.roots_[label] = new if old is None else np.concatenate([old, new])
+    def _add_rows(self, deviations: dict[int, Array]) -> None:
+        """Move rows (., d) of classes to their roots, and add them to the scatter if it is kept."""
+        sizes = {label: len(own) for label, own in deviations.items()}
+        for labels in together(sizes):
+            rows = np.concatenate([deviations.pop(label) for label in labels])
+            coordinates = self._coordinates(rows)  # (., rank)
+            if not self.is_whole:
+                self.scatter_ = self.scatter_ + coordinates.T @ coordinates
+                self.other_squares_ += max(0.0, float((rows**2).sum() - (coordinates**2).sum()))
+            ends = np.cumsum([sizes[label] for label in labels])[:-1]
+            for label, new in zip(labels, np.split(coordinates, ends), strict=True):
+                old = self.roots_.get(label)
+                self.roots_[label] = new if old is None else np.concatenate([old, new])
         self._derived = {}
 
     def merge(
@@ -359,7 +370,10 @@ class ClassSums(MappedFeatures):
     def _sum_up(self) -> None:
         """Keep the scatter of all classes as a matrix from now on."""
         if self.is_whole and self.counts_:
-            self.scatter_ = outer(np.concatenate(list(self.roots_.values())))
+            roots = self.roots_
+            parts = together({label: len(root) for label, root in roots.items()})
+            scatters = (outer(np.concatenate([roots[label] for label in some])) for some in parts)
+            self.scatter_ = sum(scatters, np.zeros((self.rank_, self.rank_)))
             self._derived = {}
 
     def _lower_rank(self, rank: int) -> None:
@@ -383,26 +397,23 @@ class ClassSums(MappedFeatures):
         apart: dict[int, HeldOut] = {}
         changed = [label for label in long if label in new and allowed[label]]
         shared = self._shared_of_some if changed else None
-        whitened = {} if shared is None else self._whitened(changed, shared)
+        for label, white in () if shared is None else self._whitened(changed, shared):
+            longest = leading(white, allowed[label])  # (rows, m)
+            self.roots_[label] = longest.T @ self.roots_[label]
+            if hold_out and len(apart) < CLASSES_HELD_OUT:
+                apart[label] = HeldOut.of(white, longest.T @ white, new[label])
         for label in long:
-            root = self.roots_[label]
-            if label in whitened:
-                white = whitened.pop(label)
-                longest = leading(white, allowed[label])  # (rows, m)
-                root = longest.T @ root
-                if hold_out and len(apart) < CLASSES_HELD_OUT:
-                    apart[label] = HeldOut.of(white, longest.T @ white, new[label])
-            self.roots_[label] = root[: allowed[label]].copy()
+            self.roots_[label] = self.roots_[label][: allowed[label]].copy()
         few = shared is not None and len(self.counts_) <= CLASSES_COMPARED
         self._derived = {"shared": shared} if few else {}
         return apart
 
-    def _whitened(self, labels: list[int], shared: SharedCovariance) -> dict[int, Array]:
-        """Whitened rows of some classes, (., rank) each, in one product."""
-        rows = [self.roots_[label].astype(np.float32) for label in labels]
-        ends = np.cumsum([len(own) for own in rows])[:-1]
-        white = np.split(shared.whiten(np.concatenate(rows)), ends)
-        return dict(zip(labels, white, strict=True))
+    def _whitened(self, labels: list[int], shared: SharedCovariance) -> Iterator[tuple[int, Array]]:
+        """Some classes with their whitened rows, (., rank) each, in few products."""
+        for some in together({label: len(self.roots_[label]) for label in labels}):
+            rows = [self.roots_[label].astype(np.float32) for label in some]
+            ends = np.cumsum([len(own) for own in rows])[:-1]
+            yield from zip(some, np.split(shared.whiten(np.concatenate(rows)), ends), strict=True)
 
     # ------------------------------------------------------- what they say
 
@@ -451,3 +462,17 @@ class ClassSums(MappedFeatures):
             )
         moments: Moments = derived["moments"]
         return moments
+
+
+def together(sizes: Mapping[int, int], rows: int = ROWS) -> list[list[int]]:
+    """Classes in groups of about so many rows: one product for many small classes.
+
+    >>> together({7: 3, 8: 2, 9: 4}, rows=4)
+    [[7, 8], [9]]
+    """
+    groups: dict[int, list[int]] = {}
+    before = 0
+    for label, size in sizes.items():
+        groups.setdefault(before // rows, []).append(label)
+        before += size
+    return list(groups.values())

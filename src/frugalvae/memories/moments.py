@@ -110,12 +110,10 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """Add samples, of new classes and of known ones."""
         if not self.counts_:
             self._map_like(task.features)
-        rows = self.mapped(task.features).astype(np.float64)  # (n, d)
-        deviations = {label: self._add(label, rows[task.labels == label]) for label in task.classes}
         new = {label: len(self.roots_.get(label, ())) for label in task.classes}
-        self._add_rows(deviations)
+        self._add_samples(task)
         apart = self._settle(new)
-        self._gather_evidence(rows, task.labels, apart)
+        self._gather_evidence(task, apart)
         self._derived["changed"] = task.classes
 
     def summed(self, task: Task, rooted: bool | None = None) -> MomentMemory:
@@ -127,8 +125,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         part = type(self)(self.budget, directions=self.directions, root=self.root)
         part._map_like(task.features)
         part.rooted_ = part.rooted_ if rooted is None else rooted
-        rows = part.mapped(task.features).astype(np.float64)  # (n, d)
-        part._add_rows({y: part._add(y, rows[task.labels == y]) for y in task.classes})
+        part._add_samples(task)
         part._mix(task.classes)
         return part
 
@@ -277,18 +274,17 @@ class MomentMemory(ClassSums, MemoryDefaults):
         judge: Typicality = derived["judge"]
         return judge
 
-    def _gather_evidence(self, rows: Array, labels: Array, apart: Mapping[int, HeldOut]) -> None:
+    def _gather_evidence(self, task: Task, apart: Mapping[int, HeldOut]) -> None:
         """Note how taught samples are classified when they are held out, some of each class.
 
         Batches of fewer samples than there are classes are left out: it takes time that grows
         with the classes.
         """
-        if len(self.counts_) < 2 or len(labels) < len(self.counts_):
+        if len(self.counts_) < 2 or len(task.labels) < len(self.counts_):
             return
-        some = np.unique(labels).tolist()
         taught = [
             label
-            for label in some
+            for label in np.unique(task.labels).tolist()
             if self.counts_[label] > 1 and (label in apart or self.lost(label) < WHOLE)
         ][:CLASSES_HELD_OUT]
         if not taught:
@@ -297,12 +293,12 @@ class MomentMemory(ClassSums, MemoryDefaults):
         columns = {label: column for column, label in enumerate(names)}
 
         def whiten(groups: list[Array]) -> Array:
-            means = np.stack([rows[group].mean(axis=0) for group in groups])
+            means = np.stack([self._exactly(task.features[rows]).mean(axis=0) for rows in groups])
             return self._white(rule, means.astype(np.float32)).astype(np.float64)
 
         batch = HeldOutBatch(
             rule,
-            columns_of(labels, self.counts_),
+            columns_of(task.labels, self.counts_),
             [columns[label] for label in taught],
             {columns[label]: own for label, own in apart.items()},
             whiten,
