@@ -387,7 +387,7 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     damage(images)
     for number in range(200):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "dax" / f"more{number}.png")

@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
-from frugalvae.maths import equations, nullspace, priors, training
+from frugalvae.maths import equations, latent_priors, nullspace, training
 from frugalvae.maths.equations import (
     conditional_elbo,
     cosine_logits,
@@ -374,7 +374,7 @@ def test_the_equations_that_are_tested_are_those_that_run(monkeypatch: pytest.Mo
     places = {
         "reparametrise": training,
         "conditional_elbo": training,
-        "fixed_point_step": priors,
+        "fixed_point_step": latent_priors,
         "project_gradient": nullspace,
         "projector": equations,
         "spectrum": nullspace,

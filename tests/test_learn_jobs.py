@@ -179,7 +179,7 @@ def test_the_whole_command_is_killed_and_goes_on(tool: Tool, alone: dict[str, by
 def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     held = Held(tool.folder / "gate")
     monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: held)
     killed: list[int] = []

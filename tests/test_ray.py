@@ -46,7 +46,7 @@ def sequential(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
     """A Ray of two CPUs that several tests use one after the other."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     ray.init(
         "local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False
     )
@@ -70,7 +70,7 @@ def a_cell(data: str = "blobs") -> Cell:
 
 def test_without_ray_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"pip install 'frugalvae\[ray\]'"):
+    with pytest.raises(InputError, match=r"pip install '\.\[ray\]'"):
         RayPool(None, jobs=1)
 
 
@@ -78,7 +78,7 @@ def test_a_run_that_fails_is_recorded_the_others_are_done_and_ray_is_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The whole command, with a Ray of its own: the first that this process starts."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     good = written(tmp_path / "one.toml", ONE_RUN)
     bad = written(tmp_path / "bad.toml", ONE_RUN.replace("tasks = 2", "tasks = 50"))
     results = tmp_path / "results"
@@ -94,7 +94,7 @@ def test_a_run_that_fails_is_recorded_the_others_are_done_and_ray_is_stopped(
 
 
 def test_an_address_without_a_cluster_is_told_at_once() -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'frugalvae[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     with pytest.raises(InputError, match=r"--ray-address 127.0.0.1:1: .*refused.*ray start --head"):
         RayPool("127.0.0.1:1", jobs=1)
 

@@ -452,7 +452,7 @@ def taught(tool: Tool, encoders: Encoders) -> Tool:
 def needing_pages() -> None:
     """Skip what writes a page where its packages are not installed."""
     for package in ("jinja2", "matplotlib"):
-        pytest.importorskip(package, reason="pip install 'frugalvae[report]'")
+        pytest.importorskip(package, reason="pip install '.[report]'")
 
 
 def evaluated(tool: Tool, root: Path, *more: object) -> Any:
