@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
@@ -83,6 +81,7 @@ def test_labels_of_several_kinds_are_refused() -> None:
 
 
 def test_columns_are_in_the_order_that_scikit_learn_takes_for_granted() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
     data = load_digits()
     late, once = FrugalClassifier(), FrugalClassifier().fit(data.x_train, data.y_train)
     for label in (7, 3, 9, 0, 1, 8, 2, 5, 4, 6):
@@ -93,7 +92,7 @@ def test_columns_are_in_the_order_that_scikit_learn_takes_for_granted() -> None:
     assert late.task_of_class_.tolist() == [3, 4, 6, 1, 8, 7, 9, 0, 5, 2]
     assert late.n_samples_of_class_.tolist() == np.bincount(data.y_train).tolist()
     for name in ("neg_log_loss", "roc_auc_ovr", "top_k_accuracy"):
-        scorer = get_scorer(name)
+        scorer = metrics.get_scorer(name)
         in_order, as_they_came = (scorer(clf, data.x_test, data.y_test) for clf in (once, late))
         assert abs(in_order - as_they_came) < 0.03, name
     assert np.array_equal(late.predict_log_proba(data.x_test[:9]).argmax(axis=1),
@@ -103,9 +102,11 @@ def test_columns_are_in_the_order_that_scikit_learn_takes_for_granted() -> None:
 
 
 def test_settings_of_a_memory_that_has_only_a_name() -> None:
+    selection = pytest.importorskip("sklearn.model_selection")
     x, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
     x[:, 0] += 9 * y
-    search = GridSearchCV(FrugalClassifier(), {"memory__budget": ["1kB", "1MB"]}, cv=2).fit(x, y)
+    budgets = {"memory__budget": ["1kB", "1MB"]}
+    search = selection.GridSearchCV(FrugalClassifier(), budgets, cv=2).fit(x, y)
     assert search.best_score_ == 1
     assert search.best_estimator_.memory.budget in ("1kB", "1MB")
     changed = FrugalClassifier("none").set_params(head="ridge", head__penalty=2.0)
@@ -125,6 +126,7 @@ def test_samples_that_are_all_the_same(classes: int, value: float, tmp_path: Pat
 
 
 def test_what_is_wrong_with_samples_is_said_in_a_line() -> None:
+    pytest.importorskip("sklearn")
     x, y = np.random.default_rng(0).normal(size=(40, 300)), np.arange(40) % 2
     clf = FrugalClassifier().fit(x, y)
     asked = {
