@@ -702,7 +702,7 @@ class FrugalClassifier(Estimator):
         encoder, model, settings
             What makes features of them, chosen with the first photographs and remembered from
             then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0),
-            which model of that kind, and any of its settings.
+            which model of that kind, and any of its settings, such as ``views=4``.
 
         Examples
         --------

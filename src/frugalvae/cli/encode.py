@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import add, add_encoder, add_ray, check_output, settings_of
+from frugalvae.cli.options import add, add_encoder, add_ray, check_output, choice, settings_of
 from frugalvae.console import Display, print_json
 from frugalvae.encoders import MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
@@ -91,8 +91,9 @@ def encoder_settings(encoder: str, options: argparse.Namespace) -> dict[str, Any
     check_frozen(encoder)
     if options.model is None and encoder in MANY:
         raise InputError(f"--encoder {encoder} needs a model: give --model with {MANY[encoder]}")
+    settings_of(options, "encoder")  # or refuse a setting of something else
     model = {} if options.model is None else {"model": options.model}
-    return {**model, **settings_of(options, "encoder")["encoder"]}
+    return {**model, **choice(options).settings}
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders import FROZEN
+from frugalvae.encoders import FROZEN, VIEWS
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 from frugalvae.heads import HEADS
@@ -33,6 +33,8 @@ def add_encoder(parser: Parser, *, remembered: bool = False) -> None:
     model = {"help": "where the model of the file's encoder is, if it has moved"}
     add(parser, "--encoder", **encoder if remembered else {})
     add(parser, "--model", **model if remembered else {})
+    if not remembered:
+        add(parser, "--views")
     add(parser, "--batch-size")
 
 
@@ -158,6 +160,8 @@ def choice(options: argparse.Namespace) -> Choice:
 
     changes = getattr(options, "set", [])  # not of verbs whose file remembers the encoder
     settings = {key: value for part, key, value in changes if part == "encoder"}
+    if getattr(options, "views", None) is not None:
+        settings["views"] = options.views
     return Choice(options.encoder, options.model, settings)
 
 
@@ -165,7 +169,7 @@ def refuse_encoder(options: argparse.Namespace, features: Path) -> None:
     """Refuse an encoder where only features are given: nothing is left to encode."""
     asked = choice(options)
     given = [f"--{name}" for name in ("encoder", "model") if getattr(asked, name) is not None]
-    given += ["--set encoder"] if asked.settings else []
+    given += [f"--{'views' if name == 'views' else 'set encoder'}" for name in asked.settings]
     if given:
         raise InputError(
             f"{features} holds features, so no image is encoded; leave out {' and '.join(given)}"
@@ -261,6 +265,12 @@ SHARED: dict[str, dict[str, Any]] = {
         "default": [],
         "metavar": "MODULE",
         "help": "import this module if the file names a memory or a head of it; may be given again",
+    },
+    "--views": {
+        "type": int,
+        "choices": VIEWS,
+        "help": "look at each photograph so often, from near and far and mirrored, and average: "
+        "better with few photographs, takes as many times as long (default: 1)",
     },
     "--wait": {
         "type": seconds,

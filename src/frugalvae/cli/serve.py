@@ -86,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         limits.add_argument(name, type=seconds, default=usually, metavar="SECONDS", help=text)
     add(parser, "--encoder", help="the encoder of a new file, or the file's in another format")
     add(parser, "--model", help="the encoder's model, or where it is if it has moved")
+    add(parser, "--views")
     add(parser, "--trust", "--wait", "--quiet")
     parser.set_defaults(if_interrupted="what was answered with success is in the file")
 
@@ -137,6 +138,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
         keep=options.keep,
         encoder=options.encoder,
         model=options.model,
+        views=options.views,
         trust=tuple(options.trust),
         label_studio=options.label_studio_url,
         label_studio_key=key and read_secret(key),

@@ -43,10 +43,14 @@ MANY = {
     "clip": f"{_MODEL} openai/clip-vit-large-patch14",
 }
 
+#: How many views of a photograph a frozen encoder may average.
+VIEWS = (1, 2, 4)
+
 __all__ = [
     "ENCODERS",
     "FROZEN",
     "MANY",
+    "VIEWS",
     "check_frozen",
     "make_encoder",
     "make_frozen",
@@ -65,13 +69,21 @@ def make_encoder(name: str, **settings: Any) -> Any:
 def make_frozen(name: str, **settings: Any) -> Encoder:
     """The pretrained encoder of that name, with its settings.
 
+    Every one takes ``views``: how many views of a photograph it averages
+    (:class:`frugalvae.encoders.views.Views`).
+
     >>> make_frozen("resnet18")
     Traceback (most recent call last):
     ...
     frugalvae.errors.InputError: encoder 'resnet18' is not pretrained: 'bench run' trains it ...
     """
     check_frozen(name)
-    return FROZEN.make(name, settings)
+    views = settings.pop("views", 1)
+    if views == 1:
+        return FROZEN.make(name, settings)
+    from frugalvae.encoders.views import Views
+
+    return Views(FROZEN.make(name, settings), views)
 
 
 def check_frozen(name: str) -> None:

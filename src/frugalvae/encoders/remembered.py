@@ -14,7 +14,7 @@ from frugalvae.interfaces import Encoder
 
 DEFAULT = "efficientnet"
 GIVEN = "given"  # where it is remembered how to make the encoder again
-TELLING = ("encoder", "preprocessing", "weights")  # a model may be moved and renamed
+TELLING = ("encoder", "preprocessing", "weights", "views")  # a model may be moved and renamed
 
 #: An encoder's identity, and how it was asked for; None for features of unknown origin.
 Remembered = dict[str, Any] | None
@@ -60,7 +60,8 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
             f"that a file names is imported: if you trust it, give --encoder {name}, or in Python "
             "import its module first"
         )
-    settings = {**before.get("settings", {}), **choice.settings}
+    seen = {"views": remembered["views"]} if "views" in remembered else {}
+    settings = {**seen, **before.get("settings", {}), **choice.settings}
     if choice.model is not None:
         settings["model"] = findable(choice.model) if name in MANY else choice.model
     check_frozen(name)
@@ -138,7 +139,7 @@ def in_another_format(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether it is the same network in ONNX and in PyTorch: its features agree."""
     from frugalvae.encoders.identity import agree
 
-    alike = one.get("preprocessing") == other.get("preprocessing")
+    alike = all(one.get(key) == other.get(key) for key in ("preprocessing", "views"))
     formats = one.get("encoder") != other.get("encoder")
     return formats and alike and agree(one.get("probe"), other.get("probe"))
 
@@ -148,11 +149,14 @@ def described(remembered: Mapping[str, Any]) -> str:
 
     >>> described({"encoder": "clip", "model": "vit-b32", "weights": "1a2b3c4d5e6f"})
     'clip vit-b32, weights 1a2b3c4d'
+    >>> described({"encoder": "efficientnet", "views": 4})
+    'efficientnet, 4 views'
     """
     model = str(remembered.get("model") or "")
     name = " ".join(filter(None, [str(remembered.get("encoder", "unnamed")), model]))
     weights = str(remembered.get("weights", ""))[:8]
-    return name + (f", weights {weights}" if weights else "")
+    views = f"{remembered['views']} views" if "views" in remembered else ""
+    return ", ".join(filter(None, [name, weights and f"weights {weights}", views]))
 
 
 def findable(model: str) -> str:

@@ -81,7 +81,9 @@ class Looker:
         key = key_of(remembered)
         with self._lock:
             if self._eye is None or (remembered != {} and self._eye.key != key):
-                choice = Choice(self.settings.encoder, self.settings.model)
+                asked = self.settings
+                views = {} if asked.views is None else {"views": asked.views}
+                choice = Choice(asked.encoder, asked.model, views)
                 made = load_encoder(remembered, choice, self.settings.file.name, complain)
                 self._eye = Eye(*made, key_of(made[1]) if remembered == {} else key)
             return self._eye

@@ -71,6 +71,7 @@ class Settings:
     keep: Path | None = None
     encoder: str | None = None
     model: str | None = None
+    views: int | None = None
     trust: tuple[str, ...] = ()
     label_studio: str | None = None
     label_studio_key: str | None = None
