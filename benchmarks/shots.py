@@ -10,8 +10,8 @@ classes, and over samples); CIFAR-100 with a long tail, of 500 samples down to 5
 taught at once.
 
 Calibration error is the gap between stated probability and accuracy in 15 bins, without
-``calibrate``; that of rare classes is measured on samples of these alone, and on answers that name
-one. In the long tail, the fifth of the classes with the fewest samples is rare.
+``calibrate``; in brackets, the gap that exact probabilities would show with as few samples. That of
+rare classes is measured on samples of these alone, and on answers that name one. In the long tail, the fifth of the classes with the fewest samples is rare.
 """
 
 from __future__ import annotations
@@ -143,12 +143,16 @@ def cells(
                         calibration_error(sure, right),
                         calibration_error(sure[of_few], right[of_few]),
                         calibration_error(sure[named], right[named]),
+                        by_chance(sure),
+                        by_chance(sure[of_few]),
+                        by_chance(sure[named]),
                     ]
                 )
             mean = 100 * np.mean(found, axis=0)
             shown = SHOWN.get(kind, "{1:.1f} ({2:.1f} / {3:.1f})")
             row.append(shown.format(*mean))
-            errors[title] = [f"{error:.1f}" for error in mean[4 : 4 + len(errs)]]
+            gaps = zip(mean[4 : 4 + len(errs)], mean[7:], strict=False)
+            errors[title] = [f"{error:.1f} ({chance:.1f})" for error, chance in gaps]
         more = [error for title in judged for error in errors[title]]
         print("| " + " | ".join([str(setting or "all"), *row, *more]) + " |", flush=True)
 
@@ -205,6 +209,15 @@ def calibration_error(sure: Array, right: Array, bins: int = 15) -> float:
         for one in np.unique(place)
     ]
     return float(sum(gaps))
+
+
+def by_chance(sure: Array, draws: int = 100) -> float:
+    """The gap that is expected where every stated probability is exact: few samples fill a bin."""
+    if not len(sure):
+        return 0.0
+    rng = np.random.default_rng(0)
+    right = rng.random((draws, len(sure))) < sure
+    return float(np.mean([calibration_error(sure, each) for each in right]))
 
 
 def _mapped(*parts: Array) -> list[Array]:
