@@ -11,7 +11,8 @@ taught at once.
 
 Calibration error is the gap between stated probability and accuracy in 15 bins, without
 ``calibrate``; in brackets, the gap that exact probabilities would show with as few samples. That of
-rare classes is measured on samples of these alone, and on answers that name one. In the long tail, the fifth of the classes with the fewest samples is rare.
+rare classes is measured on samples of these alone, and on answers that name one. In the long tail,
+the fifth of the classes with the fewest samples is rare.
 """
 
 from __future__ import annotations
