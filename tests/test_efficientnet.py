@@ -24,6 +24,7 @@ from frugalvae.encoders.efficientnet import (
     find_checkpoint,
 )
 from frugalvae.encoders.onnx_file import Graph, OnnxModel
+from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.encoders.session import Network, threads_asked
 from frugalvae.errors import InputError
 from frugalvae.images.decode import decode
@@ -70,7 +71,7 @@ def test_features_are_those_of_pytorch(model: str, size: int) -> None:
     networks = pytest.importorskip("efficientnet_lite_pytorch")
     network = networks.EfficientNet.from_name(f"efficientnet-{model}", image_size=size)
     network.load_state_dict(torch.load(find_checkpoint(model), weights_only=True))
-    encoder = EfficientNetEncoder(model, size)
+    encoder = EfficientNetEncoder(model, size, unit=False)
     images = batch(encoder)
     with torch.inference_mode():
         expected = network.eval().extract_features(torch.from_numpy(images)).mean(dim=(2, 3))
@@ -79,6 +80,9 @@ def test_features_are_those_of_pytorch(model: str, size: int) -> None:
     assert features.dtype == np.float32
     assert np.abs(features - expected.numpy()).max() < 1e-4 * np.abs(features).mean()
     assert features.std(axis=0).mean() > 0.1 * features.mean()  # images are told apart
+    scaled = EfficientNetEncoder(model, size).encode(images)
+    lengths = np.linalg.norm(features, axis=1, keepdims=True)
+    np.testing.assert_allclose(scaled, features / lengths, rtol=1e-4, atol=1e-6)
 
 
 def test_an_image_has_the_same_features_in_any_batch() -> None:
@@ -107,7 +111,15 @@ def test_features_of_a_photograph_that_is_decoded_smaller() -> None:
 
 
 def test_files_that_were_taught_before_know_it() -> None:
-    assert json.loads(json.dumps(EfficientNetEncoder().identity)) == IN_THE_FIELD
+    assert json.loads(json.dumps(EfficientNetEncoder(unit=False).identity)) == IN_THE_FIELD
+    before = EfficientNetEncoder(unit=False).identity
+    assert EfficientNetEncoder().identity == {**before, "unit": True}
+    for given in ({}, {"given": {"name": "efficientnet", "settings": {"model": "lite0"}}}):
+        found, remembered = load_encoder({**IN_THE_FIELD, **given}, Choice(), "old.frugal", print)
+        assert found.identity == before
+        assert load_encoder(remembered, Choice(), "old.frugal", print)[1] == remembered
+        with pytest.raises(InputError, match="unit differ"):
+            load_encoder(IN_THE_FIELD, Choice(settings={"unit": True}), "old.frugal", print)
     digests = {EfficientNetEncoder(model).identity["weights"] for model in MODELS}
     assert len(digests) == 3
 

@@ -133,6 +133,8 @@ def test_what_is_wrong_with_samples_is_said_in_a_line() -> None:
         "x[None]": lambda: clf.predict(x[0]),
         "beyond float32's 3.4e38": lambda: clf.predict(np.full((1, 300), 1e39)),
         "row 0, column 5: NaN": lambda: clf.predict(np.where(np.arange(300) == 5, np.nan, x)[:1]),
+        "at most 1e+14 in size": lambda: clf.partial_fit(x * 1e20, y),
+        "expected a classifier": lambda: clf.merge("other.frugal"),
         "y has no label for row 1": lambda: clf.partial_fit(x[:2], ["a", None]),
     }
     for told, ask in asked.items():

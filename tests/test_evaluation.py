@@ -505,7 +505,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
     (tmp_path / "dark" / "cat" / "1.png").write_bytes(b"")
     refused(r"no image in it can be read, such as cat/1.png \(the file is empty", tmp_path / "dark")
     other = feature_file(tmp_path / "other.npz", {"encoder": "colours", "weights": "1"})
-    refused("other.npz is not the encoder of .*: weights differ", other)
+    refused("other.npz does not fit .*: weights differ", other)
     refused(
         "features of 5 numbers.*learned from features of 3",
         feature_file(tmp_path / "w.npz", width=5),
@@ -521,7 +521,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
 
     changed = tmp_path / "changed.frugal"
     for made_by, message in (
-        ({"encoder": "colours", "weights": "2"}, "is not the encoder of .*: weights differ"),
+        ({"encoder": "colours", "weights": "2"}, "does not fit .*: weights differ"),
         ({"encoder": "clip", "model": "mine"}, "which model is its clip. Give --model"),
     ):
         classifier.encoder_ = made_by
@@ -555,7 +555,7 @@ def test_an_identity_leads_back_to_its_encoder(
         model = str(clip_folder) if made_with["name"] == "clip" else None
         made, _ = load_encoder(told, Choice(model=model), file, print)
         assert made.identity == told
-        with pytest.raises(InputError, match="is not the encoder of birds.frugal: weights differ"):
+        with pytest.raises(InputError, match="does not fit birds.frugal: weights differ"):
             load_encoder(told | {"weights": "0"}, Choice(model=model), file, print)
     with pytest.raises(InputError, match="model is 'here'. Choices: 'lite0'"):
         load_encoder({"encoder": "efficientnet"}, Choice(model="here"), file, print)

@@ -249,9 +249,9 @@ def test_other_features_cannot_be_merged() -> None:
 def test_other_encoders_cannot_be_merged() -> None:
     one, other = (fresh("moments").fit(*samples()) for _ in range(2))
     known = {"encoder": "onnx", "model": "lite0", "weights": "1", "preprocessing": "a"}
-    for name in ("encoder", "weights", "preprocessing"):
+    for name in ("encoder", "weights", "preprocessing", "unit", "views"):
         one.encoder_, other.encoder_ = known, {**known, name: "2", "model": "lite1"}
-        refused(one, other, "encoder lite0, the other with lite1, or with other weights or prepro")
+        refused(one, other, f"encoder onnx lite0, .* the other with .* lite1, .*: {name} differ")
     other.encoder_ = {**known, "more": "of no account"}
     one.merge(other)
     assert one.encoder_ == known

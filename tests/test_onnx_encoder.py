@@ -209,7 +209,7 @@ def test_formats_agree_by_features_alone() -> None:
         {"preprocessing": {"crop": 2}},
         {"encoder": "clip"},  # in one format, weights tell
     ):
-        with pytest.raises(InputError, match="it is not the encoder of f: .* differ"):
+        with pytest.raises(InputError, match="it does not fit f: .* differ"):
             check_same(one, same | change, Path("f"), "it")
     old = {key: told for key, told in one.items() if key != "probe"}
     check_same(old, one, Path("f"), "it")

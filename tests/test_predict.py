@@ -92,7 +92,7 @@ def test_rows_of_feature_files_are_named(taught: Tool) -> None:
     np.savez(path, y=x)
     assert "expected floats of shape (n, d) in x or x_test" in taught("predict", path, code=2)
     np.savez(path, x=x, encoder=np.array(json.dumps({"encoder": "colours", "weights": "9"})))
-    assert "is not the encoder of" in taught("predict", path, code=2)
+    assert "does not fit" in taught("predict", path, code=2)
     path.write_text("no archive")
     assert "not a readable .npz" in taught("predict", path, code=2)
 

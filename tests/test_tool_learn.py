@@ -317,7 +317,7 @@ def test_images_of_another_encoder_are_refused(tool: Tool, encoders: Encoders) -
     encoders.weights = "1"
     before = tool.file.read_bytes()
     error = tool.learn(paint(tool.folder / "two", "emu"), code=2)
-    assert f"the encoder here is not the encoder of {tool.file}: weights differ" in error
+    assert f"the encoder here does not fit {tool.file}: weights differ" in error
     error = tool.learn(tool.folder / "two", "--encoder", "clip", "--model", "x", code=2)
     assert "--encoder clip: " in error
     assert "was taught with efficientnet" in error

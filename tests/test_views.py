@@ -73,9 +73,9 @@ def test_photographs_are_decoded_large_enough_for_the_nearer_view() -> None:
     assert encoder.side * 0.8 >= small().side > encoder.side * 0.75
 
 
-@pytest.mark.parametrize("views", [0, 3, 8, "4", None])
+@pytest.mark.parametrize("views", [0, 3, 8, 4.0, True, "4", None])
 def test_other_numbers_are_refused(views: object) -> None:
-    with pytest.raises(InputError, match=r"views is .* Choices: 2, 4"):
+    with pytest.raises(InputError, match=r"views is .*(Choices: 1, 2, 4|whole number, from 1)"):
         small(views)
 
 
@@ -93,15 +93,23 @@ def test_a_file_remembers_its_views(tmp_path: Path, capsys: pytest.CaptureFixtur
     before = Path(file).read_bytes()
     more = paint(tmp_path / "more", "emu")
     for views in ("1", "2"):
-        assert main(["learn", file, str(more), "--views", views, "--quiet"]) == 2
-        assert "views differ" in capsys.readouterr().err
+        for command in ("learn", file, str(more), "--dry-run"), ("learn", file, str(photos)):
+            assert main([*command, "--views", views, "--quiet"]) == 2
+            assert "was taught with --views 4" in capsys.readouterr().err
+    assert main(["serve", file, "--views", "2"]) == 2
+    assert "was taught with --views 4" in capsys.readouterr().err
     assert Path(file).read_bytes() == before
-    assert main(["learn", file, str(more), "--quiet"]) == 0
+    assert main(["learn", file, str(more), "--views", "4", "--quiet"]) == 0
 
     other = str(tmp_path / "b.frugal")
     assert main(["learn", other, str(more), *SMALL]) == 0
     assert main(["merge", file, other]) == 2
-    assert "encoder" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "4 views, the other with efficientnet efficientnet-lite0" in told
+    assert "views differ" in told
+    asked = ["--views", "2", "--set", "encoder.views=4"]
+    assert main(["learn", str(tmp_path / "c.frugal"), str(more), *asked]) == 2
+    assert "leave one of them out" in capsys.readouterr().err
 
 
 def test_features_of_other_views_are_refused(

@@ -18,7 +18,7 @@ from frugalvae.answers import THRESHOLD
 from frugalvae.calibration import Calibration
 from frugalvae.checks import position_of
 from frugalvae.cost import MemoryReport
-from frugalvae.errors import check_number
+from frugalvae.errors import InputError, check_number
 from frugalvae.estimator import Estimator, NotFittedError
 from frugalvae.heads import make_head
 from frugalvae.labels import as_label
@@ -478,6 +478,11 @@ class FrugalClassifier(Estimator):
         >>> mine.n_samples_of_class_.tolist()
         [2, 2, 1]
         """
+        if not isinstance(other, FrugalClassifier):
+            raise InputError(
+                f"{other!r} cannot be merged; expected a classifier, such as "
+                "FrugalClassifier.load('other.frugal')"
+            )
         with self._teaching():
             self.model_ = merging.merge(self._fitted(), other._fitted(), rename, twice=twice)
         return self

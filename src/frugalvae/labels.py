@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FOLDERS = "rename the folder if they are one class, or give --case-matters if they are two"
+FOLDERS = "use one spelling if they are one class, or give --case-matters if they are two"
 COMPARED, COUNTED = 50_000, 5_000_000  # pairs of names, about, that are compared by their letters
 
 

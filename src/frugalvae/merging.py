@@ -162,12 +162,8 @@ def _check_mergeable(model: Model, other: Model, labels: Any) -> None:
             "one encoder made can be merged"
         )
     one, two = model.encoder, other.encoder
-    if one and two and not _is_one_encoder(one, two):
-        raise InputError(
-            f"one was taught with the encoder {one.get('model')}, the other with "
-            f"{two.get('model')}, or with other weights or preprocessing; features of different "
-            "encoders cannot be merged"
-        )
+    if one and two:
+        _check_one_encoder(one, two)
     check_kind(labels, model.classes)
     for mine, theirs in ((model.memory, other.memory), (model.head, other.head)):
         if type(mine) is not type(theirs):
@@ -198,10 +194,15 @@ def _check_apart(model: Model, other: Model, labels: Any) -> None:
         )
 
 
-def _is_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> bool:
-    from frugalvae.encoders.remembered import TELLING, in_another_format
+def _check_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> None:
+    from frugalvae.encoders.remembered import TELLING, described, in_another_format
 
-    return all(one.get(key) == two.get(key) for key in TELLING) or in_another_format(one, two)
+    differ = [key for key in TELLING if one.get(key) != two.get(key)]
+    if differ and not in_another_format(one, two):
+        raise InputError(
+            f"one was taught with the encoder {described(one)}, the other with {described(two)}: "
+            f"{' and '.join(differ)} differ, and features of different encoders cannot be merged"
+        )
 
 
 def _check_counted(model: Model) -> None:

@@ -90,7 +90,7 @@ class Recipe:
         for kind, part, registry in (("memory", memory, MEMORIES), ("head", head, HEADS)):
             if hasattr(part, "learn"):  # or it is no part at all, which the next line says
                 registry.check(part, type(part).__name__)
-            if getattr(part, "classes", None) != []:
+            if len(getattr(part, "classes", "?")):
                 raise InputError(
                     f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
                     f"as make_{kind}(...) gives it"

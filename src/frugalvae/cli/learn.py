@@ -139,6 +139,8 @@ def run(options: argparse.Namespace) -> None:
 
 def model_to_teach(store: Store, options: argparse.Namespace) -> Model:
     """What the file knows, or a new model; options of a new one are refused where classes are."""
+    from frugalvae.encoders.remembered import check_views
+
     given = [f"--{name}" for name in ONCE if getattr(options, name) is not None]
     given += ["--set"] if options.set else []
     if not store.exists:
@@ -149,6 +151,7 @@ def model_to_teach(store: Store, options: argparse.Namespace) -> Model:
             "file is made; leave it out, or start another file"
         )
     model = store.load(empty=True)
+    check_views(model.encoder, options.views, options.file)
     return replace(model, recipe=new_model(options).recipe) if given else model
 
 

@@ -52,6 +52,7 @@ exit codes:
   1    done in part: an input of predict cannot be read, a run of bench failed
   2    not done: the reason is on standard error, and nothing was changed
   130  interrupted
+  141  the reader of the output closed the pipe
 """
 
 

@@ -82,11 +82,14 @@ def percentage(text: str) -> float:
     if not text.endswith("%"):
         return share(text)
     try:
-        return share(str(float(text[:-1]) / 100))
+        value = float(text[:-1]) / 100
     except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no share; expected one such as 2% or 0.02"
         ) from error
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0% and 100%")
+    return value
 
 
 def share(text: str) -> float:
@@ -160,8 +163,11 @@ def choice(options: argparse.Namespace) -> Choice:
 
     changes = getattr(options, "set", [])  # not of verbs whose file remembers the encoder
     settings = {key: value for part, key, value in changes if part == "encoder"}
-    if getattr(options, "views", None) is not None:
-        settings["views"] = options.views
+    views = getattr(options, "views", None)
+    if views is not None and settings.setdefault("views", views) != views:
+        raise InputError(
+            f"--views {views} and --set encoder.views={settings['views']}: leave one of them out"
+        )
     return Choice(options.encoder, options.model, settings)
 
 

@@ -104,8 +104,13 @@ def run(options: argparse.Namespace) -> None:
     settings = settings_of(options)
     from frugalvae.storage.store import Store
 
+    store = Store(settings.file)
     if not settings.teach:
-        Store(settings.file).check_there()  # before anybody is told that it can be asked
+        store.check_there()  # before anybody is told that it can be asked
+    if settings.views is not None and store.exists:
+        from frugalvae.encoders.remembered import check_views
+
+        check_views(store.read().document["encoder"], settings.views, settings.file)
     from frugalvae.server.running import listen, serve
 
     opened = listen(settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def make_frozen(name: str, **settings: Any) -> Encoder:
     """
     check_frozen(name)
     views = settings.pop("views", 1)
+    check_number("views", views, VIEWS[0], VIEWS[-1], whole=True)
+    check_choice("views", views, VIEWS)
     if views == 1:
         return FROZEN.make(name, settings)
     from frugalvae.encoders.views import Views

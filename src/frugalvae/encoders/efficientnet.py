@@ -29,6 +29,7 @@ from frugalvae.errors import (
     how_to_install,
 )
 from frugalvae.files import write_bytes
+from frugalvae.maths.arrays import unit
 
 MODELS = {"lite0": (1.0, 224), "lite1": (1.1, 240), "lite2": (1.2, 260)}  # depth, side of images
 STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, stride of the first
@@ -43,7 +44,7 @@ Weights = Mapping[str, NDArray[Any]]
 class EfficientNetEncoder(EncoderDefaults):
     """Images to the 1280 numbers before EfficientNet-Lite's classifier.
 
-    A feature is the average of the last convolution over the image. Colours are
+    A feature is the average of the last convolution over the image, at length one. Colours are
     normalised as in the training of the Lite variants, which differs from that of the
     other EfficientNets: ``(colour - 127) / 128``. The network is written as ONNX once,
     into the user's cache folder.
@@ -54,6 +55,9 @@ class EfficientNetEncoder(EncoderDefaults):
         ``"lite0"``, ``"lite1"`` or ``"lite2"``: the larger, the slower and the better.
     size
         Side of the square that the network sees; by default what it was trained with.
+    unit
+        Scale features to length one, so that contrast does not count. Files that were taught
+        before this could be chosen have features as they are.
     device
         Where to compute; ``None`` takes a GPU if there is one.
     threads
@@ -79,6 +83,8 @@ class EfficientNetEncoder(EncoderDefaults):
         self,
         model: str = "lite0",
         size: int | None = None,
+        *,
+        unit: bool = True,
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
@@ -86,7 +92,8 @@ class EfficientNetEncoder(EncoderDefaults):
         depth, usual = MODELS[model]
         size = usual if size is None else size
         check_number("size", size, 32, LARGEST_SIDE, whole=True)
-        self.model, self.size = model, size
+        check_choice("unit", unit, (True, False))
+        self.model, self.size, self.unit = model, size, unit
         self.prepared = Preprocessing(
             round(size * BORDER), (size, size), (127.0,) * 3, (128.0,) * 3, scale=1.0
         )
@@ -104,12 +111,14 @@ class EfficientNetEncoder(EncoderDefaults):
             "model": f"efficientnet-{self.model}",
             "preprocessing": self.prepared.to_json(),
             "weights": self.network.told["weights"],
+            **({"unit": True} if self.unit else {}),
         }
 
     def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features (n, 1280)."""
         [output] = self.network.outputs
-        return self.network.run(output, {IMAGES: batch})
+        features = self.network.run(output, {IMAGES: batch})
+        return unit(features) if self.unit else features
 
     def to(self, device: str | None) -> EfficientNetEncoder:
         """Compute there from now on; ``None`` takes a GPU if there is one."""

@@ -14,7 +14,8 @@ from frugalvae.interfaces import Encoder
 
 DEFAULT = "efficientnet"
 GIVEN = "given"  # where it is remembered how to make the encoder again
-TELLING = ("encoder", "preprocessing", "weights", "views")  # a model may be moved and renamed
+#: What tells encoders apart: a model may be moved and renamed.
+TELLING = ("encoder", "preprocessing", "weights", "unit", "views")
 
 #: An encoder's identity, and how it was asked for; None for features of unknown origin.
 Remembered = dict[str, Any] | None
@@ -60,13 +61,26 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
             f"that a file names is imported: if you trust it, give --encoder {name}, or in Python "
             "import its module first"
         )
-    seen = {"views": remembered["views"]} if "views" in remembered else {}
-    settings = {**seen, **before.get("settings", {}), **choice.settings}
+    settings = {**looks(remembered), **before.get("settings", {}), **choice.settings}
     if choice.model is not None:
         settings["model"] = findable(choice.model) if name in MANY else choice.model
     check_frozen(name)
     check_model(name, settings.get("model"), file)
     return {"name": name, "settings": settings}
+
+
+def looks(remembered: Mapping[str, Any]) -> dict[str, Any]:
+    """How an encoder looks at images, as far as its identity tells what is not the default now.
+
+    >>> looks({"encoder": "efficientnet", "views": 4})
+    {'views': 4, 'unit': False}
+    >>> looks({}), looks({"encoder": "efficientnet", "unit": True})
+    ({}, {})
+    """
+    found = {"views": remembered["views"]} if "views" in remembered else {}
+    if remembered.get("encoder") == "efficientnet" and "unit" not in remembered:
+        found["unit"] = False  # it was taught before there was a choice
+    return found
 
 
 def implied(remembered: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,9 +143,25 @@ def check_same(
     differ = [key for key in TELLING if remembered.get(key) != other.get(key)]
     if differ and not in_another_format(remembered, other):
         raise InputError(
-            f"{what} is not the encoder of {file}: {' and '.join(differ)} differ "
+            f"{what} does not fit {file}: {' and '.join(differ)} differ "
             f"({described(other)}, expected {described(remembered)}); "
-            "use the same encoder with the same weights, or start another file"
+            "use the same encoder with the same weights and settings, or start another file"
+        )
+
+
+def check_views(remembered: Remembered, views: int | None, file: Path | str) -> None:
+    """Refuse another number of views than a file's, before anything is encoded.
+
+    >>> check_views({"encoder": "efficientnet", "views": 4}, 2, "birds.frugal")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.InputError: --views 2: birds.frugal was taught with --views 4; ...
+    """
+    before = (remembered or {}).get("views", 1)
+    if remembered and views not in (None, before):
+        raise InputError(
+            f"--views {views}: {file} was taught with --views {before}; leave it out, or start "
+            "another file"
         )
 
 

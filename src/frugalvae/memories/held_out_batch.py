@@ -154,7 +154,7 @@ def losses(rule: Posterior, power: float, columns: Array, known: Array, new: Arr
     the right class fall by 1 + x, and its margins by log(1 + x) / t.
     """
     targets, squares = rule.targets, (rule.targets**2).sum(axis=1)
-    length = (rule.shared.noise * rule.rank + squares.mean()) ** 0.5
+    length = max(rule.shared.noise * rule.rank + squares.mean(), LEAST_LEAD) ** 0.5
     scale = power / length / max(squares.mean(), LEAST_LEAD) ** 0.5 / 8
     taken = []  # the logarithm of what either takes
     for side in (known, new):
