@@ -106,8 +106,9 @@ def summary(table: Table, keep: str = "store all, cosine") -> str:
     It has the columns that all methods have.
     """
     race = Race(table)
-    names = [name for name in race.names if name not in race.rivals] + race.podium()[1:]
-    names += [keep] * (keep in race.names and keep not in names)
+    rivals = [name for name in race.podium(4)[1:] if name != keep][:3]
+    names = [name for name in race.names if name not in race.rivals] + rivals
+    names += [keep] * (keep in race.names)
     standings = {one.name: one for one in race.standings}
     shown = [p for p in race.protocols if any(one.means[p] for one in standings.values())]
     lines = [["samples per class", *shown, "rank", "kept"]]
