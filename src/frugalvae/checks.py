@@ -82,7 +82,7 @@ def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
         row, column = np.argwhere(np.abs(features) > LARGEST)[0]
         raise InputError(
             f"X has the value {features[row, column]:.1e} in row {row}, column {column}; expected "
-            f"at most {LARGEST:.0e} in size. Remove that row, or scale all features"
+            f"at most {LARGEST:.0e} in size. Remove that row, or scale the features"
         )
     return features
 
