@@ -366,3 +366,17 @@ def test_stored_features_are_all_used_once() -> None:
 def test_bad_settings_are_refused(name: str, settings: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError, match=text):
         make_head(name, **settings)
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("head", ["klda", "randumb"])
+def test_kernels_fit_where_the_first_lesson_is_one_sample(head: str, scale: float) -> None:
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(5, 40))
+    near = means + 0.1 * rng.normal(size=(5, 40))
+    clf = FrugalClassifier("none", make_head(head, width=500))
+    for label, mean in enumerate(means):
+        clf.partial_fit(scale * mean[None], [label])
+    assert clf.predict(scale * near).tolist() == [0, 1, 2, 3, 4]
+    margins = np.sort(clf.predict_proba(scale * near), axis=1)
+    assert (margins[:, -1] > margins[:, -2] + 1e-3).all()

@@ -25,7 +25,8 @@ class FourierLDA(HeadDefaults):
 
     The features sqrt(2 / m) cos(x W + b) approximate a Gaussian kernel. Its ``gamma`` is given
     relative to one over the variance of the first task's features, summed over them, so that it
-    does not depend on their scale. Learning task by task, in any batches, gives what learning
+    does not depend on their scale; of a single sample, half of its squared length stands for the
+    variance. Learning task by task, in any batches, gives what learning
     everything at once gives. As long as no sum was loaded or merged and there are fewer samples
     than features, it is solved for as many unknowns as samples, which is the same and much faster;
     the scatter is not even formed then, until it is saved or merged. A subclass says how the
@@ -59,7 +60,8 @@ class FourierLDA(HeadDefaults):
         """Add the samples to means and scatter."""
         if not self.means_:
             self.seed_ = int(replay.rng.integers(2**31 - 1 - self.maps))
-            spread = float(task.features.astype(np.float64).var(axis=0).sum())
+            x = task.features.astype(np.float64)
+            spread = float(x.var(axis=0).sum()) or float((x**2).sum() / len(x) / 2)
             self.gamma_ = self.gamma / (spread or 1.0)
             self._late = LateRows(self.width, self.maps)
         self._add(task, {})
