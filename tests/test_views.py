@@ -123,6 +123,9 @@ def test_features_of_other_views_are_refused(
     assert "views differ" in capsys.readouterr().err
     assert main(["learn", str(tmp_path / "b.frugal"), encoded, "--views", "2"]) == 2
     assert "leave out --views" in capsys.readouterr().err
+    several = ["--set", "encoder.size=32", "--set", "encoder.threads=1"]
+    assert main(["learn", str(tmp_path / "b.frugal"), encoded, *several]) == 2
+    assert capsys.readouterr().err.endswith("leave out --set encoder\n")
 
 
 def test_the_same_network_in_another_format_keeps_the_views() -> None:

@@ -195,10 +195,10 @@ def _check_apart(model: Model, other: Model, labels: Any) -> None:
 
 
 def _check_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> None:
-    from frugalvae.encoders.remembered import TELLING, described, in_another_format
+    from frugalvae.encoders.remembered import described, differences
 
-    differ = [key for key in TELLING if one.get(key) != two.get(key)]
-    if differ and not in_another_format(one, two):
+    differ = differences(one, two)
+    if differ:
         raise InputError(
             f"one was taught with the encoder {described(one)}, the other with {described(two)}: "
             f"{' and '.join(differ)} differ, and features of different encoders cannot be merged"

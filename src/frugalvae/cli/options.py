@@ -175,7 +175,8 @@ def refuse_encoder(options: argparse.Namespace, features: Path) -> None:
     """Refuse an encoder where only features are given: nothing is left to encode."""
     asked = choice(options)
     given = [f"--{name}" for name in ("encoder", "model") if getattr(asked, name) is not None]
-    given += [f"--{'views' if name == 'views' else 'set encoder'}" for name in asked.settings]
+    settings = [f"--{'views' if name == 'views' else 'set encoder'}" for name in asked.settings]
+    given += dict.fromkeys(settings)  # each once
     if given:
         raise InputError(
             f"{features} holds features, so no image is encoded; leave out {' and '.join(given)}"

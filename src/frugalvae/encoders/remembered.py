@@ -140,8 +140,8 @@ def check_same(
     """Refuse features of another encoder than those that were learned."""
     if not remembered or not other:
         return  # nothing is known of one of them
-    differ = [key for key in TELLING if remembered.get(key) != other.get(key)]
-    if differ and not in_another_format(remembered, other):
+    differ = differences(remembered, other)
+    if differ:
         raise InputError(
             f"{what} does not fit {file}: {' and '.join(differ)} differ "
             f"({described(other)}, expected {described(remembered)}); "
@@ -163,6 +163,16 @@ def check_views(remembered: Remembered, views: int | None, file: Path | str) -> 
             f"--views {views}: {file} was taught with --views {before}; leave it out, or start "
             "another file"
         )
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """What makes features of two encoders incomparable; nothing if they are of one network.
+
+    >>> differences({"encoder": "onnx", "views": 2}, {"encoder": "onnx", "views": 4})
+    ['views']
+    """
+    found = [key for key in TELLING if one.get(key) != other.get(key)]
+    return [] if found and in_another_format(one, other) else found
 
 
 def in_another_format(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
