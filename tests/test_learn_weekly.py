@@ -212,6 +212,8 @@ def test_what_was_taken_out_stays_out(tool: Tool) -> None:
     photo(images, "cat", 9)
     told = tool.json("learn", images)
     assert (told["withheld"], told["learned"]) == ({"cat": 1}, {"cat": 1})
+    said = tool("learn", images, "--again", "cta", code=2)
+    assert "has no class of this name. Did you mean 'cat'? It has cat, dax" in said
     assert tool.json("learn", images, "--again", "cat")["learned"] == {"cat": 1}
     assert counts(tool.file) == [7, 6]
     assert tool.json("learn", images)["withheld"] == {}
@@ -499,7 +501,7 @@ def test_a_large_feature_file_is_read_a_share_at_a_time(
     monkeypatch.setattr(shares, "MOST", 500)
     other = Tool(tool.folder / "other", tool.capsys)
     other.folder.mkdir()
-    assert "learned 3 classes from 3,000 images" in other("learn", path)
+    assert "learned 3 classes from 3,000 samples" in other("learn", path)
     check_same(whole, sums(other.file))
     x[5, 3] = np.nan
     np.savez(path, x_train=x, y_train=np.arange(3000) % 3, x_test=x[:1], y_test=[0])

@@ -268,9 +268,9 @@ def written(path: Path, labels: list[int], **more: object) -> Path:
 def test_feature_files_are_learned_as_images_are(tool: Tool) -> None:
     identity = {"encoder": "clip", "model": "b32", "weights": "abc"}
     one = written(tool.folder / "one.npz", [0, 1], encoder=identity)
-    assert "learned 2 classes from 40 images" in tool.learn(one)
+    assert "learned 2 classes from 40 samples" in tool.learn(one)
     two = written(tool.folder / "two.npz", [1, 2], encoder=identity | {"model": "renamed"})
-    assert "20 more images of 1 known class: 1" in tool.learn(two)
+    assert "20 more samples of 1 known class: 1" in tool.learn(two)
     assert tool.classes == [0, 1, 2]
     other = written(tool.folder / "other.npz", [3], encoder=identity | {"weights": "def"})
     error = tool.learn(other, code=2)

@@ -24,6 +24,8 @@ class Intake:
 
     Attributes
     ----------
+    what
+        What lines call a sample.
     rows, labels, digests
         Of each sample that is to be taught: its place, its class, and its digest.
     new, more
@@ -42,6 +44,7 @@ class Intake:
         taught, as it may have been before.
     """
 
+    what: str = "image"
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     labels: NDArray[Any] = field(default_factory=lambda: np.empty(0, "U1"))
     digests: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -73,12 +76,12 @@ class Intake:
     @property
     def grown(self) -> list[str]:
         """A line about more samples of known classes, if there are any."""
-        return _counted(self.more, "more image", "known class")
+        return _counted(self.more, f"more {self.what}", "known class")
 
     @property
     def taught(self) -> list[str]:
         """Lines about what else is to be taught."""
-        lines = _counted(self.new, "image", "new class")
+        lines = _counted(self.new, self.what, "new class")
         if self.elsewhere:
             told = [f"{count:,} of {label}" for label, count in self.elsewhere.items()]
             lines.append(
@@ -92,36 +95,36 @@ class Intake:
         """Lines about what is not."""
         lines = []
         if self.already:
-            number = plural(sum(self.already.values()), "image")
+            number = plural(sum(self.already.values()), self.what)
             lines.append(f"{number} taught before, and not counted again")
         for label, count in self.withheld.items():
             lines.append(
-                f"{plural(count, 'image')} of {str(label)!r} left out, as before; "
+                f"{plural(count, self.what)} of {str(label)!r} left out, as before; "
                 f"--again {quoted(str(label))} teaches them"
             )
         if self.copies:
-            number = plural(sum(self.copies.values()), "image")
+            number = plural(sum(self.copies.values()), self.what)
             lines.append(f"{number} left out: the same is there twice")
         for name, count in self.forgotten.items():
             lines.append(
-                f"{plural(count, 'image')} of {name!r} left out: it was forgotten; "
+                f"{plural(count, self.what)} of {name!r} left out: it was forgotten; "
                 f"--again {quoted(name)} teaches it anew"
             )
         if self.unwanted:
-            number, names = plural(sum(self.unwanted.values()), "image"), sorted(self.unwanted)
+            number, names = plural(sum(self.unwanted.values()), self.what), sorted(self.unwanted)
             lines.append(f"{number} left out, as was asked: {shortened(names)}")
         if self.unrecognised:
             names = sorted(map(str, self.unrecognised))
             lines.append(
                 f"{plural(len(names), 'known class')} left alone: {shortened(names)}; taught "
-                "without digests, so that images taught before cannot be told from new ones. "
+                f"without digests, so that {self.what}s taught before cannot be told from new ones. "
                 "'frugalvae update' takes new ones, --again CLASS takes all that are there"
             )
         return lines
 
     def to_json(self) -> dict[str, Any]:
         """All that is not taught, as plain values."""
-        kept = ("rows", "labels", "digests", "renamed", "unrecognised")
+        kept = ("what", "rows", "labels", "digests", "renamed", "unrecognised")
         counts = [one.name for one in fields(self) if one.name not in kept]
         told = {name: {str(k): n for k, n in getattr(self, name).items()} for name in counts}
         return {**told, "renamed": self.renamed, "unrecognised": self.unrecognised}
@@ -149,6 +152,7 @@ def choose(
     only: Literal["new", "known"] | None = None,
     leave: Collection[str] = (),
     same: Mapping[str, Any] | None = None,
+    what: str = "image",
 ) -> Intake:
     """What of some samples a model is to be taught.
 
@@ -167,10 +171,12 @@ def choose(
         Names of further classes to leave out.
     same
         Further names of known classes.
+    what
+        What lines call a sample.
     """
     aliases = {name: label for name, label in model.aliases.items() if name not in again}
     aliases |= same or {}
-    intake, parts = Intake(), list[tuple[Any, Any, Any]]()  # label, rows, digests
+    intake, parts = Intake(what), list[tuple[Any, Any, Any]]()  # label, rows, digests
     by_class: dict[Any, list[NDArray[np.int64]]] = {}
     classes = set(model.classes.tolist())
     for name, rows in _grouped(names):

@@ -199,8 +199,8 @@ def say_learned(
 ) -> None:
     """What was learned, and what the file knows now."""
     model = result.model
-    classes, images = plural(len(result.learned), "class"), sum(result.learned.values())
-    taught = f"from {plural(images, 'image')}" if images else "by name alone"
+    classes, count = plural(len(result.learned), "class"), sum(result.learned.values())
+    taught = f"from {plural(count, result.intake.what)}" if count else "by name alone"
     known, taken = plural(len(model.classes), "class"), size(options.file.stat().st_size)
     few = few_samples(model.classes.tolist(), model.n_samples_of_class.tolist())
     display.say(

@@ -15,8 +15,8 @@ from frugalvae.care.guesses import refuse_guesses
 from frugalvae.cli.options import choice, holds_features, refuse_encoder
 from frugalvae.console import Display, complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
-from frugalvae.errors import InputError
-from frugalvae.formatting import plural, shortened
+from frugalvae.errors import InputError, suggestion
+from frugalvae.formatting import plural, quoted, shortened
 from frugalvae.history import with_source
 from frugalvae.images import encode as encoding
 from frugalvae.images.encode import Parts, depends_on
@@ -95,6 +95,8 @@ class Lesson:
         self.options, self.model, self.store = options, model, store
         self.display, self.say = display, display.say
         self.encoder: Remembered = model.remembered
+        features = options.source is not None and holds_features(options.source)
+        self.what = "sample" if features else "image"
         self.same: dict[str, Any] = {}  # names that were said to mean a known class
         self.withheld: dict[str, NDArray[np.uint64]] = {}  # by folder, as --except says
 
@@ -105,7 +107,7 @@ class Lesson:
             from frugalvae.cli.naming import from_names
 
             return from_names(self)
-        if holds_features(options.source):
+        if self.what == "sample":
             refuse_encoder(options, options.source)
             return self.from_features(options.source)
         names = [*map(str, self.model.classes.tolist()), *self.model.aliases]
@@ -130,7 +132,7 @@ class Lesson:
             )
         if absent:
             self.say(f"not there, though --except names it: {shortened(absent)}")
-        self.say(f"{plural(int(found.sum()), 'image')} left out, as {options.leave_out} says")
+        self.say(f"{plural(int(found.sum()), self.what)} left out, as {options.leave_out} says")
         return found
 
     def withhold(self, names: NDArray[Any], digests: NDArray[np.uint64]) -> None:
@@ -165,6 +167,7 @@ class Lesson:
         """What is to be taught of samples of these classes; lines say it."""
         options, model = self.options, self.model
         known = [*model.classes.tolist()]
+        self.refuse_absent(list(map(str, np.unique(names).tolist())))
         others = {*map(str, known), *(set(model.aliases) - set(options.again))}
         new = [name for name in np.unique(names).tolist() if str(name) not in others]
         refuse_guesses(map(str, new))
@@ -180,9 +183,20 @@ class Lesson:
                 only=options.only,
                 leave=leave,
                 same=self.same,
+                what=self.what,
             )
         self.say(*intake.taught, *intake.left_out)
         return intake
+
+    def refuse_absent(self, names: list[str]) -> None:
+        """Refuse to teach a class again of which there is nothing."""
+        labels = [str(self.model.aliases.get(name, name)) for name in names]
+        for name in self.options.again:
+            if name not in {*names, *labels}:
+                raise InputError(
+                    f"--again {quoted(name)}: {self.options.source} has no class of this name."
+                    f"{suggestion(name, names)} It has {shortened(names)}"
+                )
 
     def misspelt(self, new: list[str]) -> list[str]:
         """Ask about new names that are nearly known ones; which of them to leave out."""
@@ -382,7 +396,7 @@ class Lesson:
         if encoder:
             model = replace(model, encoder=encoder)
         self.store.save(with_source(model, self.options.source.resolve().name))
-        if not (holds_features(self.options.source) or self.on_ray):
+        if not (self.what == "sample" or self.on_ray):
             Parts(self.store.path, {}).remove()
         result.model = model
 
