@@ -117,8 +117,8 @@ class Intake:
             names = sorted(map(str, self.unrecognised))
             lines.append(
                 f"{plural(len(names), 'known class')} left alone: {shortened(names)}; taught "
-                f"without digests, so that {self.what}s taught before cannot be told from new ones. "
-                "'frugalvae update' takes new ones, --again CLASS takes all that are there"
+                f"without digests, so that {self.what}s taught before cannot be told from new "
+                "ones. 'frugalvae update' takes new ones, --again CLASS takes all that are there"
             )
         return lines
 
