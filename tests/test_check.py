@@ -229,6 +229,13 @@ def test_copies_in_two_classes_are_told_as_such() -> None:
     assert finding.sure == pytest.approx(1, abs=1e-3)
 
 
+def test_of_three_copies_the_one_that_fits_is_kept() -> None:
+    x, y = blobs(4)
+    x, y = np.concatenate([x[[7]], x, x[[7]]]), np.concatenate([[3], y, [0]])  # 0, 8 and 101
+    checked = check(Model(), x, y)
+    assert {(f.row, f.twin) for f in checked.of_kind("duplicate")} == {(0, 8), (101, 8)}
+
+
 def test_of_copies_in_two_classes_the_wrong_one_is_told() -> None:
     x, y = blobs(4)
     x, y = np.concatenate([x, x[[7]]]), np.append(y, 3)  # would speak for class 3 if it was taught

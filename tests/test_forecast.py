@@ -26,6 +26,8 @@ from frugalvae.maths.margins import (
 from frugalvae.memories.evidence import Evidence
 from frugalvae.memories.forecast import Forecast
 from frugalvae.memories.moments import MomentMemory
+from frugalvae.storage.store import Store
+from frugalvae.storage.summary import summarise
 
 CLASSES, DIM = 20, 24
 
@@ -291,3 +293,21 @@ def test_answers_have_what_was_asked_for() -> None:
     assert found["sure"] is bool(model.is_sure(x[:1], 0.5)[0])
     assert [found["set"]] == model.predict_set(x[:1], 0.9)
     assert replace(asked[0], sure=False).label is None
+
+
+def test_a_file_expects_what_its_classifier_does_though_classes_came_one_by_one(
+    tmp_path: Path,
+) -> None:
+    x, y = blobs(12, apart=0.45)
+    clf = FrugalClassifier().partial_fit(x[y < 14], y[y < 14])
+    before = clf.forecast()
+    for label in range(14, CLASSES):
+        clf.partial_fit(x[y == label], y[y == label])
+    path = tmp_path / "blobs.frugal"
+    clf.save(path)
+    expected, loaded = summarise(Store(path)).expected, FrugalClassifier.load(path).forecast()
+    assert before is not None
+    assert expected is not None
+    assert loaded is not None
+    assert expected == loaded.to_json()
+    assert expected["accuracy"] < before.accuracy

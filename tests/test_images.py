@@ -264,6 +264,14 @@ def test_photographs_are_turned_upright_as_their_camera_says(tmp_path: Path) -> 
     assert upright[:, 3].tolist() == [RED] * 4
 
 
+def test_shades_of_no_known_scale_are_refused() -> None:
+    """Converted, a picture of shades from 0 to 1 would be black."""
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((3, 3), 0.5, np.float32)).save(buffer, "tiff")
+    with pytest.raises(ValueError, match="floating-point numbers, which have no known scale"):
+        decode(buffer.getvalue())
+
+
 @pytest.mark.parametrize(
     ("mode", "colour", "expected"),
     [

@@ -198,6 +198,14 @@ def counts(file: Path) -> list[int]:
     return FrugalClassifier.load(file).model_.n_samples_of_class.tolist()
 
 
+def test_a_photograph_of_two_classes_is_told(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    shutil.copy(images / "cat" / "1.png", images / "dax" / "copy.png")
+    told = tool("learn", images)
+    assert "the same in two classes, and taught as both: 1 of cat, 1 of dax; 'frugalvae ch" in told
+    assert counts(tool.file) == [6, 7]
+
+
 def test_what_was_taken_out_stays_out(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     tool("learn", images)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +145,29 @@ def test_tables_of_the_pages_are_those_of_the_results() -> None:
         wrong = MARKED.sub(lambda found: re.sub(r"\| (\d)", r"| 9\1", found[0]), text)
         assert wrong != text
         assert updated(wrong, tables) != wrong
+
+
+WITHOUT_PYTORCH = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError(name="torch")
+
+sys.meta_path.insert(0, Absent())
+from frugalvae.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_report_without_pytorch_says_what_it_needs(tmp_path: Path) -> None:
+    """The results are not called damaged."""
+    words = ["report", str(RESULTS.folder), "-o", str(tmp_path / "all.md")]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYTORCH, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "cannot be shown: " in done.stderr
+    assert "needs 'torch', which is not installed; pip install '.[" in done.stderr
+    assert "damaged" not in done.stderr

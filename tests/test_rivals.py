@@ -15,6 +15,7 @@ from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import InputError
 from frugalvae.heads.anacp import gelu, spread
 from frugalvae.heads.fecam import inverse_correlation
+from frugalvae.heads.linear import held_out_parts
 from frugalvae.heads.randumb import oas
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, softmax, unit
@@ -380,3 +381,28 @@ def test_kernels_fit_where_the_first_lesson_is_one_sample(head: str, scale: floa
     assert clf.predict(scale * near).tolist() == [0, 1, 2, 3, 4]
     margins = np.sort(clf.predict_proba(scale * near), axis=1)
     assert (margins[:, -1] > margins[:, -2] + 1e-3).all()
+
+
+@pytest.mark.parametrize("name", ["ranpac", "fly-cl"])
+def test_a_task_of_one_sample_per_class_chooses_no_penalty(name: str) -> None:
+    """Without its only sample a class is unknown, and any penalty is as bad as another."""
+    task = Task(np.random.default_rng(0).normal(size=(12, 8)), np.arange(12))
+    head = taught(make_head(name, width=64), task)
+    head.logits(task.features)
+    assert head.penalty_ == 1.0
+
+
+def test_with_two_samples_per_class_the_strength_is_chosen_on_most_of_them() -> None:
+    labels = np.arange(60) % 30
+    parts = held_out_parts(labels)
+    assert np.sum(parts, axis=0).tolist() == [1] * 60  # each is tested once
+    for part in parts:
+        assert part.sum() == 12
+        assert set(labels[~part]) == set(range(30))  # no class is lost
+
+
+def test_of_a_class_of_one_sample_lr_rgda_keeps_its_mean_alone() -> None:
+    task = Task(np.random.default_rng(0).normal(size=(5, 80)), np.arange(5))
+    head = taught(make_head("lr-rgda"), task)
+    assert head.arrays()["directions"].shape == (0, 80)
+    assert (head.logits(task.features).argmax(axis=1) == np.arange(5)).all()

@@ -115,7 +115,9 @@ def test_parts_may_be_wrapped_in_one_more_folder_or_be_inside_of_classes(tmp_pat
 
 
 def test_a_class_may_be_called_test_or_train(tmp_path: Path) -> None:
-    assert classes(made(tmp_path / "one", "test*3")) == {"test": 3}
+    lone = made(tmp_path / "one", "test*3")
+    assert classes(lone) == {"test": 3}
+    assert listed(lone).notes == ["a class, though named as a part of a data set: test/"]
     assert classes(made(tmp_path / "two", "bicycle", "train")) == {"bicycle": 2, "train": 2}
     flat = made(tmp_path / "three", "test*3", "train*3")
     with pytest.raises(InputError, match="three: test/, train/ hold images and no folders of cl"):
@@ -607,9 +609,11 @@ def test_evaluate_follows_names_that_classes_had_and_tells_of_taught_photographs
     found = evaluated(tool, tool.folder / "one")
     assert found["samples"] == 18
     assert "folders whose classes have another name: cat is lynx" in found["assumed"]
-    assert "warning: all of 18 images were taught; expect less of new ones" in found["assumed"]
+    assert found["taught"] == 18
     save(tool.folder / "one" / "cat" / "new.png", (1, 2, 3))
-    told = evaluated(tool, tool.folder / "one")["assumed"]
+    report = tool.folder / "report.html"
+    told = tool("evaluate", tool.folder / "one", "-o", report)
     assert "warning: 18 of 19 images were taught; expect less of new ones" in told
+    assert "18 of 19 images were taught; expect less of new ones." in report.read_text("utf-8")
     tool("forget", "lynx")
     assert evaluated(tool, tool.folder / "one")["unknown_classes"] == {"cat": 7}

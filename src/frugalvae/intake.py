@@ -37,6 +37,8 @@ class Intake:
         Samples by folder of classes that were forgotten; and that are left out as it was asked.
     elsewhere
         Samples by class that are to be taught though another class was taught them.
+    shared
+        Samples by class that are to be taught as another class, too.
     renamed
         Folders, and the labels that their classes have.
     unrecognised
@@ -56,6 +58,7 @@ class Intake:
     forgotten: dict[str, int] = field(default_factory=dict)
     unwanted: dict[str, int] = field(default_factory=dict)
     elsewhere: dict[Any, int] = field(default_factory=dict)
+    shared: dict[Any, int] = field(default_factory=dict)
     renamed: dict[str, Any] = field(default_factory=dict)
     unrecognised: list[Any] = field(default_factory=list)
 
@@ -87,6 +90,12 @@ class Intake:
             lines.append(
                 f"taught before as another class, and now as this one, too: {shortened(told)}; "
                 "'frugalvae unlearn' takes them out of the first"
+            )
+        if self.shared:
+            told = [f"{count:,} of {label}" for label, count in self.shared.items()]
+            lines.append(
+                f"the same in two classes, and taught as both: {shortened(told)}; "
+                "'frugalvae check' shows them"
             )
         return lines + other_names(self.renamed)
 
@@ -207,11 +216,17 @@ def choose(
         intake.labels = labels.repeat([len(rows) for _, rows, _ in parts])[order]
         intake.digests = np.concatenate([found for _, _, found in parts])[order]
         taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
-        names, counts = np.unique(
-            intake.labels[np.isin(intake.digests, taught)], return_counts=True
-        )
-        intake.elsewhere = dict(zip(names.tolist(), counts.tolist(), strict=True))
+        intake.elsewhere = _by_class(intake.labels[np.isin(intake.digests, taught)])
+        found, counts = np.unique(intake.digests, return_counts=True)
+        twice = found[(counts > 1) & (found != NONE)]
+        intake.shared = _by_class(intake.labels[np.isin(intake.digests, twice)])
     return intake
+
+
+def _by_class(labels: NDArray[Any]) -> dict[Any, int]:
+    """How many samples of each class there are."""
+    names, counts = np.unique(labels, return_counts=True)
+    return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
 def _grouped(names: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:

@@ -59,7 +59,7 @@ def test_classes_of_too_few_photographs_are_named(visitor: Visitor) -> None:
     visitor.page.route("**/classes", tested)
     visitor.go("classes")
     text = "Too few photographs were tested of plum"
-    visitor.see(".pairs-card", f"The others are not likely to be confused. {text}")
+    visitor.see(".pairs-card", f"No two classes that were tested are likely to be confused. {text}")
     confused.append({"label": "apple", "taken_for": "lemon", "share": 0.2})
     visitor.page.reload()
     visitor.see(".pairs-card .pair", "apple")

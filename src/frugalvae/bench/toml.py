@@ -10,7 +10,7 @@ from typing import Any
 
 from frugalvae.bench.schema import mistakes_in_experiment, mistakes_in_row
 from frugalvae.bench.spec import PARTS, Experiment, Part, Protocol, Row, defaults
-from frugalvae.errors import FrugalError, InputError, suggestion
+from frugalvae.errors import FrugalError, InputError, MissingPackageError, suggestion
 from frugalvae.memories import usual_head
 from frugalvae.plugins import parameters_of
 
@@ -213,6 +213,8 @@ def _part(kind: str, entry: Any, common: _Common) -> tuple[Part | None, list[str
         return common.recorded(kind, name, given)
     try:
         PARTS[kind].part(name)
+    except MissingPackageError:  # no mistake of the table
+        raise
     except FrugalError as error:
         return None, [str(error)]
     given = common.fitting(kind, _settings(kind, name)) | given
@@ -221,6 +223,8 @@ def _part(kind: str, entry: Any, common: _Common) -> tuple[Part | None, list[str
     for settings in (*(needed | {key: value} for key, value in given.items()), given):
         try:  # each by itself, so that all are told, and then all together
             part = Part.of(kind, name, settings)
+        except MissingPackageError:
+            raise
         except FrugalError as error:
             wrong.append(str(error))
     return (None, list(dict.fromkeys(wrong))) if wrong else (part, [])

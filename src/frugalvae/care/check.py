@@ -193,25 +193,40 @@ def _outliers(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) ->
 def _duplicates(
     labels: NDArray[Any], fresh: NDArray[np.int64], twins: list[Twin], judged: Judged
 ) -> list[Finding]:
-    """Samples that are nearly the same; of two in different classes, the one that fits less.
+    """Samples that are nearly the same as another, all but one of each group.
 
-    What was taught is the first of two.
+    The one is what was taught; else, of different classes, the one that fits its class best; else
+    the first.
     """
     wrong = np.full(len(labels), -1.0)
     wrong[fresh] = judged.wrong
-    turned = [
-        Twin(of, row, sure) if wrong[row] < 0 else Twin(row, of, sure) for row, of, sure in twins
-    ]
-    surest = sorted((twin for twin in turned if wrong[twin.row] >= 0), key=lambda twin: twin.sure)
+    surest = {twin.row: twin for twin in sorted(twins, key=lambda twin: twin.sure)}
     found = []
-    for row, other, sure in {twin.row: twin for twin in surest}.values():
-        if labels[row] != labels[other] and wrong[other] > wrong[row]:
-            row, other = other, row
-        mine, its = labels[[row, other]].tolist()
-        where = "another of its class" if mine == its else f"another, of class {its}"
-        why = f"nearly the same as {where}"
-        found.append(Finding("duplicate", sure, mine, why, row, its, other))
+    for group in _groups(surest):
+        kept = group[0]
+        if wrong[group].min() < 0 or len(set(labels[group].tolist())) > 1:
+            kept = min(group, key=lambda row: (wrong[row], row))
+        for row in group:
+            if row == kept or wrong[row] < 0:
+                continue
+            mine, its = labels[[row, kept]].tolist()
+            where = "another of its class" if mine == its else f"another, of class {its}"
+            sure = surest[row if row in surest else kept].sure
+            found.append(
+                Finding("duplicate", sure, mine, f"nearly the same as {where}", row, its, kept)
+            )
     return found
+
+
+def _groups(twins: dict[int, Twin]) -> list[list[int]]:
+    """Samples that are nearly the same, ascending, from each one's earlier twin."""
+    groups: dict[int, list[int]] = {}
+    for row, twin in sorted(twins.items()):
+        first = twin.of
+        while first in twins:
+            first = twins[first].of
+        groups.setdefault(first, [first]).append(row)
+    return list(groups.values())
 
 
 def _typical(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) -> dict[Any, int]:

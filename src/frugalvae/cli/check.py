@@ -177,7 +177,8 @@ def line(finding: Finding, names: Sequence[str]) -> str:
 def reason(finding: Finding, names: Sequence[str]) -> str:
     """Why an image was found, what it is nearly the same as, and how sure that is."""
     twin = "" if finding.twin is None else f": {names[finding.twin]}"
-    sure = f" ({most_sure(finding.sure)} sure)" if finding.sure < 1 else ""
+    judged = finding.sure < 1 or finding.kind == "wrong-label"
+    sure = f" ({most_sure(finding.sure)} sure)" if judged else ""
     return f"{finding.why}{twin}{sure}"
 
 

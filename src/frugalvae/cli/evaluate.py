@@ -113,6 +113,7 @@ def evaluate(model: Model, samples: SamplesToTest, options: argparse.Namespace) 
         samples.skipped,
         samples.unknown,
         about,
+        samples.taught,
     )
 
 
@@ -152,6 +153,8 @@ def show(evaluation: Evaluation, display: Display) -> None:
         display.say(f"left out: {len(evaluation.unknown) - SHOWN:,} more classes")
     if evaluation.skipped:
         display.say(f"left out as unreadable: {plural(len(evaluation.skipped), 'image')}")
+    if evaluation.caution:
+        display.say(f"warning: {evaluation.caution}")
 
 
 # --------------------------------------------------------------------------- what it is tested on
@@ -175,6 +178,8 @@ class SamplesToTest:
         The content of a sample's file; ``None`` if features were given.
     left_out, notes
         Files that were not read, with the reason; and what was assumed of folders.
+    taught
+        How many of the samples the classifier was taught.
     """
 
     features: NDArray[np.float32]
@@ -186,6 +191,7 @@ class SamplesToTest:
     read: Callable[[int], bytes] | None
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    taught: int = 0
 
 
 @contextmanager
@@ -231,27 +237,21 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[SamplesT
             found.skipped,
             found.notes
             + other_names({n: y for n, y in renamed.items() if y is not None})
-            + alike(unknown, classes)
-            + taught_before(model, images.files),
+            + alike(unknown, classes),
+            taught_before(model, [images.files[place] for place in encoded.places]),
         )
 
 
-def taught_before(model: Model, files: list[File]) -> list[str]:
-    """A warning if photographs that are tested were taught: they are recognised too easily."""
+def taught_before(model: Model, files: list[File]) -> int:
+    """How many photographs that are tested were taught: they are recognised too easily."""
     import numpy as np
 
     from frugalvae.images.photographs import digests_of
 
     if not model.digests:
-        return []
+        return 0
     digests = digests_of(files, "looking for images that were taught")
-    count = int(np.isin(digests, np.concatenate(list(model.digests.values()))).sum())
-    if not count:
-        return []
-    share = "all" if count == len(files) else f"{count:,}"
-    return [
-        f"warning: {share} of {plural(len(files), 'image')} were taught; expect less of new ones"
-    ]
+    return int(np.isin(digests, np.concatenate(list(model.digests.values()))).sum())
 
 
 def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.decode import reading_images
 from frugalvae.images.photographs import digests_of, digests_of_rows, encode_files
-from frugalvae.images.walk import File, Found, on_disk, walk
+from frugalvae.images.walk import EMPTY, File, Found, on_disk, walk
 from frugalvae.labels import as_label
 
 #: Is told what is in a folder, before any of it is read.
@@ -124,6 +124,8 @@ def find_images(
         look(path, found)
         files += [(str(path / inside), file) for inside, file in found.files.items()]
         skipped |= {f"{path}/{name}": why for name, why in found.skipped.items()}
+        if not found.files:
+            skipped[str(path)] = EMPTY
     if not files:
         raise InputError(f"no images in {', '.join(map(str, inputs))}; check the paths")
     return files, skipped

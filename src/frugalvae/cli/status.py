@@ -57,6 +57,7 @@ def show(summary: Summary, display: Display, most: int) -> None:
         *(
             f"task {number}   {plural(len(classes), 'class')}: {named(classes, most)}"
             for number, classes in enumerate(summary.tasks, start=1)
+            if classes
         ),
     )
     display.say(*other_names(summary.aliases, most))

@@ -14,13 +14,16 @@ from frugalvae.maths.linear import Loss, cross_entropy, fit_linear, squared_hing
 from frugalvae.maths.split import held_out_rows
 
 HELD_OUT = 0.2  # of each class, to choose a strength on
+MOST_HELD_OUT = 0.25  # of all samples; of fewer per class, folds are held out in turn
+FOLDS = 5
 
 
 class TunedLinear(Weights):
     """A linear classifier, fitted anew on all that a memory stores, or on its replay.
 
     Features are centred and scaled to a mean square of one. The strength is the candidate with the
-    best accuracy on a fifth of each class; then all samples are fitted.
+    best accuracy on a fifth of each class, or on five such parts in turn where classes have two or
+    three samples; then all samples are fitted.
     """
 
     loss: Loss
@@ -51,19 +54,43 @@ class TunedLinear(Weights):
         self.weights_ = (weights[:-1] / scale).astype(np.float32)
         self.bias_ = (weights[-1] - centre @ weights[:-1] / scale).astype(np.float32)
 
-    def _choose(self, x: Array, y: Array, weights: Array) -> tuple[float, Array]:
+    def _choose(self, x: Array, y: Array, start: Array) -> tuple[float, Array]:
         """The best strength, and the weights that it had, each fitted from the one before."""
-        out = held_out_rows(y, HELD_OUT, seed=0)
-        strengths = sorted(self.strengths)
-        if not out.any() or len(strengths) == 1:
-            return float(strengths[len(strengths) // 2]), weights
-        best = -1.0, strengths[0], weights
+        strengths, parts = sorted(self.strengths), held_out_parts(y)
+        if not parts or len(strengths) == 1:
+            return float(strengths[len(strengths) // 2]), start
+        weights, best = [start for _ in parts], (-1.0, strengths[0], start)
         for strength in strengths:
-            weights = fit_linear(x[~out], y[~out], weights, type(self).loss, strength, self.steps)
-            scores = x[out] @ weights[:-1].astype(x.dtype) + weights[-1]
-            right = float((scores.argmax(axis=1) == y[out]).mean())
-            best = max(best, (right, strength, weights), key=lambda found: found[0])
+            right = 0
+            for fold, out in enumerate(parts):
+                fitted = x[~out], y[~out], weights[fold]
+                weights[fold] = fit_linear(*fitted, type(self).loss, strength, self.steps)
+                scores = x[out] @ weights[fold][:-1].astype(x.dtype) + weights[fold][-1]
+                right += int((scores.argmax(axis=1) == y[out]).sum())
+            best = max(best, (right, strength, weights[0]), key=lambda found: found[0])
         return float(best[1]), best[2]
+
+
+def held_out_parts(labels: Array) -> list[Array]:
+    """Which rows to hold out, masks (n,) each: once, or in turn; never all rows of a class.
+
+    A class of two or three samples would lose too many, and would need another strength.
+
+    >>> [int(part.sum()) for part in held_out_parts(np.arange(100) % 10)]
+    [20]
+    >>> [int(part.sum()) for part in held_out_parts(np.arange(20) % 10)]
+    [4, 4, 4, 4, 4]
+    """
+    out = held_out_rows(labels, HELD_OUT, seed=0)
+    if out.mean() <= MOST_HELD_OUT:
+        return [out] if out.any() else []
+    rng, fold, next_one = np.random.default_rng(0), np.full(len(labels), -1), 0
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        if len(rows) > 1:
+            fold[rows] = (next_one + np.arange(len(rows))) % FOLDS
+            next_one += len(rows)
+    return [fold == number for number in range(FOLDS)]
 
 
 class LogisticHead(TunedLinear):

@@ -52,7 +52,7 @@ class LRRGDAHead(HeadDefaults):
         self.rank = rank
         self.own, self.shared, self.ridge = own, shared, ridge
         self.means_: dict[int, Array] = {}
-        self.directions_: dict[int, Array] = {}  # (at most rank, d): sqrt(S) U^T
+        self.directions_: dict[int, Array] = {}  # (at most rank, d): sqrt(S) U^T; lone: none
         self.shared_ = None  # (d, d), the sum of the covariances of all classes
         self.summed_ = 0  # how many classes are in that sum
         self._rule: Scores | None = None  # derived; never stored
@@ -71,10 +71,9 @@ class LRRGDAHead(HeadDefaults):
             x = task.of(label).astype(np.float64)
             mean = x.mean(axis=0)
             self.means_[label] = mean.astype(np.float32)
-            if len(x) == 1:  # a multiple of the identity, any axes of which lead
+            if len(x) == 1:  # a multiple of the identity
                 total[np.diag_indices(dim)] += LONE
-                axes = np.eye(dim, dtype=np.float32)[: -1 - self.rank : -1]
-                self.directions_[label] = np.float32(LONE**0.5) * axes
+                self.directions_[label] = np.zeros((0, dim), np.float32)
             else:
                 rows.append((x - mean) / (len(x) - 1) ** 0.5)  # (n, d): its outer products
                 self.directions_[label] = mixed(rows[-1])[: self.rank]
@@ -102,9 +101,11 @@ class LRRGDAHead(HeadDefaults):
         level = float(mean.diagonal().mean()) or 1.0
         base = self.shared * mean
         base[np.diag_indices(len(base))] += self.ridge * level
-        most, dim = max(len(own) for own in self.directions_.values()), len(base)
-        directions = np.zeros((len(self.means_), most, dim))
-        for row, own in enumerate(self.directions_.values()):
+        dim = len(base)
+        lone = LONE**0.5 * np.eye(dim)[: -1 - self.rank : -1]  # any axes of the identity lead
+        kept = [own if len(own) else lone for own in self.directions_.values()]
+        directions = np.zeros((len(kept), max(map(len, kept)), dim))
+        for row, own in enumerate(kept):
             directions[row, : len(own)] = own
         means = stack(self.means_).astype(np.float64)
         whitener = Whitener(np.linalg.cholesky(base))

@@ -16,7 +16,11 @@ HELD_OUT = 5  # one of so many samples of the newest task is held out
 
 
 class ChosenPenalty(RunningRidge):
-    """Ridge regression whose penalty is chosen on the newest task, when it is first needed."""
+    """Ridge regression whose penalty is chosen on the newest task, when it is first needed.
+
+    A task whose classes have one sample each cannot tell penalties apart: without its sample, a
+    class is unknown. The penalty is then the middle one.
+    """
 
     penalty_: float
 
@@ -35,7 +39,9 @@ class ChosenPenalty(RunningRidge):
 
     def _settle(self) -> None:
         if self._pending is not None:
-            self.penalty_ = float(self._best(*self._pending))
+            lone = self._pending[1].sum(axis=0).max() < 2  # no class has two samples
+            middle = self.penalties[len(self.penalties) // 2]
+            self.penalty_ = float(middle if lone else self._best(*self._pending))
             self._pending = None
 
     def _best(self, hidden: Array, targets: Array) -> float:

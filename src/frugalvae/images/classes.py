@@ -140,6 +140,9 @@ def _assumed(within: dict[Folder, Folder]) -> list[str]:
         if len(tops) == 1:
             hint = f"give the folder {nested[0].split('/')[0]} itself to leave its name out"
         notes.append(f"classes are named by the path of their folder, such as {nested[0]}; {hint}")
+    parts = {outer[0] for outer in within.values() if len(outer) == 1 and role_of(outer[0])}
+    if parts:
+        notes.append(f"a class, though named as a part of a data set: {_shown(parts)}")
     return notes
 
 

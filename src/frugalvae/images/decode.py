@@ -113,6 +113,8 @@ def decode(content: bytes, side: int | None = None, most_pixels: int = MOST_PIXE
     check_size(image.size, known, most_pixels)
     if known == "TIFF":
         check_tiles(image)
+    if image.mode == "F":
+        raise ValueError("its shades are floating-point numbers, which have no known scale")
     with alone(memory(image, known, side) > LARGE_MEMORY), contextlib.closing(image):
         if known == "JPEG" and side is not None:
             return rgb(smaller(image, side))

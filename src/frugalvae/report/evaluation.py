@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from frugalvae.bench import metrics
 from frugalvae.bench.metrics import CALIBRATION_BINS
 from frugalvae.cost import MemoryReport
+from frugalvae.formatting import plural
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class Evaluation:
         Classes that the classifier does not know, each with its number of samples.
     about
         What was evaluated, in words, by name.
+    taught
+        How many of the samples the classifier was taught.
 
     Examples
     --------
@@ -122,6 +125,15 @@ class Evaluation:
     skipped: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
+    taught: int = 0
+
+    @property
+    def caution(self) -> str:
+        """Why accuracy may be too high; nothing if there is no reason."""
+        if not self.taught:
+            return ""
+        share = "all" if self.taught == len(self.truth) else f"{self.taught:,}"
+        return f"{share} of {plural(len(self.truth), 'image')} were taught; expect less of new ones"
 
     @cached_property
     def answers(self) -> NDArray[np.intp]:
@@ -278,6 +290,7 @@ class Evaluation:
                 }
                 for row in self.wrong
             ],
+            "taught": self.taught,
             "unreadable": dict(self.skipped),
             "unknown_classes": dict(self.unknown),
             "memory": self.memory.to_json(),

@@ -13,7 +13,7 @@ from frugalvae.bench.grid import Cell, places
 from frugalvae.bench.results import Results
 from frugalvae.bench.spec import SAMPLE_MEASURES, Experiment
 from frugalvae.bench.toml import parse
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, MissingPackageError
 from frugalvae.report.results_table import (
     RATIOS,
     SAMPLES,
@@ -65,6 +65,8 @@ def read_table(store: Results, name: str, content: Mapping[str, Any]) -> Table:
             raise ValueError("; ".join(mistakes))
         data = {name: _request(content, about) for name, about in content["data"].items()}
         found = _runs(store, experiment, data)
+    except MissingPackageError as error:  # no fault of the table
+        raise MissingPackageError(f"the table {name!r} cannot be shown: {error}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         where = store.folder / "tables" / f"{name}.json"
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)

@@ -22,7 +22,8 @@ async def openapi(request: Request) -> Response:
 
 async def docs(request: Request) -> Response:
     """``GET /docs``: a page that needs nothing else."""
-    return HTMLResponse(page(description(request.app.state.server.served.name)))
+    address = str(request.base_url).rstrip("/")
+    return HTMLResponse(page(description(request.app.state.server.served.name), address))
 
 
 async def style(_: Request) -> Response:
@@ -30,12 +31,13 @@ async def style(_: Request) -> Response:
     return Response(STYLE.read_text("utf-8"), media_type="text/css")
 
 
-def page(told: dict[str, Any]) -> str:
-    """A description as a page.
+def page(told: dict[str, Any], address: str) -> str:
+    """A description as a page; ``address`` is the server's own.
 
-    >>> "&lt;b&gt;" in page(description("<b>.frugal"))
+    >>> "&lt;b&gt;" in page(description("<b>.frugal"), "http://127.0.0.1:8000")
     True
     """
+    address = escape(address)
     info = told["info"]
     sections = [
         section(method, path, operation)
@@ -59,8 +61,8 @@ def page(told: dict[str, Any]) -> str:
 <p>{escape(info["description"])} Version {escape(info["version"])}.
 The same as <a href="openapi.json">OpenAPI</a>. If there is a token, send it as
 <code>Authorization: Bearer TOKEN</code>.</p>
-<pre>curl -F images=@photo.jpg 'http://127.0.0.1:8000/predict?top=3&amp;unknown=true'
-curl -F name=wren -F images=@1.jpg -F images=@2.jpg http://127.0.0.1:8000/learn</pre>
+<pre>curl -F images=@photo.jpg '{address}/predict?top=3&amp;unknown=true'
+curl -F name=wren -F images=@1.jpg -F images=@2.jpg {address}/learn</pre>
 {"".join(sections)}
 <h2>What is answered</h2>
 {"".join(schemas)}

@@ -1,12 +1,13 @@
 """Summaries: what a file says of itself, and what two of its states differ in.
 
-The classifier is not made: that might need PyTorch, or a module to trust.
+The classifier is not made: that might need PyTorch, or a module to trust. Only the default memory
+is, which needs neither, for what it expects of new samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -87,8 +88,7 @@ class Summary:
     aliases
         Names that classes had, with their labels; None for forgotten classes.
     expected
-        What to expect of new samples; None if nothing was held out. Classes that were taught
-        since, in small batches, are not allowed for.
+        What to expect of new samples; None if nothing was held out.
     """
 
     file: str
@@ -174,21 +174,18 @@ def name_of(document: Mapping[str, Any], role: str) -> str:
 
 
 def expected_of(contents: Contents) -> dict[str, Any] | None:
-    """What to expect of new samples, as the margins of a file say it."""
-    from frugalvae.memories.forecast import Forecast
-    from frugalvae.memories.moments_file import evidence_of
+    """What to expect of new samples, as the memory says it that has margins."""
+    from frugalvae.storage.objects import Reader
 
-    arrays = contents.arrays.items()
-    kept = {name.removeprefix(KEPT): array for name, array in arrays if name.startswith(KEPT)}
-    if "margins" not in kept:
-        return None
     document = contents.document
+    if f"{KEPT}margins" not in contents.arrays:
+        return None
+    found = Reader(contents.arrays, ()).read(document["memory"], "memory").forecast()
+    if found is None:
+        return None
     labels = dict(zip(document["numbers"], document["classes"]["values"], strict=True))
-    known = [labels[number] for number in document["memory"]["fields"]["labels"]]
-    evidence = dict(zip(known, evidence_of(kept), strict=True))
-    counts = dict(zip(known, kept["counts"].tolist(), strict=True))
-    found = Forecast.of(evidence, counts)
-    return found.to_json() if found else None
+    told: dict[str, Any] = replace(found, labels=[labels[y] for y in found.labels]).to_json()
+    return told
 
 
 def components(contents: Contents) -> dict[str, tuple[int, int]]:

@@ -257,7 +257,7 @@ export const t = {
     accuracy: (share, interval) => `expected accuracy${interval ? "" : ":"} ${t.classes.about(share, interval)}`,
     /** As the command line says it, by the same rule: without bounds there are too few photographs. */
     about: (share, interval) => (interval ? `about ${percent(share)} (${interval.map((bound) => Math.round(100 * bound)).join(" to ")})` : "too few photographs were tested to say"),
-    confusedOthers: "The others are not likely to be confused.",
+    confusedOthers: "No two classes that were tested are likely to be confused.",
     testedNone: "Too few photographs of each class were tested to say: teach more.",
     testedUnsure: "Too few photographs of each class were tested to be sure of these.",
     testedFew: "Too few photographs were tested of",
