@@ -635,6 +635,13 @@ def test_runs_that_tables_share_are_run_once_and_the_first_seed_first() -> None:
     assert len({cell.key for cell in found}) == len(found)
 
 
+@pytest.mark.parametrize(("tasks", "sizes"), [(10, 6), (3, 3), ([2, 4], [2, 4])])
+def test_of_fewer_classes_than_tasks_each_is_a_task(tasks: Any, sizes: Any) -> None:
+    about = {"digits": {"fingerprint": "0", "backbone": "pixels"}}
+    [cell] = grid([experiment("moments", tasks=tasks, seeds=[0])], about)
+    assert cell.task_sizes(6) == sizes
+
+
 def test_a_row_without_a_head_has_the_usual_one_of_its_memory() -> None:
     rows = experiment("factors", "vae-fo", "gaussian-full").rows
     assert [row.head and row.head.name for row in rows] == ["bayes", "cosine", "cosine"]

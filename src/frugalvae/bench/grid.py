@@ -100,10 +100,13 @@ class Cell:
         return "-".join(parts).replace(":", ".")  # of module:Class; no colon in a file's name
 
     def task_sizes(self, classes: int) -> int | list[int]:
-        """The tasks as :func:`frugalvae.bench.task_split.split_classes` takes them."""
+        """The tasks as :func:`frugalvae.bench.task_split.split_classes` takes them.
+
+        Where there are fewer classes than tasks, each class is a task.
+        """
         if isinstance(self.tasks, dict):
             return first_then_equal(classes, self.tasks["first"], int(self.tasks["later"]))
-        return self.tasks
+        return min(self.tasks, classes) if isinstance(self.tasks, int) else self.tasks
 
 
 def _same(value: Any, recorded: Any) -> bool:

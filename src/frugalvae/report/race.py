@@ -18,7 +18,7 @@ from scipy import stats
 from frugalvae.report import ranks
 from frugalvae.report.pareto import Point, ordered
 from frugalvae.report.ranks import Duel
-from frugalvae.report.results_table import Column, Entry, Table
+from frugalvae.report.results_table import Column, Entry, Line, Table
 
 ALL = "all"  # the protocol with all samples
 
@@ -90,7 +90,7 @@ class Race:
         self.table = table
         self.names = [line.row.name for line in table.lines]
         self.ours = self.names[0]
-        self.rivals = [name for name in self.names if not name.startswith(self.ours)]
+        self.rivals = [line.row.name for line in table.lines if not _same(line, table.lines[0])]
         self.entries = {line.row.name: line.entries for line in table.lines}
         self.protocols = list(dict.fromkeys(column.protocol for column in table.columns))
         self.shots = [name for name in self.protocols if name.isdigit() or name == ALL]
@@ -164,8 +164,13 @@ class Race:
         pairs = list(zip(self.table.columns, entries, strict=True))
         whole = [entry for column, entry in pairs if column.protocol == ALL and entry.values]
         kept = [entry.parameters("bytes") or 0.0 for entry in whole]
-        records = [record for entry in entries for record in entry.records]
-        errors = [100 * record["metrics"]["calibration_error"] for record in records]
+        common = [entries[n] for n in self.complete] if name in self.ranks else entries
+        records = [record for entry in common for record in entry.records]
+        errors = [
+            statistics.fmean(100 * record["metrics"]["calibration_error"] for record in found)
+            for found in (entry.records for entry in common)
+            if found
+        ]
         return Standing(
             name,
             self.ranks.get(name),
@@ -285,3 +290,10 @@ def seconds(records: Sequence[Mapping[str, Any]], part: str) -> float:
     """Median time of some runs to ``learn`` all tasks or to ``predict``."""
     spent = [float(sum(task[part] for task in run["seconds"])) for run in records]
     return statistics.median(spent)
+
+
+def _same(line: Line, other: Line) -> bool:
+    """Whether two lines are one method, perhaps with other settings."""
+    parts = [(row.memory, row.head) for row in (line.row, other.row)]
+    one, two = [[part and part.name for part in pair] for pair in parts]
+    return one == two

@@ -27,7 +27,7 @@ def mean_ranks(scores: Matrix) -> Matrix:
     >>> mean_ranks(np.array([[0.9, 0.5, 0.5], [0.8, 0.7, 0.6]]))
     array([1.  , 2.25, 2.75])
     """
-    return stats.rankdata(-scores, axis=1).mean(axis=0)
+    return stats.rankdata(-scores.round(9), axis=1).mean(axis=0)  # sums of the same in any order
 
 
 def critical_difference(methods: int, cells: int, level: float = LEVEL) -> float:
