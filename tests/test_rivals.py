@@ -318,6 +318,19 @@ def test_linear_heads_agree_with_scikit_learn(name: str, strength: float, oracle
     np.testing.assert_allclose(logits, scores, atol=5e-3)
 
 
+def test_balanced_classes_agree_with_scikit_learn() -> None:
+    """Thrice as many samples of some classes as of others, and all classes count as much."""
+    few, *others = close()
+    task = joined(few, *others, *others, *others)
+    head = make_head("logistic", strengths=(2.0,), steps=1000, balanced=True)
+    taught(head, task, memory=StoreAllMemory())
+    x = task.features - task.features.mean(axis=0)
+    x = x / np.sqrt((x**2).sum(axis=1).mean())
+    oracle = LogisticRegression(C=2.0, tol=1e-8, max_iter=10_000, class_weight="balanced")
+    expected = oracle.fit(x, task.labels).predict_proba(x)
+    np.testing.assert_allclose(softmax(head.logits(task.features)), expected, atol=5e-3)
+
+
 @pytest.mark.parametrize("name", ["logistic", "svm"])
 def test_the_strength_is_chosen_on_samples_that_were_held_out(name: str) -> None:
     """With the smaller one, weights stay so near zero that the largest class is the answer."""

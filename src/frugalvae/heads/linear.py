@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from frugalvae.errors import InputError, check_number
+from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.weights import Weights
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
@@ -29,7 +29,9 @@ class TunedLinear(Weights):
     loss: Loss
     scale = 1.0
 
-    def __init__(self, strengths: Sequence[float], samples: int, steps: int) -> None:
+    def __init__(
+        self, strengths: Sequence[float], samples: int, steps: int, balanced: bool
+    ) -> None:
         if isinstance(strengths, str) or not strengths:
             raise InputError(f"strengths is {strengths!r}; expected numbers, such as (0.1, 1, 10)")
         check_number("number of strengths", len(strengths), 1, 100, whole=True)
@@ -37,7 +39,9 @@ class TunedLinear(Weights):
             check_number("strengths", strength, 1e-12)
         check_number("samples", samples, 1, 65_536, whole=True)
         check_number("steps", steps, 1, 100_000, whole=True)
+        check_choice("balanced", balanced, (True, False))
         self.strengths, self.samples, self.steps = strengths, samples, steps
+        self.balanced = balanced
         self.strength_ = 0.0  # the one that was chosen
         self.classes_: list[int] = []
 
@@ -50,9 +54,13 @@ class TunedLinear(Weights):
         x = ((x - centre) / scale).astype(np.float32)
         start = np.zeros((x.shape[1] + 1, len(self.classes_)))
         self.strength_, start = self._choose(x, y, start)
-        weights = fit_linear(x, y, start, type(self).loss, self.strength_, self.steps)
+        weights = self._fit(x, y, start, self.strength_)
         self.weights_ = (weights[:-1] / scale).astype(np.float32)
         self.bias_ = (weights[-1] - centre @ weights[:-1] / scale).astype(np.float32)
+
+    def _fit(self, x: Array, y: Array, start: Array, strength: float) -> Array:
+        loss = type(self).loss
+        return fit_linear(x, y, start, loss, strength, self.steps, balanced=self.balanced)
 
     def _choose(self, x: Array, y: Array, start: Array) -> tuple[float, Array]:
         """The best strength, and the weights that it had, each fitted from the one before."""
@@ -61,12 +69,12 @@ class TunedLinear(Weights):
             return float(strengths[len(strengths) // 2]), start
         weights, best = [start for _ in parts], (-1.0, strengths[0], start)
         for strength in strengths:
-            right = 0
+            right = 0.0
             for fold, out in enumerate(parts):
-                fitted = x[~out], y[~out], weights[fold]
-                weights[fold] = fit_linear(*fitted, type(self).loss, strength, self.steps)
+                weights[fold] = self._fit(x[~out], y[~out], weights[fold], strength)
                 scores = x[out] @ weights[fold][:-1].astype(x.dtype) + weights[fold][-1]
-                right += int((scores.argmax(axis=1) == y[out]).sum())
+                counts = np.bincount(y[out])[y[out]] if self.balanced else 1.0
+                right += float(((scores.argmax(axis=1) == y[out]) / counts).sum())
             best = max(best, (right, strength, weights[0]), key=lambda found: found[0])
         return float(best[1]), best[2]
 
@@ -104,6 +112,8 @@ class LogisticHead(TunedLinear):
         Draws per class, where the memory does not store all features.
     steps
         Iterations of L-BFGS at most, for each fit.
+    balanced
+        Whether every class counts as much, whatever its number of samples.
     """
 
     loss = staticmethod(cross_entropy)
@@ -114,8 +124,9 @@ class LogisticHead(TunedLinear):
         strengths: Sequence[float] = (0.1, 1.0, 10.0, 100.0, 1000.0),
         samples: int = 256,
         steps: int = 100,
+        balanced: bool = False,
     ) -> None:
-        super().__init__(strengths, samples, steps)
+        super().__init__(strengths, samples, steps, balanced)
 
 
 class SVMHead(TunedLinear):
@@ -129,6 +140,8 @@ class SVMHead(TunedLinear):
         Draws per class, where the memory does not store all features.
     steps
         Iterations of L-BFGS at most, for each fit.
+    balanced
+        Whether every class counts as much, whatever its number of samples.
     """
 
     loss = staticmethod(squared_hinge)
@@ -140,5 +153,6 @@ class SVMHead(TunedLinear):
         strengths: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0),
         samples: int = 256,
         steps: int = 100,
+        balanced: bool = False,
     ) -> None:
-        super().__init__(strengths, samples, steps)
+        super().__init__(strengths, samples, steps, balanced)

@@ -9,35 +9,44 @@ import numpy as np
 from frugalvae.errors import needing
 from frugalvae.maths.arrays import Array, one_hot, softmax
 
-#: Of scores (n, k) and one-hot targets (n, k): the summed loss and its gradient (n, k).
-Loss = Callable[[Array, Array], tuple[float, Array]]
+#: Of scores (n, k) and one-hot targets (n, k): the loss of each row (n,), and its gradient (n, k).
+Loss = Callable[[Array, Array], tuple[Array, Array]]
 
 
-def cross_entropy(scores: Array, targets: Array) -> tuple[float, Array]:
+def cross_entropy(scores: Array, targets: Array) -> tuple[Array, Array]:
     """The loss of logistic regression over all classes at once.
 
     >>> loss, gradient = cross_entropy(np.zeros((1, 2)), np.array([[1.0, 0.0]]))
-    >>> round(loss, 4), gradient.tolist()
-    (0.6931, [[-0.5, 0.5]])
+    >>> loss.round(4).tolist(), gradient.tolist()
+    ([0.6931], [[-0.5, 0.5]])
     """
     chances = softmax(scores)
-    loss = -float(np.log(np.maximum((chances * targets).sum(axis=1), 1e-38)).sum())
+    loss: Array = -np.log(np.maximum((chances * targets).sum(axis=1), 1e-38))
     return loss, chances - targets
 
 
-def squared_hinge(scores: Array, targets: Array) -> tuple[float, Array]:
+def squared_hinge(scores: Array, targets: Array) -> tuple[Array, Array]:
     """The loss of support vectors, each class against all others.
 
     >>> loss, gradient = squared_hinge(np.array([[2.0, 0.0]]), np.array([[1.0, 0.0]]))
-    >>> loss, gradient.tolist()
-    (1.0, [[0.0, 2.0]])
+    >>> loss.tolist(), gradient.tolist()
+    ([1.0], [[0.0, 2.0]])
     """
     signs = 2 * targets - 1
     short = np.maximum(0, 1 - signs * scores)
-    return float((short**2).sum()), -2 * signs * short + 0.0
+    return (short**2).sum(axis=1), -2 * signs * short + 0.0
 
 
-def fit_linear(x: Array, y: Array, start: Array, loss: Loss, strength: float, steps: int) -> Array:
+def fit_linear(
+    x: Array,
+    y: Array,
+    start: Array,
+    loss: Loss,
+    strength: float,
+    steps: int,
+    *,
+    balanced: bool = False,
+) -> Array:
     """Weights (d + 1, k) that minimise ``strength`` times the loss plus half their squares.
 
     Parameters
@@ -48,16 +57,21 @@ def fit_linear(x: Array, y: Array, start: Array, loss: Loss, strength: float, st
         Weights to begin with; the last row are biases, whose squares do not count.
     steps
         Iterations of L-BFGS at most.
+    balanced
+        Whether every class counts as much, whatever its number of rows.
     """
     with needing("a classifier that is fitted on all samples"):
         from scipy.optimize import minimize
 
     targets = one_hot(y, start.shape[1]).astype(x.dtype)
+    counts = np.bincount(y)[y]
+    shares = (len(y) / len(np.unique(y)) / counts if balanced else counts / counts).astype(x.dtype)
 
     def objective(flat: Array) -> tuple[float, Array]:
         weights = flat.reshape(start.shape)
         scores = x @ weights[:-1].astype(x.dtype) + weights[-1].astype(x.dtype)
-        value, slope = loss(scores, targets)
+        values, slope = loss(scores, targets)
+        value, slope = float((shares * values).sum()), shares[:, None] * slope
         gradient = np.concatenate([x.T @ slope, slope.sum(axis=0, keepdims=True)])
         gradient = strength * gradient.astype(np.float64)
         gradient[:-1] += weights[:-1]
