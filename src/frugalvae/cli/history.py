@@ -24,14 +24,15 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(history)
         return
+    width = max((len(str(event.get("action", "?"))) for event in history), default=0)
     for event in history:
-        print(printable(describe_event(event)))
+        print(printable(describe_event(event, width)))
     if not history:
         print(f"{options.file} has no history: it was written without one")
 
 
-def describe_event(event: dict[str, Any]) -> str:
-    """An event in a line.
+def describe_event(event: dict[str, Any], width: int = 6) -> str:
+    """An event in a line, its action in so many letters.
 
     >>> describe_event({"action": "learn", "when": "2026-11-16 5:00", "classes": {"emu": 30}})
     '2026-11-16 5:00  learn   emu (30)'
@@ -39,4 +40,4 @@ def describe_event(event: dict[str, Any]) -> str:
     from frugalvae.storage.summary import in_words
 
     when = local_time(str(event.get("when", "")))
-    return f"{when}  {event.get('action', '?')!s:6}  {in_words(event)}"
+    return f"{when}  {event.get('action', '?')!s:{width}}  {in_words(event)}"
