@@ -66,7 +66,10 @@ def run_grid(
     only.check(experiments)
     wanted = grid(experiments, about, only)
     if not wanted:
-        why = "; ".join(dict.fromkeys(absent.values())) or "the columns that were asked for are not for this data"
+        why = (
+            "; ".join(dict.fromkeys(absent.values()))
+            or "the columns that were asked for are not for this data"
+        )
         raise InputError(f"nothing to run: none of the data fits; {why}")
     missing = together([cell for cell in wanted if again or store.load(cell) is None])
     for cell in missing if plan else ():

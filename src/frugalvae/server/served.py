@@ -144,7 +144,7 @@ class Served:
 
     def _take(self, model: Model, stamp: Stamp | None) -> Snapshot:
         assert stamp is not None
-        self.last = Snapshot(model, summarise(self.store), stamp)
+        self.last = Snapshot(model, summarise(self.store, model), stamp)
         self.problem = self._bad = None
         return self.last
 

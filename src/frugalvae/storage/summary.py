@@ -16,6 +16,8 @@ from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import local_time, shortened
 
 if TYPE_CHECKING:
+    from frugalvae.memories.forecast import Forecast
+    from frugalvae.model import Model
     from frugalvae.storage.model_file import Contents
     from frugalvae.storage.store import Store
 
@@ -116,13 +118,13 @@ class Summary:
         return {**asdict(self), "components": parts}
 
 
-def summarise(store: Store) -> Summary:
-    """The summary of a file."""
+def summarise(store: Store, model: Model | None = None) -> Summary:
+    """The summary of a file; ``model`` is what is in it, if it is at hand."""
     contents = store.read()
     document = contents.document
     try:
         layers, parts = list(layers_of(document["memory"] or {})), components(contents)
-        expected = expected_of(contents)
+        expected = expected_of(contents) if model is None else told_by(model.forecast)
     except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
         raise MemoryFileError(f"{store.given}: what it says of its layers is wrong") from error
     return Summary(
@@ -181,11 +183,13 @@ def expected_of(contents: Contents) -> dict[str, Any] | None:
     if f"{KEPT}margins" not in contents.arrays:
         return None
     found = Reader(contents.arrays, ()).read(document["memory"], "memory").forecast()
-    if found is None:
-        return None
     labels = dict(zip(document["numbers"], document["classes"]["values"], strict=True))
-    told: dict[str, Any] = replace(found, labels=[labels[y] for y in found.labels]).to_json()
-    return told
+    return told_by(found and replace(found, labels=[labels[y] for y in found.labels]))
+
+
+def told_by(forecast: Forecast | None) -> dict[str, Any] | None:
+    """A forecast as plain values, if there is one."""
+    return forecast.to_json() if forecast else None
 
 
 def components(contents: Contents) -> dict[str, tuple[int, int]]:
