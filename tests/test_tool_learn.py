@@ -265,6 +265,20 @@ def written(path: Path, labels: list[int], **more: object) -> Path:
     return path
 
 
+def test_a_feature_file_may_have_one_part_alone(tool: Tool) -> None:
+    pytest.importorskip("jinja2", reason="pages need the extra report")
+    task = blobs([0, 1])
+    x, y = task.features.astype(np.float32), task.labels
+    train, test = tool.folder / "train.npz", tool.folder / "test.npz"
+    np.savez(train, x_train=x, y_train=np.array(["cat", "dax"])[y])
+    np.savez(test, x_test=x, y_test=np.array(["cat", "dax"])[y])
+    assert "learned 2 classes from 40 samples" in tool.learn(train)
+    page = tool.folder / "page.html"
+    assert tool.json("evaluate", test, "-o", page)["samples"] == 40
+    assert "x_train is missing; y_train is missing" in tool("learn", test, code=2)
+    assert "x_test is missing; y_test is missing" in tool("evaluate", train, "-o", page, code=2)
+
+
 def test_feature_files_are_learned_as_images_are(tool: Tool) -> None:
     identity = {"encoder": "clip", "model": "b32", "weights": "abc"}
     one = written(tool.folder / "one.npz", [0, 1], encoder=identity)

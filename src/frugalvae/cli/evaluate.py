@@ -269,9 +269,9 @@ def from_features(model: Model, file: Path, path: Path) -> SamplesToTest:
     import numpy as np
 
     from frugalvae.encoders.remembered import check_same, described
-    from frugalvae.images.feature_file import load_features
+    from frugalvae.images.feature_file import load_testing
 
-    features = load_features(path)
+    features = load_testing(path)
     numbers, unknown = known(model, features.y_test, path)
     taught = model.encoder
     check_same(taught, features.encoder, file, path)

@@ -97,12 +97,12 @@ def gather(
 
 def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remembered]:
     """The array ``x`` of a file; or what its training part has of a class."""
-    from frugalvae.images.feature_file import load_features, read_rows
+    from frugalvae.images.feature_file import load_training, read_rows
     from frugalvae.images.npz import array_names
 
     if "x" in array_names(path):
         return read_rows(path, ("x",))
-    features = load_features(path)
+    features = load_training(path)
     labels = [as_label(str(known)) for known in features.y_train.tolist()]
     x = features.x_train[np.array(labels) == as_label(str(label))]
     if not len(x):

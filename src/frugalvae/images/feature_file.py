@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +116,34 @@ def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32
     return _features(path, arrays | {n: arrays[n][:0] for n in stored}), rows
 
 
-def load_training(path: str | Path) -> Features:
-    """The same of a file that is learned, which may also be what ``frugalvae sample`` writes.
+def load_testing(path: str | Path) -> Features:
+    """The same of a file that is tested, which may have no training samples."""
+    return _one_part(Path(path), "test", "train")
 
-    That one has rows ``x`` of one class, its ``label``, and ``encoder``.
+
+def _one_part(path: Path, wanted: str, other: str) -> Features:
+    """A feature file that may have nothing of one of its two parts."""
+    names = set(array_names(path))
+    if not {f"x_{wanted}", f"y_{wanted}"} <= names or {f"x_{other}", f"y_{other}"} & names:
+        return load_features(path)
+    arrays = read_arrays(path, {f"x_{wanted}", f"y_{wanted}", *OPTIONAL})
+    twins = {f"{kind}_{other}": arrays[f"{kind}_{wanted}"] for kind in "xy"}
+    arrays = _numbered(arrays | twins)
+    _check(path, arrays)
+    found = _features(path, arrays)
+    none = {f"{kind}_{other}": getattr(found, f"{kind}_{other}")[:0] for kind in "xy"}
+    return replace(found, **none)
+
+
+def load_training(path: str | Path) -> Features:
+    """The same of a file that is learned, which may have no test samples.
+
+    It may also be what ``frugalvae sample`` writes: rows ``x`` of one class, its ``label``, and
+    ``encoder``.
     """
     path = Path(path)
     if not {"x", "label"} <= set(array_names(path)):
-        return load_features(path)
+        return _one_part(path, "train", "test")
     x, encoder = read_rows(path, ("x",))
     label = read_arrays(path, {"label"})["label"]
     if label.shape != () or label.dtype.kind not in "Uiu" or not np.isfinite(x).all():
