@@ -349,13 +349,15 @@ def test_a_failed_run_stops_no_other_and_is_cleared_by_the_next_call(
 
 
 def test_the_command_says_by_its_exit_code_that_a_run_failed(tmp_path: Path) -> None:
-    path = written(tmp_path / "bad.toml", QUICK_GRID.replace("tasks = 2", "tasks = 50"))
+    path = written(tmp_path / "bad.toml", QUICK_GRID.replace("tasks = 2", "tasks = [3, 4]"))
     results = tmp_path / "results"
     arguments = ["bench", "run", str(path), "-o", str(results), "--jobs=1", "--seeds=0", "--quiet"]
     assert main(arguments) == 1
     tracebacks = [json.loads(f.read_text())["traceback"] for f in (results / "failed").iterdir()]
     assert len(tracebacks) == 2
-    assert all("10 classes cannot be split into 50 tasks" in text for text in tracebacks)
+    assert all(
+        "task sizes [3, 4] add up to 7, but there are 10 classes" in text for text in tracebacks
+    )
     assert records(results) == {}
 
 

@@ -80,7 +80,7 @@ def test_a_run_that_fails_is_recorded_the_others_are_done_and_ray_is_stopped(
     """The whole command, with a Ray of its own: the first that this process starts."""
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     good = written(tmp_path / "one.toml", ONE_RUN)
-    bad = written(tmp_path / "bad.toml", ONE_RUN.replace("tasks = 2", "tasks = 50"))
+    bad = written(tmp_path / "bad.toml", ONE_RUN.replace("tasks = 2", "tasks = [3, 4]"))
     results = tmp_path / "results"
     assert main(["bench", "run", str(bad), str(good), "--ray", "--jobs=1", f"-o{results}"]) == 1
     assert not ray.is_initialized()
@@ -88,7 +88,7 @@ def test_a_run_that_fails_is_recorded_the_others_are_done_and_ray_is_stopped(
     [failed] = (results / "failed").iterdir()
     traceback = json.loads(failed.read_text())["traceback"]
     assert traceback.startswith("Traceback")
-    assert "10 classes cannot be split into 50 tasks" in traceback
+    assert "task sizes [3, 4] add up to 7, but there are 10 classes" in traceback
     [done] = records(results).values()
     assert done["settings"]["tasks"] == 2
 
