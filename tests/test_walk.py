@@ -181,6 +181,23 @@ def test_folders_inside_a_class_belong_to_it(given: Callable[..., Path]) -> None
     assert classes(root, depth=2) == {"Bobolink": 4, "Cardinal/cam 1": 3, "Cardinal/cam 2": 2}
 
 
+def test_classes_of_the_first_level_here_and_deeper_there_are_not_guessed(
+    given: Callable[..., Path],
+) -> None:
+    root = given("Fruit/Apple/Gala", "Fruit/Banana", "Packages/Milk/Oat", "Packages/Juice/Pear")
+    with pytest.raises(InputError) as caught:
+        listed(root)
+    assert str(caught.value) == (
+        f"{root.stem}: folders with images are at different depths. If the first level is the "
+        "class, such as Fruit, give --depth 1; if every folder with images is one, such as "
+        "Packages/Juice/Pear, give --depth 3"
+    )
+    assert classes(root, depth=1) == {"Fruit": 4, "Packages": 4}
+    leaves = ("Fruit/Apple/Gala", "Fruit/Banana", "Packages/Juice/Pear", "Packages/Milk/Oat")
+    assert classes(root, depth=3) == dict.fromkeys(leaves, 2)
+    assert classes(root, known=leaves) == dict.fromkeys(leaves, 2)
+
+
 def test_one_folder_with_a_few_images_around_others_is_not_guessed(tmp_path: Path) -> None:
     for place in ("camera/emu/1", "camera/emu/2", "camera/owl/3", "camera/4"):
         save(tmp_path / "set" / f"{place}.png")

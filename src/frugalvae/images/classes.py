@@ -7,7 +7,8 @@ CIFAR-100, and for all verbs:
 - Else, a folder inside a known class belongs to that class.
 - Else, a class is the outermost folder with images of its own; what is inside belongs to it.
   Where such folders are at different depths below one folder of the first level (as
-  ``cat/cam 1/2024-05`` and ``cat/cam 2``), that folder is the class.
+  ``cat/cam 1/2024-05`` and ``cat/cam 2``), that folder is the class. Where classes would be of the
+  first level here and deeper there, it is not plain which are meant: an error.
 - A folder of images alone is one class, named as the folder.
 - A few images beside folders of classes are left out. Where these are all in one more folder, it
   is not plain what that is: an error. Around a zip archive's it is left out, too.
@@ -89,7 +90,7 @@ def find_classes(
     within = {folder: _known(folder, known) for folder in folders}
     new = [folder for folder in folders if not within[folder]]
     _check_around(name, new, counts)
-    within |= _outermost(new)
+    within |= _outermost(name, new)
     return within, _assumed(within)
 
 
@@ -112,7 +113,7 @@ def _known(folder: Folder, known: Collection[str]) -> Folder:
     return next((outer for outer in around if "/".join(outer) in known), ())
 
 
-def _outermost(folders: Sequence[Folder]) -> dict[Folder, Folder]:
+def _outermost(name: str, folders: Sequence[Folder]) -> dict[Folder, Folder]:
     """Folders with images that are in no other such folder; of mixed depth, the first level."""
     there, depths = set(folders), dict[str, set[int]]()
     within = {}
@@ -120,7 +121,16 @@ def _outermost(folders: Sequence[Folder]) -> dict[Folder, Folder]:
         around = (folder[:level] for level in range(1, len(folder) + 1))
         within[folder] = next(outer for outer in around if outer in there)
         depths.setdefault(folder[0], set()).add(len(within[folder]))
-    return {f: outer if len(depths[f[0]]) == 1 else f[:1] for f, outer in within.items()}
+    mixed = {top for top, levels in depths.items() if len(levels) > 1}
+    nested = [outer for outer in within.values() if len(outer) > 1 and outer[0] not in mixed]
+    if mixed and nested:
+        deepest = max(map(len, within.values()))
+        raise InputError(
+            f"{name}: folders with images are at different depths. If the first level is the "
+            f"class, such as {min(mixed)}, give --depth 1; if every folder with images is one, "
+            f"such as {'/'.join(min(nested))}, give --depth {deepest}"
+        )
+    return {f: f[:1] if f[0] in mixed else outer for f, outer in within.items()}
 
 
 def _assumed(within: dict[Folder, Folder]) -> list[str]:
