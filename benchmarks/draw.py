@@ -3,6 +3,7 @@
 ``python -m benchmarks.draw Fruit-Images-Dataset fruit --train 30 --test 10`` links that many of
 each class into ``fruit/train`` and ``fruit/test``. Without numbers, the photographs of both parts
 are joined, a folder for each class: ``python -m benchmarks.draw PlantDoc-Dataset plants``.
+A class may be deeper, as ``Fruit/Apple/Golden-Delicious``; the name of its own folder is its name.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ def classes_of(source: Path) -> Iterator[tuple[str, str, list[Path]]]:
     rng = random.Random(0)
     parts = {PARTS[p.name.lower()]: p for p in source.iterdir() if p.name.lower() in PARTS}
     for part in sorted(parts):
-        for folder in sorted(path for path in parts[part].iterdir() if path.is_dir()):
+        for folder in sorted(path for path in parts[part].rglob("*") if path.is_dir()):
             files = sorted(file for file in folder.iterdir() if file.is_file())
-            rng.shuffle(files)
-            yield part, folder.name, files
+            if files:
+                rng.shuffle(files)
+                yield part, folder.name, files
 
 
 if __name__ == "__main__":

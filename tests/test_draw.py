@@ -55,6 +55,17 @@ def test_without_numbers_both_parts_are_joined(
     assert files(tmp_path / "joined") == expected
 
 
+def test_a_class_may_be_deeper(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in ("Training", "Test"):
+        (source / part / "fruit").mkdir()
+        (source / part / "apple").rename(source / part / "fruit" / "apple")
+    drawn(monkeypatch, source, tmp_path / "drawn", "--train", "1", "--test", "1")
+    folders = {path.rsplit("/", 1)[0] for path in files(tmp_path / "drawn")}
+    assert folders == {"train/apple", "train/pear", "test/apple", "test/pear"}
+
+
 def test_nothing_is_overwritten_and_half_a_request_is_refused(
     source: Path,
     tmp_path: Path,
