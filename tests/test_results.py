@@ -142,7 +142,7 @@ def test_tables_of_the_pages_are_those_of_the_results() -> None:
         text = page.read_text("utf-8")
         assert "<!-- table: " in text
         assert updated(text, tables) == text
-        wrong = MARKED.sub(lambda found: re.sub(r"\| (\d)", r"| 9\1", found[0]), text)
+        wrong = MARKED.sub(lambda found: re.sub(r"\| (\d+\.)", r"| 9\1", found[0]), text)
         assert wrong != text
         assert updated(wrong, tables) != wrong
 
