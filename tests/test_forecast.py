@@ -13,6 +13,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.answers import expectation, rank
 from frugalvae.cli.predict import warn_of_promise
 from frugalvae.errors import InputError
+from frugalvae.heads.nearest_mean import NearestMeanHead
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.margins import (
     GRID,
@@ -282,6 +283,29 @@ def test_nothing_is_promised_without_held_out_samples() -> None:
     assert clf.forecast() is None
     with pytest.raises(InputError, match="no samples were held out"):
         clf.predict_set(x)
+
+
+@pytest.mark.parametrize("verb", ["forget", "merge_classes"])
+def test_of_a_single_class_that_is_left_nothing_is_expected_or_promised(verb: str) -> None:
+    x, y = blobs(30)
+    clf = FrugalClassifier().fit(x[y < 2], y[y < 2])
+    assert clf.forecast() is not None
+    clf.forget(0) if verb == "forget" else clf.merge_classes(0, 1)
+    assert clf.forecast() is None
+    assert clf.expected_accuracy() == {}
+    for asked in (lambda: clf.is_sure(x, 0.1), lambda: clf.predict_set(x)):
+        with pytest.raises(InputError, match="two classes"):
+            asked()
+
+
+def test_of_a_head_that_needs_no_density_nothing_is_promised() -> None:
+    class Other(NearestMeanHead):
+        needs_density = False
+
+    x, y = blobs(30)
+    clf = FrugalClassifier("moments", Other()).fit(x, y)
+    with pytest.raises(InputError, match="with head 'bayes'"):
+        clf.is_sure(x, 0.1)
 
 
 def test_answers_have_what_was_asked_for() -> None:

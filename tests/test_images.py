@@ -6,6 +6,7 @@ import pickle
 import re
 import struct
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from frugalvae.encoders.preprocess import Preprocessing, target_size
 from frugalvae.errors import InputError
 from frugalvae.images.cifar import loads
 from frugalvae.images.dataset import Images, digit_images, load_digits, load_images
-from frugalvae.images.decode import decode
+from frugalvae.images.decode import decode, reading_images
 from frugalvae.progress import listening
 
 RED, WHITE = [255, 0, 0], [255, 255, 255]
@@ -653,3 +654,15 @@ def test_holding_out_images_is_holding_out_features() -> None:
     np.testing.assert_array_equal(part.y_test, twin.y_test)
     grey = part.x_test[..., 0].reshape(-1, 64) / 255
     np.testing.assert_allclose(grey, twin.x_test, atol=0.5 / 255)
+
+
+def test_pillow_is_as_it_was_when_the_last_of_several_readers_ends() -> None:
+    limit, filters = Image.MAX_IMAGE_PIXELS, list(warnings.filters)
+    first, second = reading_images(), reading_images()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert Image.MAX_IMAGE_PIXELS is None  # the second one is still reading
+    second.__exit__(None, None, None)
+    assert limit == Image.MAX_IMAGE_PIXELS
+    assert filters == warnings.filters

@@ -515,7 +515,8 @@ def test_a_large_feature_file_is_read_a_share_at_a_time(
     np.savez(path, x_train=x, y_train=np.arange(3000) % 3, x_test=x[:1], y_test=[0])
     third = Tool(tool.folder / "third", tool.capsys)
     third.folder.mkdir()
-    assert "not finite in 1 of 2500 places" in third("learn", path, code=2)
+    said = third("learn", path, code=2)
+    assert "not finite in 1 of 2500 places, the first in row 5, column 3" in said
     assert third.beside == []
 
 

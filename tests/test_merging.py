@@ -161,6 +161,15 @@ def test_merged_classifiers_go_on_learning(tmp_path: Path) -> None:
         assert loaded.model_.numbers.tolist() == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("odd", [None, b"x", 1.5])
+def test_what_is_no_label_is_no_new_name(odd: Any) -> None:
+    mine, yours = (FrugalClassifier().fit(np.eye(2), [f"{n} 1", f"{n} 2"]) for n in "ab")
+    before = mine.model_
+    with pytest.raises(InputError, match="expected a name or a whole number"):
+        mine.merge(yours, rename={"b 1": odd})
+    assert mine.model_ is before
+
+
 def test_classes_are_renamed_on_the_way() -> None:
     x, y, first = halves()
     one = fresh("moments").fit(x[first], y[first])

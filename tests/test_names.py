@@ -284,6 +284,15 @@ def test_names_on_the_command_line(tool: Tool, tmp_path: Path) -> None:
     assert tool.err.count("nearly the same names: 'badger' and 'badgers'") == 1
     tool("undo")
     assert tool.classes == ["cat", "dax"]
+    many = [f"bird number {number}" for number in range(60)]  # longer than a file's name may be
+    told = tool.json("learn", "--names", ", ".join(many))
+    assert sorted(told["learned"]) == sorted(many)
+    assert told["encoder"] == tool.json("status")["encoder"]
+
+
+def test_one_name_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembered, "make_frozen", Reading(reads=True))
+    assert FrugalClassifier().learn_names("emu").classes_.tolist() == ["emu"]
 
 
 def test_photographs_come_later(tool: Tool, tmp_path: Path) -> None:

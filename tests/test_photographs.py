@@ -104,6 +104,7 @@ def test_what_cannot_be_read_is_named_and_changes_nothing(photos: Path) -> None:
     with pytest.raises(InputError, match=r"wrong\.jpg"):
         fresh.learn_images(photos)
     assert not hasattr(fresh, "model_")
+    assert not hasattr(fresh, "left_out_")
 
 
 def test_what_cannot_be_read_is_left_out_and_told_if_that_is_wanted(

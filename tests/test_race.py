@@ -327,6 +327,13 @@ def test_a_file_that_extends_a_race_adds_rows_and_reuses_runs(
     assert (found.name, found.title, found.kind) == ("mine", "mine", "race")
 
 
+def test_a_file_does_not_extend_itself(tmp_path: Path) -> None:
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / f"{name}.toml").write_text(f'extends = "{other}.toml"\n')
+    with pytest.raises(InputError, match=r"a\.toml extends itself, be it by way of others"):
+        read_experiments([tmp_path / "a.toml"])
+
+
 def test_the_summary_has_ours_the_best_rivals_and_what_is_kept(folder: Path) -> None:
     (table,) = read_tables(folder / "results")
     heading, _, *lines = summary(table).splitlines()

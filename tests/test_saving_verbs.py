@@ -175,6 +175,7 @@ def test_an_update_that_is_repeated_counts_once_and_others_count(tool: Tool) -> 
     before = tool.file.read_bytes()
     said = tool("update", "cat", more)
     assert "the last change was this very update" in said
+    assert tool.json("update", "cat", more)["examples"] == 0
     assert tool.file.read_bytes() == before
     tool("update", "dax", more)  # the same samples of another class are another update
     tool("update", "cat", more)  # and so are they after another change
@@ -183,6 +184,24 @@ def test_an_update_that_is_repeated_counts_once_and_others_count(tool: Tool) -> 
     assert len(digests) == 1  # what is not needed any more is not kept
     tool("forget", "cat", "--scrub")
     assert not [event for event in tool.json("history") if "digest" in event]
+
+
+def test_samples_that_are_taken_out_again_are_told_of(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    tool("learn", images)
+    first, again = (tool.json("unlearn", "cat", images / "cat" / "0.png") for _ in range(2))
+    assert (first["taken_out"], first["left"]) == (1, 5)
+    assert again == first | {"taken_out": 0}
+
+
+def test_a_link_stays_a_link(tool: Tool) -> None:
+    real, link = tool.folder / "real.frugal", tool.folder / "link.frugal"
+    classifier = FrugalClassifier().fit(np.eye(2), ["a", "b"])
+    classifier.save(real)
+    link.symlink_to(real)
+    classifier.rename("a", "c").save(link)
+    assert link.is_symlink()
+    assert FrugalClassifier.load(real).classes_.tolist() == ["b", "c"]
 
 
 def test_very_wide_features_fit_the_budget() -> None:

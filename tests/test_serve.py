@@ -440,6 +440,27 @@ def test_a_broken_file_is_told_and_the_old_goes_on(
     }
 
 
+def test_a_file_that_could_not_be_read_for_a_while_is_read_again(
+    tmp_path: Path, taught_bytes: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from frugalvae.server.served import Served as ServedFile
+    from frugalvae.server.settings import Settings
+
+    file = tmp_path / "birds.frugal"
+    file.write_bytes(taught_bytes)
+    served = ServedFile(Settings(file))
+
+    def refuse(*_: object) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refuse)
+        assert served.read() is None
+    assert "Permission denied" in str(served.problem)
+    assert served.read() is not None
+    assert served.problem is None
+
+
 def test_a_file_that_another_process_changes_is_waited_for(start: Start, pictures: Path) -> None:
     from frugalvae.storage.store import Store
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,10 @@ def test_what_cannot_be_forgotten_updated_or_renamed_changes_nothing(
         ),
         (lambda: taught.rename("class 1", 7), InputError, "labels like 7 were given"),
         (lambda: taught.rename("class 1", ["a"]), InputError, "expected one label"),
+        *(
+            (partial(taught.rename, "class 1", odd), InputError, "a name or a whole number")
+            for odd in (None, object(), b"x", np.datetime64("2026-01-01"), 1.5, np.nan)
+        ),
     ]
     for refused, error, message in refusals:
         with pytest.raises(error, match=message):

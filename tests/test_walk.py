@@ -239,6 +239,15 @@ def test_classes_of_one_depth_are_the_innermost_folders_unless_said_otherwise(
     assert classes(root, known=["Cardinal"]) == {"Bobolink/cam 1": 2, "Cardinal": 4}
 
 
+def test_a_link_to_itself_is_told_and_others_are_read(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    (images / "cat" / "self.png").symlink_to(images / "cat" / "self.png")
+    assert classes(images) == {"cat": 7, "dax": 6}
+    told = tool.json("learn", images)
+    assert told["learned"] == {"cat": 6, "dax": 6}
+    assert list(told["unreadable"]) == ["cat/self.png"]
+
+
 def test_depth_counts_inside_of_the_parts(tmp_path: Path) -> None:
     root = made(tmp_path / "set", "train/cat/a", "train/cat/b", "test/cat/a")
     assert classes(root, depth=1) == {"cat": 4}

@@ -67,10 +67,16 @@ def check_labels(y: ArrayLike, count: int) -> NDArray[Any]:
     return labels
 
 
-def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The features, if every one of them is a number whose squares can be added up."""
+def check_finite(
+    features: NDArray[np.float32], rows: NDArray[np.int64] | None = None
+) -> NDArray[np.float32]:
+    """The features, if every one of them is a number whose squares can be added up.
+
+    ``rows`` are their numbers, if they are some rows of a table.
+    """
     if (np.abs(features) <= LARGEST).all():
         return features
+    numbers = np.arange(len(features)) if rows is None else rows
     wrong = ~np.isfinite(features)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
@@ -78,12 +84,13 @@ def check_finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
         what = "NaN" if missing else "infinity (inf), or what is beyond float32's 3.4e38"
         raise InputError(
             f"X has values that are not finite in {wrong.sum()} of {wrong.size} places, the first "
-            f"in row {row}, column {column}: {what}; remove those rows, or correct the features"
+            f"in row {numbers[row]}, column {column}: {what}; remove those rows, or correct the "
+            "features"
         )
     row, column = np.argwhere(np.abs(features) > LARGEST)[0]
     raise InputError(
-        f"X has the value {features[row, column]:.1e} in row {row}, column {column}; expected "
-        f"at most {LARGEST:.0e} in size. Remove that row, or scale the features"
+        f"X has the value {features[row, column]:.1e} in row {numbers[row]}, column {column}; "
+        f"expected at most {LARGEST:.0e} in size. Remove that row, or scale the features"
     )
 
 

@@ -259,7 +259,7 @@ class FrugalClassifier(Estimator):
         with self._teaching():
             before, remembered = self._model(), None
             if text is None:
-                asked = [as_label(name) for name in names]
+                asked = list(map(as_label, [names] if isinstance(names, str) else names))
                 made, remembered = self._encoder(encoder, model, settings)
                 text = naming.read_names(made, [*asked, *naming.unread(before)])
             learned = naming.learn_names(before, text)
@@ -724,7 +724,7 @@ class FrugalClassifier(Estimator):
         """
         from frugalvae.images.listing import counted, open_images
         from frugalvae.images.photographs import check_complete, digests_of
-        from frugalvae.intake import choose
+        from frugalvae.intake import choose_samples
         from frugalvae.shares import take_photographs
 
         before = self._model()
@@ -732,7 +732,7 @@ class FrugalClassifier(Estimator):
         opened = open_images(folder, "learning", depth=depth, known=known)
         with self._teaching(), opened as found:
             before = self._model()
-            intake = choose(
+            intake = choose_samples(
                 before,
                 found.labels,
                 lambda rows: digests_of(found.at(rows).files),
@@ -741,7 +741,7 @@ class FrugalClassifier(Estimator):
             for line in [*found.notes, *counted(found.skipped), *intake.left_out]:
                 logger.warning("%s: %s", found.name, line)
             told = {"skipped": found.skipped, "assumed": found.notes, **intake.to_json()}
-            self.left_out_ = {"unreadable": {}, "left_out": [], **told}
+            left_out = {"unreadable": {}, "left_out": [], **told}
             if len(intake.rows):
                 made, remembered = self._encoder(encoder, model, settings)
                 taken = take_photographs(before, found, intake, made)
@@ -754,8 +754,9 @@ class FrugalClassifier(Estimator):
                 if taken.counts:
                     self.model_ = replace(before.learn(**taken.lesson), encoder=remembered)
                     self.n_features_in_ = self.model_.n_features
-                self.left_out_ |= {"unreadable": taken.unreadable, "left_out": taken.missing}
-                self.left_out_ |= intake.to_json()  # what could be read
+                left_out |= {"unreadable": taken.unreadable, "left_out": taken.missing}
+                left_out |= intake.to_json()  # what could be read
+            self.left_out_ = left_out
         return self
 
     def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:

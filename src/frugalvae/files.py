@@ -40,9 +40,10 @@ def check_place(path: str | Path) -> None:
 def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> None:
     """Write a new file beside the old one, flush it to disk, then rename it over the old one.
 
-    It gets the mode of the old file, or that of ``like``.
+    It gets the mode of the old file, or that of ``like``. Of a link, the file that it leads to is
+    replaced.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     check_place(path)
     beside = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
     mode = _mode(like or path)

@@ -152,7 +152,7 @@ def other_names(renamed: Mapping[str, Any]) -> list[str]:
     return [f"folders whose classes have another name: {shortened(told)}"] if told else []
 
 
-def choose(
+def choose_samples(
     model: Model,
     names: NDArray[Any],
     digests: Callable[[NDArray[np.int64]], NDArray[np.uint64]],
@@ -247,7 +247,7 @@ def _fresh(
     """Rows of a class that were not taught, each once, and their digests."""
     none: NDArray[np.uint64] = np.empty(0, np.uint64)
     withheld = none if again else model.withheld.get(model.number_of.get(label, -1), none)
-    known = np.isin(found, digests_of(model, label)) & (found != NONE)
+    known = np.isin(found, taught_digests(model, label)) & (found != NONE)
     held = np.isin(found, withheld) & ~known & (found != NONE)
     first = np.zeros(len(rows), bool)
     first[np.unique(found, return_index=True)[1]] = True
@@ -262,7 +262,7 @@ def _fresh(
     return rows[taken], found[taken]
 
 
-def digests_of(model: Model, label: Any) -> NDArray[np.uint64]:
+def taught_digests(model: Model, label: Any) -> NDArray[np.uint64]:
     """Digests of what a class was taught; none of a class that is new."""
     return model.digests.get(model.number_of.get(label, -1), np.empty(0, np.uint64))
 
@@ -275,4 +275,4 @@ def recognisable(model: Model, label: Any) -> bool:
     number = model.number_of.get(label)
     if number is None or label in model.by_name:
         return True
-    return 0 < model.count_of[number] <= len(digests_of(model, label))
+    return 0 < model.count_of[number] <= len(taught_digests(model, label))

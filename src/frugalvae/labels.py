@@ -42,8 +42,12 @@ def is_plain(text: object) -> bool:
 
 
 def check_label(label: Any) -> None:
-    """Refuse a name that cannot be read, or that would steer a terminal."""
-    if isinstance(label, str) and not is_plain(label):
+    """Refuse what is no label, and a name that cannot be read, or that would steer a terminal."""
+    value = label.item() if hasattr(label, "item") else label  # NumPy's numbers are no int
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if not (whole or isinstance(value, str)):
+        raise InputError(f"the label is {label!r}; expected a name or a whole number")
+    if isinstance(value, str) and not is_plain(value):
         raise InputError(
             f"the label is {label!r}; expected a name that can be read, without control characters"
         )

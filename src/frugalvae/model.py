@@ -506,7 +506,7 @@ class Model:
                 "measured; ask for probabilities, or teach without names"
             )
         found = self.forecast
-        if found is None or not hasattr(self.head, "needs_density"):
+        if found is None or not getattr(self.head, "needs_density", False):
             raise InputError(
                 "no samples were held out, so nothing can be promised; that needs memory "
                 "'moments' with head 'bayes', two classes, classes of more than one sample, and a "

@@ -80,7 +80,9 @@ class Rows:
 
     def read(self, encoder: Encoder | None) -> Encoded:
         """These rows."""
-        return Encoded(check_finite(self.table[self.rows]), np.arange(len(self.rows)), {})
+        return Encoded(
+            check_finite(self.table[self.rows], self.rows), np.arange(len(self.rows)), {}
+        )
 
 
 @dataclass(frozen=True)

@@ -54,16 +54,18 @@ def read_experiments(
     return found
 
 
-def read_source(path: Path) -> dict[str, Any]:
+def read_source(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     """The table of a file.
 
     A file that ``extends`` another has all that the other has: its own keys take the place of
-    the other's, and its rows follow them.
+    the other's, and its rows follow them. ``extending`` are files that extend this one.
     """
+    if path.resolve() in extending:
+        raise InputError(f"{path} extends itself, be it by way of others; name another file")
     source = tomllib.loads(path.read_text("utf-8"))
     if not isinstance(source.get("extends"), str):
         return source
-    base = read_source(path.parent / source.pop("extends"))
+    base = read_source(path.parent / source.pop("extends"), (*extending, path.resolve()))
     rows = [*base.get("rows", ()), *source.pop("rows", ())]
     return base | source | {"rows": rows}
 

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
         page = page_of("check", lambda: page_about(checked, samples, options))
     listed = with_decisions(entries(checked, samples.names), decisions, samples.names)
     write_list(options.list, remarks(options), listed)
-    if options.json and not options.quiet:
+    if options.json:
         print_json(report(checked, samples))
     display.say(*samples.notes, *counted(samples.skipped))
     show(checked, samples, display, options.output if isinstance(page, str) else options.list)

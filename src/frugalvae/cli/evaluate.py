@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     with display.watching(), open_samples(model, options) as samples:
         evaluation = evaluate(model, samples, options)
         page = page_of("evaluate", lambda: page_about(evaluation, samples))
-    if options.json and not options.quiet:
+    if options.json:
         told = {"skipped": samples.left_out, "assumed": samples.notes}
         print_json({**evaluation.to_json(), **told})
     display.say(*samples.notes, *counted(samples.left_out))

@@ -29,7 +29,7 @@ from frugalvae.images.photographs import (
     refuse_with_unreadable,
     unreadable,
 )
-from frugalvae.intake import Intake, choose
+from frugalvae.intake import Intake, choose_samples
 from frugalvae.labels import as_label, check_case, near, near_pairs
 from frugalvae.shares import (
     Lot,
@@ -175,7 +175,7 @@ class Lesson:
             check_case(map(str, new), map(str, known))
         leave = [] if options.only == "known" else self.misspelt(list(map(str, new)))
         with self.display.watching():
-            intake = choose(
+            intake = choose_samples(
                 model,
                 names,
                 digests,

@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
     display = Display(options.quiet or options.json)
     with store.changing(f"frugalvae merge {options.file}", options.wait):
         additions = read(options)
-        digest = digest_of(additions)
+        digest = digest_of_merge(additions)
         model = store.load(empty=True) if store.exists else None
         told: list[dict[str, Any]] = []
         if model is not None and is_last_change(model, digest) and not options.twice:
@@ -155,7 +155,7 @@ def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
 # --------------------------------------------------------------------------- never twice
 
 
-def digest_of(additions: list[Addition]) -> str:
+def digest_of_merge(additions: list[Addition]) -> str:
     """What tells a merge from any other: a killed one that is repeated must not count twice."""
     told = [(addition.checksum, addition.labels) for addition in additions]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +51,8 @@ def from_names(lesson: Lesson) -> LessonResult:
     )
     with lesson.display.watching():
         model = learn_names(model, read_names(encoder, [*new, *unread(model)]))
-    lesson.store.save(replace(model, encoder=remembered))
+    model = replace(model, encoder=remembered)
+    lesson.store.save(model)
     result.model, result.learned = model, dict.fromkeys(new, 0)
     return result
 
@@ -59,7 +61,7 @@ def names_in(text: str) -> list[str]:
     """The names in ``heron, egret``, or in a file with a name per line; each once."""
     path = Path(text)
     lines = text.split(",")
-    if path.is_file():
+    if os.path.isfile(text):  # a list may be longer than any name of a file
         if path.stat().st_size > LONGEST:
             raise InputError(f"{path} is larger than {LONGEST:,} bytes; expected a name per line")
         try:

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
         page = page_of("suggest", lambda: page_about(suggested, pool, options.source))
         if options.copy_to is not None:
             copy_to(options.copy_to, suggested, pool)
-    if options.json and not options.quiet:
+    if options.json:
         print_json(report(suggested, pool))
     display.say(*pool.notes, *suggested.notes, *counted(pool.skipped))
     show(suggested, pool, display)

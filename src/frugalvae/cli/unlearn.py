@@ -34,12 +34,12 @@ def refuse_strange(model: Model, label: Any, gathered: Gathered) -> None:
     """Refuse images that the class was never taught, where all that it was taught is known."""
     import numpy as np
 
-    from frugalvae.intake import digests_of, recognisable
+    from frugalvae.intake import recognisable, taught_digests
 
     if not gathered.images or not recognisable(model, label):
         return
     given = gathered.digests[-len(gathered.images) :]
-    known = np.isin(given, digests_of(model, label))
+    known = np.isin(given, taught_digests(model, label))
     strange = [name for name, there in zip(gathered.images, known, strict=True) if not there]
     if strange:
         raise InputError(
@@ -61,12 +61,12 @@ def run(options: argparse.Namespace) -> None:
         digest = digest_of(("unlearn", label), x)
         if is_last_change(model, digest):
             display.say(f"{options.file} is as it was: the last change was this very one")
+            report(options, label, 0, model)
             return
         refuse_strange(model, label, gathered)
         model = unlearn(model, label, x, digests=gathered.digests)
         store.save(with_digest(with_source(model, options.inputs[0].resolve().name), digest))
-    left = int(model.n_samples_of_class[model.classes.tolist().index(label)])
-    remains = [*model.history[-1]["remains"], COUNTED]
+    left, remains = left_of(model, label)
     taken = plural(len(x), "sample")
     display.say(
         f"{options.file}: {taken} of {label!r} taken out, {left:,} left; mean, count and scatter "
@@ -75,6 +75,18 @@ def run(options: argparse.Namespace) -> None:
         "their digests are kept, so that 'frugalvae learn' leaves them out where they are still in "
         f"a folder of {label!r}; --again {quoted(str(label))} teaches them",
     )
+    report(options, label, len(x), model)
+
+
+def left_of(model: Model, label: Any) -> tuple[int, list[str]]:
+    """After a change: how many samples the class has, and what remains of those taken out."""
+    left = int(model.n_samples_of_class[model.classes.tolist().index(label)])
+    return left, [*model.history[-1]["remains"], COUNTED]
+
+
+def report(options: argparse.Namespace, label: Any, taken_out: int, model: Model) -> None:
+    """Print JSON, if that was asked for."""
     if options.json:
-        told = {"class": label, "taken_out": len(x), "left": left, "remains": remains}
+        left, remains = left_of(model, label)
+        told = {"class": label, "taken_out": taken_out, "left": left, "remains": remains}
         print_json({"file": str(options.file), **told})

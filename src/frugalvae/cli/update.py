@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     import numpy as np
 
     from frugalvae.cli.common import announce_model, change_class
-    from frugalvae.intake import digests_of
+    from frugalvae.intake import taught_digests
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -62,8 +62,9 @@ def run(options: argparse.Namespace) -> None:
                 f"{options.file} is as it was: the last change was this very update, in which "
                 f"{label!r} was given {given}"
             )
+            report(options, label, 0, gathered)
             return
-        again = int(np.isin(gathered.digests, digests_of(model, label)).sum())
+        again = int(np.isin(gathered.digests, taught_digests(model, label)).sum())
         if again:
             display.say(f"{plural(again, 'example')} taught before, and counted once more")
         announce_model(model, options.model, options.file)
@@ -71,9 +72,14 @@ def run(options: argparse.Namespace) -> None:
             model = model.update(label, x, digests=gathered.digests)
         store.save(with_digest(with_source(model, options.inputs[0].resolve().name), digest))
     display.say(f"{options.file}: {label!r} was given {given}")
+    report(options, label, len(x), gathered)
+
+
+def report(options: argparse.Namespace, label: Any, examples: int, gathered: Gathered) -> None:
+    """Print JSON, if that was asked for."""
     if options.json:
         told = {"unreadable": gathered.unreadable, "skipped": gathered.skipped}
-        print_json({"file": str(options.file), "class": label, "examples": len(x), **told})
+        print_json({"file": str(options.file), "class": label, "examples": examples, **told})
 
 
 def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Display) -> Gathered:

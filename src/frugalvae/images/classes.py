@@ -215,7 +215,7 @@ def divide(
     return {folder: Place(None, folder) for folder in folders}
 
 
-def choose(places: Counter[Place], wanted: Wanted) -> tuple[set[Place], list[str]]:
+def choose_parts(places: Counter[Place], wanted: Wanted) -> tuple[set[Place], list[str]]:
     """The parts that are wanted, and what to say of it."""
     there = {place.role for place in places} - {ASIDE}
     if there == {None}:

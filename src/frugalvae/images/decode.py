@@ -66,6 +66,37 @@ def reading_images() -> Iterator[None]:
     settings elsewhere. Its warnings are not shown: they do not name the file, and what
     cannot be read is an error. Large images are kept in blocks that go back to the system.
     """
+    _reading.begin()
+    try:
+        yield
+    finally:
+        _reading.end()
+
+
+class _Reading:
+    """Sets Pillow when the first of all readers begins, and sets it back when the last one ends.
+
+    Threads may read at the same time, and what is set is the process's.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._readers, self._before = threading.Lock(), 0, contextlib.ExitStack()
+
+    def begin(self) -> None:
+        with self._lock:
+            if not self._readers:
+                self._before.enter_context(_pillow_set())
+            self._readers += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._readers -= 1
+            if not self._readers:
+                self._before.close()
+
+
+@contextlib.contextmanager
+def _pillow_set() -> Iterator[None]:
     core = Image.core  # type: ignore[attr-defined]
     before, block = Image.MAX_IMAGE_PIXELS, core.get_block_size()
     with warnings.catch_warnings():
@@ -77,6 +108,9 @@ def reading_images() -> Iterator[None]:
         finally:
             Image.MAX_IMAGE_PIXELS = before
             core.set_block_size(block)
+
+
+_reading = _Reading()
 
 
 def decode(content: bytes, side: int | None = None, most_pixels: int = MOST_PIXELS) -> Image.Image:

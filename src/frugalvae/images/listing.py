@@ -22,7 +22,7 @@ from frugalvae.images.classes import (
     Folder,
     Place,
     Wanted,
-    choose,
+    choose_parts,
     divide,
     find_classes,
 )
@@ -106,7 +106,7 @@ def list_classes(
     written = {path: tuple(map(as_label, path.parts[:-1])) for path in found.files}
     try:
         places = divide(set(written.values()), depth, known)
-        chosen, notes = choose(Counter(places[folder] for folder in written.values()), wanted)
+        chosen, notes = choose_parts(Counter(places[folder] for folder in written.values()), wanted)
     except InputError as error:
         raise InputError(f"{found.name}: {error}") from error
     taken = {path: places[folder] for path, folder in written.items() if places[folder] in chosen}

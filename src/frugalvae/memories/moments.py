@@ -200,8 +200,11 @@ class MomentMemory(ClassSums, MemoryDefaults):
         return self.tempering * tempered(scores, white)
 
     def forecast(self) -> Forecast | None:
-        """What to expect of new samples; none if nothing was held out, or there is no room."""
-        if not self.has_margins:
+        """What to expect of new samples; none if nothing was held out, or there is no room.
+
+        Nor is there one for a single class, be it all that is left of several.
+        """
+        if len(self.counts_) < 2 or not self.has_margins:
             return None
         twin = copy.deepcopy(self)
         twin._meet()

@@ -14,7 +14,7 @@ from frugalvae.errors import InputError
 from frugalvae.forgetting import forget, unlearn
 from frugalvae.history import as_one_lesson, digest_of, is_last_change, with_digest, with_source
 from frugalvae.images.encode import describe
-from frugalvae.intake import Intake, choose, digests_of
+from frugalvae.intake import Intake, choose_samples, taught_digests
 from frugalvae.labels import check_case, like, near
 from frugalvae.neighbours import CONFUSED
 from frugalvae.server.asking import check_some
@@ -88,11 +88,12 @@ def learned(
     """The model with those of the pictures that are new; itself if none is."""
     label = meant(model, pictures.name, case_matters)
     names = np.array([label] * len(pictures.x))
-    intake = choose(model, names, lambda rows: pictures.digests[rows], again=[str(label)])
+    intake = choose_samples(model, names, lambda rows: pictures.digests[rows], again=[str(label)])
     if not len(intake.rows):
         return label, model, intake
     eye = server.looker.eye(model.remembered)
-    text = describe(eye.encoder, [str(label)]) if intake.new else None
+    described = describe(eye.encoder, [str(label)]) if intake.new else None
+    text = described and {label: described[str(label)]}
     x, digests = pictures.x[intake.rows], intake.digests
     before, emptied = taken_out(model, label, x, digests, pictures)
     after = before.learn(x, intake.labels, text=text, digests={label: digests})
@@ -133,7 +134,7 @@ def taken_out(
     """
     emptied = []
     for other in model.classes.tolist():
-        wrong = np.isin(digests, digests_of(model, other))
+        wrong = np.isin(digests, taught_digests(model, other))
         count = int(wrong.sum())
         if other == label or not count:
             continue

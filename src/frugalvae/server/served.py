@@ -138,7 +138,8 @@ class Served:
             try:
                 self._take(self.store.load(empty=True), stamp)
             except (FrugalError, OSError) as error:
-                self._bad = stamp
+                if not isinstance(error.__cause__ or error, OSError):  # which may pass
+                    self._bad = stamp
                 self.problem = without_paths(str(error), self.settings.folders)
             return self.last
 
