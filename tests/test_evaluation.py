@@ -318,6 +318,18 @@ def test_the_summary_says_what_matters() -> None:
     )
 
 
+def test_an_accuracy_below_what_was_expected_is_told() -> None:
+    truth = np.arange(100) % 2
+    right = np.eye(2)[np.where(np.arange(100) < 70, truth, 1 - truth)] * 0.98 + 0.01
+    named = partial(made, 2, classes=["cat", "emu"], truth=truth, samples=["s"] * 100)
+    below = named(probabilities=right, expected=(0.95, 0.9, 0.98))
+    assert below.caution.startswith("about 95% (90 to 98) was to be expected of images like the")
+    assert not named(probabilities=right, expected=(0.75, 0.7, 0.8)).caution
+    assert not named(probabilities=right).caution
+    assert "was to be expected" in evaluation_page(below, {})
+    assert below.to_json()["expected"] == (0.95, 0.9, 0.98)
+
+
 def test_probabilities_that_match_on_average_only_are_not_called_right() -> None:
     """Half of them far too high, half far too low: the mean is right, and none of them is."""
     sure = np.repeat([0.98, 0.62], 50)

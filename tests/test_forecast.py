@@ -148,6 +148,20 @@ def test_sets_hold_the_right_class_so_often(taught: Any) -> None:
     assert [found[0] for found in sets] == clf.predict(x).tolist()
 
 
+def test_what_is_more_likely_wrong_than_right_is_never_promised(taught: Any) -> None:
+    clf, x, _ = taught
+    rng = np.random.default_rng(3)
+    between = (x + rng.permutation(x)) / 2  # unlike what was held out
+    probabilities = clf.predict_proba(between)
+    assert (probabilities.max(axis=1) < 0.5).any()
+    for error in (0.05, 0.3, 0.6):
+        sure = clf.is_sure(between, error)
+        assert (probabilities[sure].max(axis=1) >= min(0.5, 1 - error)).all()
+    column = {label: place for place, label in enumerate(clf.classes_.tolist())}
+    for row, found in zip(probabilities, clf.predict_set(between, 0.6), strict=True):
+        assert row[[column[label] for label in found]].sum() >= 0.5 - 1e-9
+
+
 def test_more_samples_bring_about_what_was_said() -> None:
     x, y = blobs(30)
     test, labels = blobs(100, salt=1)
@@ -203,7 +217,7 @@ def test_of_too_few_samples_nothing_is_said() -> None:
     few = two.forecast().to_json()
     assert (few["held_out"], few["enough"], few["intervals"]) == (4, False, {})
     assert expectation(few) == [
-        "expected accuracy on new images: too few images were tested to say"
+        "expected accuracy on new images like these: too few images were tested to say"
     ]
 
 

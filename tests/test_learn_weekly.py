@@ -18,7 +18,7 @@ from frugalvae import FrugalClassifier, labels, shares
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
 from frugalvae.images.feature_file import Features, stored_rows, write_features
-from frugalvae.intake import choose
+from frugalvae.intake import choose_samples
 from frugalvae.labels import near, near_pairs
 from frugalvae.model import Model
 from frugalvae.storage.container import from_bytes, to_bytes
@@ -309,7 +309,7 @@ def test_going_over_a_folder_of_many_known_classes_looks_at_each_once(
         kept.__set_name__(Model, name)
         monkeypatch.setattr(Model, name, kept)
     model = replace(model)  # which has none of them yet
-    intake = choose(model, y, lambda rows: (rows + 1).astype(np.uint64))
+    intake = choose_samples(model, y, lambda rows: (rows + 1).astype(np.uint64))
     assert sum(intake.already.values()) == known
     assert len(made) <= 2
 
@@ -520,6 +520,21 @@ def test_a_large_feature_file_is_read_a_share_at_a_time(
     assert third.beside == []
 
 
+def test_a_known_class_in_a_folder_too_deep_is_asked_about(
+    tool: Tool, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool("learn", paint(tool.folder / "one", "cat", "dax"))
+    deep = paint(tool.folder / "deep" / "week 6", "dax", "emu", count=2).parent
+    tool("learn", deep, "--dry-run")
+    assert "'week 6/dax' is taught as a new class, and is nearly 'dax', which is known" in tool.err
+    classifier = FrugalClassifier.load(tool.file)
+    told = tool.json("learn", deep, "--near", "same")
+    assert told["already"] == {"dax": 2}
+    assert tool.classes == ["cat", "dax", "week 6/emu"]
+    classifier.learn_images(deep)
+    assert "'week 6/dax' is taught as a new class, and is nearly 'dax'" in caplog.text
+
+
 # --------------------------------------------------------------------------- Python and files
 
 
@@ -621,7 +636,9 @@ def test_names_come_back_and_digests_are_packed() -> None:
     assert renamed(renamed({}, "a", "b"), "b", "a") == {"b": "a"}
     found = np.sort(np.array([digest(bytes([n])) for n in range(9)], np.uint64))
     np.testing.assert_array_equal(unpack_digests(pack_digests([found[:4], found[4:]])), found)
-    intake = choose(Model(), np.array(["a", "a"]), lambda rows: np.zeros(len(rows), np.uint64))
+    intake = choose_samples(
+        Model(), np.array(["a", "a"]), lambda rows: np.zeros(len(rows), np.uint64)
+    )
     assert intake.new == {"a": 2}  # what cannot be read is no copy of anything
     with pytest.raises(InputError):
         Model().learn(np.empty((0, 3)), np.array([], "U1"))

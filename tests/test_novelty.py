@@ -85,6 +85,18 @@ def test_one_class_alone_and_classes_of_one_sample() -> None:
     assert single.knows(np.eye(3, 8)).all()
 
 
+@pytest.mark.parametrize("count", [5, 15, 50])
+def test_of_one_class_of_few_samples_others_of_it_are_known(
+    count: int, rng: np.random.Generator
+) -> None:
+    """In many coordinates, few samples lie closer to what they were taught as than others do."""
+    mean, spread = rng.normal(size=512), rng.uniform(0.2, 1.5, size=512)
+    x, near = (mean + spread * rng.normal(size=(n, 512)) for n in (count, 200))
+    clf = FrugalClassifier().fit(x, ["emu"] * count)
+    assert clf.knows(near).mean() > 0.8
+    assert not clf.knows(rng.normal(size=(50, 512)) - mean).any()
+
+
 def test_it_follows_every_change(tmp_path: Path) -> None:
     classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean")
     classifier.fit(*named([0, 1, 2], per_class=100))

@@ -124,6 +124,12 @@ def test_what_is_none_of_the_classes_is_told(taught: Tool) -> None:
     assert re.search(r"none of these, nearest is \w+ \([\d.]+% among the known classes\)\n", said)
 
 
+def test_where_nothing_can_be_called_unknown_that_is_told(tool: Tool) -> None:
+    tool("learn", paint(tool.folder / "one", "cat", "dax", count=1))
+    assert answered(tool, "--unknown", tool.folder / "one" / "cat" / "0.png")["known"]
+    assert "--unknown: nothing is called unknown yet" in tool.err
+
+
 def test_the_familiarity_is_what_the_classifier_says(taught: Tool) -> None:
     images = taught.folder / "one" / "cat"
     x = np.array([[200 + n, 30, 30] for n in range(6)], np.float32)
@@ -156,7 +162,7 @@ def test_classes_that_are_not_probable_enough_are_not_named(taught: Tool) -> Non
 
 def test_answers_are_given_only_where_few_enough_are_wrong(tool: Tool) -> None:
     learned = tool("learn", paint(tool.folder / "one", "cat", "dax", "emu"))
-    assert "expected accuracy on new images: about 100% (" in learned
+    assert "expected accuracy on new images like these: about 100% (" in learned
     one = tool.folder / "one" / "cat" / "3.png"
     [line] = tool("predict", one, "--error=50%", "--sets=0.5").splitlines()
     assert re.fullmatch(r".*3.png  cat \d+\.\d%, one of: cat", line)
@@ -171,7 +177,7 @@ def test_answers_are_given_only_where_few_enough_are_wrong(tool: Tool) -> None:
     assert expected["classes"] == {"cat": 1.0, "dax": 1.0, "emu": 1.0}
     assert (expected["enough"], expected["intervals"]) == (True, {})  # six of each are too few
     assert 0 <= expected["low"] <= expected["accuracy"] <= expected["high"] <= 1
-    assert "expected accuracy on new images: about 100%" in tool("status")
+    assert "expected accuracy on new images like these: about 100%" in tool("status")
 
 
 @pytest.mark.parametrize("value", ["much%", "120%", "2"])

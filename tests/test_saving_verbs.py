@@ -148,6 +148,7 @@ def test_a_damaged_file_can_be_undone(file: Path, capsys: pytest.CaptureFixture[
     good = file.read_bytes()
     file.with_name("it.frugal.undo").write_bytes(good)
     file.write_bytes(good[:-5])
+    assert f"'frugalvae undo {file}' goes back" in told(capsys, "rename", file, "0", "a", code=2)
     said = told(capsys, "undo", file)
     assert "as it could not be read" in said
     assert file.read_bytes() == good
@@ -192,6 +193,18 @@ def test_samples_that_are_taken_out_again_are_told_of(tool: Tool) -> None:
     first, again = (tool.json("unlearn", "cat", images / "cat" / "0.png") for _ in range(2))
     assert (first["taken_out"], first["left"]) == (1, 5)
     assert again == first | {"taken_out": 0}
+
+
+def test_a_file_that_is_write_protected_is_not_replaced(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its folder may be written; who is root may write all."""
+    before = file.read_bytes()
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != file)
+    assert "it.frugal is write-protected, and is as it was" in told(
+        capsys, "rename", file, "0", "a", code=2
+    )
+    assert file.read_bytes() == before
 
 
 def test_a_link_stays_a_link(tool: Tool) -> None:

@@ -21,7 +21,7 @@ from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, check_number
 from frugalvae.estimator import Estimator, NotFittedError
 from frugalvae.heads import make_head
-from frugalvae.labels import as_label
+from frugalvae.labels import as_label, nearly_known
 from frugalvae.memories import make_memory
 from frugalvae.memories.forecast import Forecast
 from frugalvae.model import Model, Recipe
@@ -364,7 +364,8 @@ class FrugalClassifier(Estimator):
         In the long run, for samples that are like those that were taught; of classes that were
         not taught it promises nothing. The lead of the most probable class over the next decides;
         how large it has to be follows from samples that were held out. The promise allows for
-        chance: it holds nineteen times in twenty.
+        chance: it holds nineteen times in twenty. An answer that is more likely wrong than right
+        is never sure.
 
         Examples
         --------
@@ -382,7 +383,8 @@ class FrugalClassifier(Estimator):
     def predict_set(self, X: ArrayLike, coverage: float = 0.95) -> list[list[Any]]:
         """For each row, the classes among which the right one is with a probability ``coverage``.
 
-        The most probable comes first. Assumes what :meth:`is_sure` does.
+        The most probable comes first. Assumes what :meth:`is_sure` does. Together, the classes of
+        a set are at least as likely right as wrong.
 
         Examples
         --------
@@ -738,7 +740,8 @@ class FrugalClassifier(Estimator):
                 lambda rows: digests_of(found.at(rows).files),
                 again=[again] if isinstance(again, str) else again,
             )
-            for line in [*found.notes, *counted(found.skipped), *intake.left_out]:
+            twins = nearly_known(map(str, intake.new), list(map(str, before.classes.tolist())))
+            for line in [*found.notes, *counted(found.skipped), *intake.left_out, *twins]:
                 logger.warning("%s: %s", found.name, line)
             told = {"skipped": found.skipped, "assumed": found.notes, **intake.to_json()}
             left_out = {"unreadable": {}, "left_out": [], **told}

@@ -117,9 +117,16 @@ def check_case(new: Iterable[str], known: Iterable[str], advice: str = FOLDERS) 
 def near(name: str, known: Collection[str]) -> str | None:
     """A known name of which another may be a misspelling: a letter or two differ.
 
+    Or it is the same, in a folder too deep.
+
     >>> near("Cardnal", ["Cardinal", "Bobolink"]), near("cat", ["bat"])
     ('Cardinal', None)
+    >>> near("week 6/Cardinal", ["Cardinal", "Bobolink"])
+    'Cardinal'
     """
+    inner = name.rpartition("/")[2]
+    if inner != name and inner in known:
+        return inner
     allowed = 0 if len(name) < 4 else 1 if len(name) < 8 else 2
     ours = name.casefold()
     letters, digits = set(ours), _digits(ours)
@@ -130,6 +137,20 @@ def near(name: str, known: Collection[str]) -> str | None:
         if alike and digits == _digits(theirs) and edits(ours, theirs) <= allowed:
             return other
     return None
+
+
+def nearly_known(new: Iterable[str], known: Collection[str]) -> list[str]:
+    """A line for each new name that is nearly a known one.
+
+    >>> nearly_known(["Cardnal", "Wren"], ["Cardinal"])
+    ["'Cardnal' is taught as a new class, and is nearly 'Cardinal', which is known"]
+    """
+    pairs = [(name, near(name, known)) for name in new]
+    return [
+        f"{name!r} is taught as a new class, and is nearly {other!r}, which is known"
+        for name, other in pairs
+        if other is not None
+    ]
 
 
 def near_pairs(new: Sequence[str], known: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LIKELY = 0.5  # an answer that is more likely wrong than right is never sure
 CLASSES_COMPARED = 1000  # with which taught samples are compared, besides their own
 
 #: Attributes with one entry for each class, in the order of ``classes``.
@@ -485,9 +486,10 @@ class Model:
     def is_sure(self, X: ArrayLike, error: float) -> NDArray[np.bool_]:
         """See :meth:`frugalvae.FrugalClassifier.is_sure`."""
         check_number("error", error, 0, 1)
-        lead = self._promised().lead_for_error(error)
-        scores = np.sort(self._in_margins(X), axis=1)
-        sure: NDArray[np.bool_] = scores[:, -1] - scores[:, -2] >= lead
+        lead, scores = self._promised().lead_for_error(error), self._in_margins(X)
+        best = np.sort(scores, axis=1)[:, -2:]
+        likely = self._probabilities(scores).max(axis=1) >= min(LIKELY, 1 - error)
+        sure: NDArray[np.bool_] = (best[:, 1] - best[:, 0] >= lead) & likely
         return sure
 
     def predict_set(self, X: ArrayLike, coverage: float) -> list[list[Any]]:
@@ -495,7 +497,11 @@ class Model:
         check_number("coverage", coverage, 0, 1)
         gap, scores = self._promised().gap_for_coverage(coverage), self._in_margins(X)
         order = np.argsort(-scores, axis=1)
-        sizes = (scores >= scores.max(axis=1, keepdims=True) - gap).sum(axis=1)
+        likely = np.take_along_axis(self._probabilities(scores), order, axis=1).cumsum(axis=1)
+        sizes = np.maximum(
+            (scores >= scores.max(axis=1, keepdims=True) - gap).sum(axis=1),
+            1 + (likely < min(LIKELY, coverage)).sum(axis=1),
+        ).clip(max=scores.shape[1])
         return [self.classes[row[:size]].tolist() for row, size in zip(order, sizes, strict=True)]
 
     def _promised(self) -> Forecast:
@@ -518,6 +524,11 @@ class Model:
         """Scores (n, k) in the units of margins."""
         power: float = self.memory.tempering  # type: ignore[union-attr]
         return self.logits(X) / power
+
+    def _probabilities(self, margins: Array) -> Array:
+        """Probabilities (n, k) of scores in the units of margins."""
+        power: float = self.memory.tempering  # type: ignore[union-attr]
+        return self.calibration.probabilities(margins * power)
 
     def expected_accuracy(self) -> dict[Any, float]:
         """See :meth:`frugalvae.FrugalClassifier.expected_accuracy`."""

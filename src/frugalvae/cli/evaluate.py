@@ -114,7 +114,16 @@ def evaluate(model: Model, samples: SamplesToTest, options: argparse.Namespace) 
         samples.unknown,
         about,
         samples.taught,
+        expected(model),
     )
+
+
+def expected(model: Model) -> tuple[float, float, float] | None:
+    """The accuracy that ``learn`` has told, and its interval, if it has."""
+    found = model.forecast
+    if found is None or not found.enough:
+        return None
+    return found.accuracy, *found.interval
 
 
 def page_about(evaluation: Evaluation, samples: SamplesToTest) -> str:

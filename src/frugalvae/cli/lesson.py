@@ -30,7 +30,7 @@ from frugalvae.images.photographs import (
     unreadable,
 )
 from frugalvae.intake import Intake, choose_samples
-from frugalvae.labels import as_label, check_case, near, near_pairs
+from frugalvae.labels import as_label, check_case, near, near_pairs, nearly_known
 from frugalvae.shares import (
     Lot,
     TakenPhotographs,
@@ -231,9 +231,8 @@ class Lesson:
         quiet = self.options.quiet or self.options.json or self.options.dry_run
         if quiet or not (sys.stdin.isatty() and sys.stdout.isatty()):
             complain(
-                f"warning: {name!r} is taught as a new class, and is nearly {other!r}, which is "
-                "known; --near same takes such a name for the known class, --near skip leaves it "
-                "out, --near new says that it is right"
+                f"warning: {nearly_known([name], [other])[0]}; --near same takes such a name for "
+                "the known class, --near skip leaves it out, --near new says that it is right"
             )
             return "new"
         self.say(f"{name!r} is no known class, but {other!r} is.")

@@ -147,6 +147,11 @@ def run(options: argparse.Namespace) -> int:
 
     model = store.load()
     warn_of_promise(model, options.error)
+    asked = options.unknown or options.threshold is not None
+    if asked and model.n_samples_of_class.max() == 1:
+        complain(
+            "--unknown: nothing is called unknown yet; that takes a class of two images or more"
+        )
     answers = Predictor(model, options).answers()
     with writer(options, form) as write:
         for text in FORMS[form](options.file, told(answers)):

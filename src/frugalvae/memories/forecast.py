@@ -98,12 +98,22 @@ class Forecast:
             "low": low,
             "high": high,
             "held_out": int(self.held.sum()),
-            "enough": bool(self.held.sum() >= ENOUGH),
+            "enough": self.enough,
             "classes": {
                 str(y): float(p) for y, p in zip(self.labels, self.of_classes, strict=True)
             },
             "intervals": {str(y): within for y, held, within in bounds if held >= ENOUGH},
         }
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        said = f"about {self.accuracy:.0%} ({100 * low:.0f} to {100 * high:.0f})"
+        return f"<Forecast: {said if self.enough else 'too few samples to say'}>"
+
+    @property
+    def enough(self) -> bool:
+        """Whether so many samples were held out that something may be said of all classes."""
+        return bool(self.held.sum() >= ENOUGH)
 
     def with_more(self, samples: int) -> Forecast:
         """If every class had so many samples more: a rough guess, see ``docs/care.md``."""

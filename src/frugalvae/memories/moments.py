@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
+EVEN = 30  # samples that variances of features are pulled to their mean by: few fit themselves
 LEAST_TYPICAL = 50  # held-out samples that tell how typical others are; few are left out one by one
 
 
@@ -173,6 +174,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
             scatter = rotate_back(rotate_back(self.scatter_, self._dim).T, self._dim)
             beside = self.other_squares_ * (1 - self.rank_ / self._dim) / (self._dim - self.rank_)
             variances = (scatter.diagonal() + beside) / freedom
+        variances = (freedom * variances + EVEN * variances.mean()) / (freedom + EVEN)
         total = float(variances.sum()) or 1.0
         freedoms = [max(1, count - 1) for count in self.counts_.values()]
         own = np.array(list(self.squares_.values())) / freedoms / total

@@ -99,6 +99,9 @@ class Evaluation:
         What was evaluated, in words, by name.
     taught
         How many of the samples the classifier was taught.
+    expected
+        The accuracy that was to be expected of samples like those that were taught, with the ends
+        of its interval; none if that cannot be said.
 
     Examples
     --------
@@ -126,14 +129,23 @@ class Evaluation:
     unknown: Mapping[str, int] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
     taught: int = 0
+    expected: tuple[float, float, float] | None = None
 
     @property
     def caution(self) -> str:
-        """Why accuracy may be too high; nothing if there is no reason."""
-        if not self.taught:
-            return ""
-        share = "all" if self.taught == len(self.truth) else f"{self.taught:,}"
-        return f"{share} of {plural(len(self.truth), 'image')} were taught; expect less of new ones"
+        """Why accuracy may be too high, or is lower than expected; nothing if neither is so."""
+        if self.taught:
+            share = "all" if self.taught == len(self.truth) else f"{self.taught:,}"
+            number = plural(len(self.truth), "image")
+            return f"{share} of {number} were taught; expect less of new ones"
+        all_tested = len(self.tested) == len(self.classes)
+        if self.expected and all_tested and self.interval[1] < self.expected[1]:
+            accuracy, low, high = self.expected
+            return (
+                f"about {accuracy:.0%} ({100 * low:.0f} to {100 * high:.0f}) was to be expected of "
+                "images like the taught ones; these differ from them, so teach some of their kind"
+            )
+        return ""
 
     @cached_property
     def answers(self) -> NDArray[np.intp]:
@@ -291,6 +303,7 @@ class Evaluation:
                 for row in self.wrong
             ],
             "taught": self.taught,
+            "expected": self.expected,
             "unreadable": dict(self.skipped),
             "unknown_classes": dict(self.unknown),
             "memory": self.memory.to_json(),

@@ -47,7 +47,8 @@ class Sent:
         if isinstance(found, int) and not isinstance(found, bool):
             found = str(found)
         if not isinstance(found, str) or not found.strip():
-            raise RefusedError(422, f"{names[0]!r} is {found!r}; expected a name")
+            given = "not given" if found is None else repr(found)
+            raise RefusedError(422, f"{names[0]!r} is {given}; expected a field with a name")
         return found
 
     def ids(self) -> list[str]:

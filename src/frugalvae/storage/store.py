@@ -67,6 +67,11 @@ class Store:
     def changing(self, what: str, wait: float) -> Iterator[None]:
         """No other process changes the file inside the block."""
         check_place(self.path)
+        if self.exists and not os.access(self.path, os.W_OK):
+            raise InputError(
+                f"{self.given} is write-protected, and is as it was; change who may write it, or "
+                "work on a copy"
+            )
         try:
             with locked(self.path, what, wait):
                 self._settle()
@@ -84,7 +89,15 @@ class Store:
         from frugalvae.storage.model_file import load
 
         self.check_there()
-        model = load(self.given, trust=self._trust)
+        try:
+            model = load(self.given, trust=self._trust)
+        except MemoryFileError as error:
+            if type(error) is not MemoryFileError or not self.undo.exists():
+                raise
+            raise MemoryFileError(
+                f"{error}; 'frugalvae undo {self.given}' goes back to what it was before the last "
+                "change"
+            ) from error.__cause__
         if not (empty or len(model.classes)):
             raise InputError(
                 f"{self.given} knows no class: all that it was taught was taken back; "
