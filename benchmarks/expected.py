@@ -139,6 +139,8 @@ def main() -> None:
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--more", action="store_true")
     options = parser.parse_args()
+    if strange := {*options.names} - {*FILES}:
+        parser.error(f"there is no {min(strange)!r}; expected some of {', '.join(FILES)}")
     options.names = options.names or list(FILES)
     if options.more:
         print("| | seed | samples | expected | real |\n| --- | --- | --- | --- | --- |")
