@@ -157,7 +157,7 @@ def _folder(root: Path) -> Found:
         deeper, before = len(folders) + len(links), len(found.files)
         for entry in _entries(root / inside):
             path = inside / entry.name
-            is_folder = os.path.isdir(entry.path)  # of a link to itself an entry cannot tell
+            is_folder = Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
             if is_hidden(entry.name):
                 found.skip(f"{path}/" if is_folder else path, HIDDEN)
             elif is_folder:
@@ -185,7 +185,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 def _add(found: Found, path: PurePosixPath, entry: os.DirEntry[str]) -> None:
     """Take a file of a folder; a link that leads nowhere is told when it is read."""
     place = Path(entry.path)
-    if os.path.isfile(place):
+    if place.is_file() if entry.is_symlink() else entry.is_file():  # it may be a link to itself
         found.add(path, on_disk(place), partial(read_file, place, HEAD))
     elif entry.is_symlink() and not place.exists():
         found.add(path, File(partial(read_file, place)), bytes)
