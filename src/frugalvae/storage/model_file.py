@@ -22,7 +22,7 @@ from frugalvae.errors import (
     InputError,
     MemoryFileError,
     MissingPackageError,
-    UntrustedModuleError,
+    UntrustedError,
     check_choice,
 )
 from frugalvae.files import write_bytes
@@ -139,11 +139,12 @@ def make(
     try:
         with computing_on(device), np.errstate(all="ignore"):
             reader = Reader(contents.arrays, trust)
+            check_roles(contents.document, trust)
             model = revive(contents.document, reader, device)
             check_model(model, reader)
     except DeviceError:  # no fault of the file
         raise
-    except (MissingPackageError, UntrustedModuleError, MemoryFileError) as error:
+    except (MissingPackageError, UntrustedError, MemoryFileError) as error:
         raise type(error)(f"{named}: {error}") from error
     except Exception as error:  # a file can be wrong in more ways than can be foreseen
         raise MemoryFileError(
@@ -230,13 +231,19 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
 # --------------------------------------------------------------------------- what a model must show
 
 
+def check_roles(document: dict[str, Any], trust: Collection[str]) -> None:
+    """Refuse, before any of it is made, a class from outside that is no memory or no head."""
+    for role, registry in (("memory", MEMORIES), ("head", HEADS)):
+        for written in (document[role], document["parameters"][role]):
+            name = written.get("class") if isinstance(written, dict) else written
+            if isinstance(name, str) and ":" in name:
+                registry.check(class_named(name, trust), name)
+
+
 def check_model(model: Model, reader: Reader) -> None:
     """Refuse a model that does not know what it claims to know."""
     if reader.unused:
         raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
-    for template in (model.recipe.memory, model.recipe.head):
-        if isinstance(template, str) and ":" in template:
-            class_named(template, reader.trust)
     _check_part("memory", model.recipe.memory, model.memory, MEMORIES)
     _check_part("head", model.recipe.head, model.head, HEADS)
     if not len(model.classes):
