@@ -4,7 +4,7 @@ Nothing of FrugalVAE has to be changed. In the folder of this file:
 
     python add_a_memory.py                       # check it, and try it on digits
     frugalvae run FEATURES.npz --memory add_a_memory:ExemplarMemory --set memory.size=3
-    frugalvae bench run add_a_memory.toml        # compare it with three others
+    frugalvae bench run add_a_memory.toml --trust add_a_memory  # compare it with three others
     frugalvae report results -o report.md
 
 ``MemoryDefaults`` gives ``forget``, what it costs, from the attributes whose names end in ``_``,

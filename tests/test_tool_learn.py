@@ -351,11 +351,11 @@ def test_the_clip_of_a_file_is_remembered(
     one, two = paint(tmp_path / "one", "cat", "dax"), paint(tmp_path / "two", "emu")
     assert "which model is its clip? Give --model" in tool.learn(one, "--encoder", "clip", code=2)
     tool.learn(one, "--encoder", "clip", "--model", clip_folder)
-    tool.learn(two)
+    tool.learn(two, "--model", clip_folder)
     assert tool.classes == ["cat", "dax", "emu"]
     remembered = FrugalClassifier.load(tool.file).encoder_
     assert remembered["given"] == {"name": "clip", "settings": {"model": str(clip_folder)}}
-    answers = tool.json("predict", two)["predictions"]
+    answers = tool.json("predict", two, "--trust", clip_folder)["predictions"]
     assert [answer["label"] for answer in answers] == ["emu"] * 6
 
 
