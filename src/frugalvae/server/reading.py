@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from frugalvae.files import json_object
 from frugalvae.formatting import printable, size
 from frugalvae.server.refusals import RefusedError
+from frugalvae.server.shares import CLIENT, Shares, half
 
 if TYPE_CHECKING:
     from frugalvae.server.settings import Limits
@@ -71,7 +72,9 @@ class RequestReader:
     """Reads requests; all that are being worked on together take a bounded number of bytes."""
 
     def __init__(self, limits: Limits) -> None:
-        self.limits, self.held = limits, 0
+        self.limits = limits
+        # One body is allowed, however large bodies may be.
+        self.held = Shares("bytes at a time", limits.held, max(half(limits.held), limits.body))
 
     async def read(self, request: Request) -> Sent:
         """What a request brought, whatever form it has."""
@@ -99,11 +102,7 @@ class RequestReader:
             async with asyncio.timeout(self.limits.seconds):
                 async for part in request.stream():
                     content += part
-                    self._check(len(content))
-                    self.held += len(part)
-                    request.state.held = len(content)  # until it is answered
-                    if self.held > self.limits.held:
-                        raise RefusedError(503, "the server is busy with other requests", retry=2)
+                    self.hold(request, len(part))
         except TimeoutError:
             raise RefusedError(
                 408, f"the request did not arrive within {self.limits.seconds:g} s"
@@ -112,9 +111,16 @@ class RequestReader:
             raise RefusedError(400, "the request was cut off") from None
         return bytes(content)
 
+    def hold(self, request: Request, count: int) -> None:
+        """A request brings so many bytes, or more of them; they are held until it is answered."""
+        taken = getattr(request.state, "held", 0) + count
+        self._check(taken)
+        self.held.take(CLIENT.get(), count)
+        request.state.held = taken
+
     def release(self, request: Request) -> None:
         """A request is answered, and its bytes are not held any more."""
-        self.held -= getattr(request.state, "held", 0)
+        self.held.give_back(CLIENT.get(), getattr(request.state, "held", 0))
 
     def _check(self, taken: int) -> None:
         if taken > self.limits.body:

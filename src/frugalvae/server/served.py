@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from frugalvae.errors import BusyError, FrugalError, MemoryFileError
 from frugalvae.labels import label_named
 from frugalvae.server.refusals import RefusedError, without_paths
+from frugalvae.server.workers import Workers
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
 
@@ -90,7 +91,7 @@ class Served:
         self.problem: str | None = None
         self._bad: Stamp | None = None  # what could not be read
         self._reading = threading.Lock()
-        self._writer = ThreadPoolExecutor(1, "frugalvae-writer")
+        self._writer = Workers("frugalvae-writer", 1, 1, settings.limits.seconds)
         self._reader = ThreadPoolExecutor(1, "frugalvae-reader")
         if not settings.teach:
             self.store.check_there()
@@ -174,8 +175,7 @@ class Served:
                     retry=1,
                 ) from None
 
-        running = asyncio.get_running_loop().run_in_executor(self._writer, alone)
-        return await asyncio.shield(running)  # a client that leaves does not stop it half-way
+        return await self._writer.run(alone, to_the_end=True)
 
     def to_change(self) -> Model:
         """The model on disk, inside :meth:`change`; one that knows nothing if there is no file."""
@@ -214,5 +214,5 @@ class Served:
 
     def close(self) -> None:
         """Finish what is being written."""
-        self._writer.shutdown()
+        self._writer.close()
         self._reader.shutdown(cancel_futures=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from frugalvae.files import write_bytes
@@ -13,6 +12,7 @@ from frugalvae.server.reading import RequestReader
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.served import Served
 from frugalvae.server.tray import Question, Tray
+from frugalvae.server.workers import Workers
 
 if TYPE_CHECKING:
     from frugalvae.answers import Answer
@@ -28,7 +28,9 @@ class ServerState:
         self.settings = settings
         self.served, self.looker = Served(settings), Looker(settings)
         self.reader, self.tray = RequestReader(settings.limits), Tray(settings.limits)
-        self.metrics, self.explaining = Metrics(), asyncio.Lock()
+        self.metrics = Metrics()
+        # Each takes as long as fifty questions, which do not wait for it.
+        self.explaining = Workers("frugalvae-explaining", 2, 1, settings.limits.seconds)
         self.suggested: tuple[tuple[str, ...], dict[str, Any]] = ((), {})
 
     def warm_up(self) -> None:
@@ -71,6 +73,7 @@ class ServerState:
     def close(self) -> None:
         """Finish what is begun."""
         self.looker.close()
+        self.explaining.close()
         self.served.close()
 
 
