@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from frugalvae.storage.summary import summarise
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
+from frugalvae.server.refusals import RefusedError
 from frugalvae.server.served import Served
 from frugalvae.server.settings import Settings
 
@@ -111,3 +113,48 @@ def test_a_file_that_has_not_changed_is_read_once(tmp_path: Path, reads: Reads) 
     assert served.read() is first
     assert reads == []
     served.close()
+
+
+# --------------------------------------------------------------------------- a full disk
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from starlette.testclient import TestClient
+
+    from frugalvae.server.app import create_app
+    from frugalvae.storage import model_file
+
+    file = taught(tmp_path / "birds.frugal")
+    before = file.read_bytes()
+    app = create_app(Settings(file, teach=True))
+    monkeypatch.setattr(app.state.server, "warm_up", lambda: None)
+    with TestClient(app, "http://localhost") as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(model_file, "write_bytes", full)
+            reply = client.post("/rename", json={"from": "a", "to": "c"})
+        why = reply.json()["error"]
+        assert (reply.status_code, "there is no room to write it" in why) == (507, True)
+        assert file.read_bytes() == before
+        assert str(tmp_path) not in why
+        assert client.post("/rename", json={"from": "a", "to": "c"}).status_code == 200
+
+
+def test_a_picture_that_there_is_no_room_for_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from frugalvae.server import state
+
+    kept = state.ServerState(Settings(tmp_path / "a.frugal", teach=True, keep=tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr(state, "write_bytes", full)
+        with pytest.raises(RefusedError, match="no room for the picture in the folder") as refused:
+            kept.keep(b"picture", 5)
+    assert refused.value.status == 507
+        patched.setattr(state, "write_bytes", lambda path, _: path.rmdir())  # fails otherwise
+        with pytest.raises(FileNotFoundError):
+            kept.keep(b"picture", 5)
+    kept.close()

@@ -232,6 +232,10 @@ def test_bytes_of_all_requests_together_are_bounded() -> None:
         (b"nothing", "multipart/form-data"),
         (b"nothing", "multipart/form-data; boundary=x"),
         (b"--x\r\nA: b\r\n\r\n\r\n--x--", "multipart/form-data; boundary=x"),
+        (b'{"ids": ["\\ud800"]}', "application/json"),
+        (b'{"ids": ' + b"[" * 990 + b'"\\u0041"' + b"]" * 990 + b"}", "application/json"),
+        (b'{"ids": [' + b"1," * 100_000 + b"1]}", "application/json"),
+        (b"nothing", "multipart/form-data; boundary=x; charset=utf-7"),
     ],
 )
 def test_bodies_that_cannot_be_read_are_refused(served: Served, body: bytes, kind: str) -> None:
@@ -241,7 +245,8 @@ def test_bodies_that_cannot_be_read_are_refused(served: Served, body: bytes, kin
 
 @pytest.mark.parametrize(
     "query", ["top=0", "top=x", "top=1000", "min_probability=2", "threshold=-1", "unknown=perhaps",
-              "kept=ever", "top=nan"]
+              "kept=ever", "top=nan", "top=250%", "top=2.5", "top=", "top=-1", "top=1e2",
+              "top=99999999999999", "unknown=", "unknown", "threshold=", "min_probability=200%"]
 )  # fmt: skip
 def test_what_cannot_be_asked_for_is_refused(served: Served, query: str) -> None:
     body, kind = form([picture()], {})

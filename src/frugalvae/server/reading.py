@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 FIELDS = 100  # of a form that are not images
 TEXT = 100_000  # bytes of such a field
+VALUES = 100_000  # in a body of JSON; reading many more would hold up everybody else
 IMAGES = ("images", "image", "file")  # what forms may call them
 JSON, FORM = "application/json", "multipart/form-data"
 RAW = ("image/", "application/octet-stream")
@@ -132,13 +135,20 @@ class RequestReader:
 
     def fields(self, body: bytes) -> dict[str, Any]:
         """A JSON object."""
+        if sum(map(body.count, (b"[", b"{", b","))) > VALUES:
+            raise RefusedError(413, f"the body has more than {VALUES:,} values; send fewer")
         found = json_object(body) if body.strip() else {}
         if found is None:
             raise RefusedError(400, 'the body is no JSON object, such as {"name": "wren"}')
+        if b"\\u" in body:
+            check_letters(found)
         return found
 
     async def form(self, request: Request, body: bytes) -> Sent:
         """A form: pictures, and fields beside them; more than one of a name are a list."""
+        told = parse_options_header(request.headers["content-type"])[1].get(b"charset", b"utf-8")
+        if told.lower() != b"utf-8":
+            raise RefusedError(415, f"the charset is {printable(repr(told))}; expected utf-8")
 
         async def stream() -> AsyncGenerator[bytes, None]:
             yield body
@@ -170,6 +180,18 @@ class RequestReader:
         return sent
 
 
+def check_letters(fields: dict[str, Any]) -> None:
+    """Refuse half of a letter, which JSON can have and no answer or file can."""
+    try:
+        json.dumps(fields, ensure_ascii=False).encode()
+    except RecursionError:  # reading goes a little deeper than writing
+        raise RefusedError(400, "the body has too many brackets in each other") from None
+    except UnicodeEncodeError:
+        raise RefusedError(
+            422, r"the body has half of a letter, such as \ud83d without what follows it"
+        ) from None
+
+
 # --------------------------------------------------------------------------- what is asked for
 
 
@@ -179,29 +201,39 @@ def as_flag(name: str, text: str) -> bool:
     >>> as_flag("unknown", "true"), as_flag("unknown", "0")
     (True, False)
     """
-    words = {"1": True, "true": True, "yes": True, "on": True, "": True}
+    words = {"1": True, "true": True, "yes": True, "on": True}
     words |= {"0": False, "false": False, "no": False, "off": False}
     if text.lower() not in words:
         raise RefusedError(422, f"{name} is {printable(text)!r}; expected true or false")
     return words[text.lower()]
 
 
-def number(query: Any, name: str, usual: float, least: float, most: float) -> float:
-    """A number that is asked for in the address.
+def whole(query: Any, name: str, usual: int, most: int) -> int:
+    """A whole number from 1 that is asked for in the address.
 
-    >>> number({"top": "3"}, "top", 1, 1, 100), number({"error": "2%"}, "error", 0, 0, 1)
-    (3.0, 0.02)
+    >>> whole({"top": "3"}, "top", 1, 100), whole({}, "top", 1, 100)
+    (3, 1)
     """
-    text = query.get(name)
+    text = query.get(name, str(usual))
+    value = int(text) if text.isdecimal() and len(text) < 10 else 0
+    if not 1 <= value <= most:
+        raise RefusedError(
+            422, f"{name} is {printable(text)!r}; expected a whole number from 1 to {most}"
+        )
+    return value
+
+
+def share(query: Any, name: str, usual: float) -> float:
+    """A share that is asked for in the address, such as 0.02 or 2%.
+
+    >>> share({"error": "2%"}, "error", 0.0), share({}, "threshold", 0.5)
+    (0.02, 0.5)
+    """
+    text = query.get(name, str(usual))
     try:
-        if text is None:
-            value = usual
-        else:
-            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = float("nan")
-    if not least <= value <= most:
-        raise RefusedError(
-            422, f"{name} is {printable(str(text))!r}; expected a number from {least} to {most}"
-        )
+    if not 0 <= value <= 1:
+        raise RefusedError(422, f"{name} is {printable(text)!r}; expected a number from 0 to 1")
     return value
