@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import base64
 import http.server
+import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.serving import Served
 from tests.tool import paint
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
-from frugalvae.server.label_studio import choices_of
+from frugalvae.server.label_studio import below, choices_of
 from frugalvae.server.refusals import RefusedError
 
 CONFIG = """
@@ -217,6 +219,8 @@ def test_events_without_a_class_change_nothing(served: Served) -> None:
         "data:image/png;base64,???",
         "data:",
         "http://[",
+        "/data/upload/1/a cat.png",
+        "/data/upload/1/\u00e9.png",
         None,
         5,
     ],
@@ -224,6 +228,68 @@ def test_events_without_a_class_change_nothing(served: Served) -> None:
 def test_pictures_are_fetched_from_nowhere_else(served: Served, address: object) -> None:
     reply = asked(served, task(address))
     assert (reply.status, bool(reply.json["error"])) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("1.jpg", "http://ls:8080/labels/1.jpg"),
+        ("/labels/data/1.jpg?d=../x", "http://ls:8080/labels/data/1.jpg?d=../x"),
+        ("http://ls:8080/labels/1.jpg", "http://ls:8080/labels/1.jpg"),
+        ("/1.jpg", None),
+        ("/labels", None),
+        ("/labelsother/1.jpg", None),
+        ("../1.jpg", None),
+        ("/labels/../1.jpg", None),
+        ("/labels/%2e%2e/1.jpg", None),
+        ("/labels/a/%2E./%2e%2E/1.jpg", None),
+        ("/labels/..%2f1.jpg", None),
+        ("/labels/..\\1.jpg", None),
+        ("/labels/..%5c1.jpg", None),
+        ("//ls:8080@other/labels/1.jpg", None),
+        ("http://ls:8081/labels/1.jpg", None),
+        ("https://ls:8080/labels/1.jpg", None),
+        ("http://ls:8080@other/labels/1.jpg", None),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "/"])
+def test_the_key_goes_only_below_the_address(value: str, found: str | None, end: str) -> None:
+    assert below(f"http://ls:8080/labels{end}", value) == found
+
+
+def test_pictures_are_bounded_as_if_they_came_with_the_request(
+    pictures: Path, studio: http.server.ThreadingHTTPServer, tmp_path: Path
+) -> None:
+    large = Image.frombytes("RGB", (400, 400), random.Random(0).randbytes(480_000))
+    large.save(pictures / "cat/large.png")  # half a megabyte
+    key = tmp_path / "key.txt"
+    key.write_text(KEY)
+    address = f"http://127.0.0.1:{studio.server_port}"
+    options = ["--label-studio-url", address, "--label-studio-key", key, "--max-body", "1"]
+    served = Served(tmp_path / "birds.frugal", "--teach", *options)
+    try:
+        for name in ("cat", "dax"):
+            served.send("/learn", sorted((pictures / name).glob("1*.png")), name=name)
+        many = [task("/data/upload/1/cat-large.png") for _ in range(3)]
+        reply = asked(served, *many)
+        assert (reply.status, "more than 1.0 MB" in reply.json["error"]) == (413, True)
+        assert len(asked(served, *many[:2]).json["results"]) == 2
+        for _ in range(5):  # and what was held is given back
+            assert asked(served, *many).status == 413
+        assert asked(served, *many[:2]).status == 200
+    finally:
+        served.close()
+
+
+def test_half_of_a_letter_is_refused(served: Served) -> None:
+    for path in ("setup", "predict", "webhook"):
+        reply = served.ask(
+            "POST",
+            f"/label-studio/{path}",
+            b'{"schema": "\\ud800", "label_config": "\\ud800", "action": "\\udfff"}',
+            {"Content-Type": "application/json"},
+        )
+        assert (reply.status, "half of a letter" in reply.json["error"]) == (422, True)
 
 
 def test_without_the_address_of_label_studio_nothing_is_fetched(

@@ -18,6 +18,8 @@ from frugalvae.server.refusals import RefusedError
 from frugalvae.server.state import of_encoder
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from frugalvae.care.explain import Explanation
     from frugalvae.care.suggest import Suggestion
     from frugalvae.model import Model
@@ -36,16 +38,24 @@ async def explain(request: Request) -> Response:
     if len(sent.uploads) > 1:
         raise RefusedError(422, f"{len(sent.uploads)} images were sent; expected one")
     label = None if against is None else server.served.label_named(model, sent.text("against"))
-    async with server.explaining:  # each takes as long as fifty questions
-        found = await server.looker.run(
-            lambda: explanation(server, model, sent.uploads[0].content, label)
-        )
-    if as_flag("picture", request.query_params.get("picture", "no")):
-        buffer = io.BytesIO()
-        found.picture().save(buffer, "PNG")
-        return Response(buffer.getvalue(), media_type="image/png")
+    drawn = as_flag("picture", request.query_params.get("picture", "no"))
+
+    def work() -> tuple[Explanation, bytes]:
+        found = explanation(server, model, sent.uploads[0].content, label)
+        return found, png(found.picture()) if drawn else b""
+
+    found, picture = await server.explaining.run(work)
+    if drawn:
+        return Response(picture, media_type="image/png")
     told = {"revision": snapshot.revision, "seconds": time.perf_counter() - started}
     return JSONResponse(found.to_json(model) | told)
+
+
+def png(image: Image.Image) -> bytes:
+    """An image as a file."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def explanation(server: ServerState, model: Model, content: bytes, against: Any) -> Explanation:

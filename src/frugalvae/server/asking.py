@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from frugalvae.answers import THRESHOLD, Answer, rank
 from frugalvae.errors import InputError
 from frugalvae.server.looking import Seen
-from frugalvae.server.reading import Upload, as_flag, number
+from frugalvae.server.reading import Upload, as_flag, share, whole
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.state import of_encoder
 
@@ -68,13 +68,12 @@ class Wanted:
     """What is asked for in the address."""
 
     def __init__(self, query: Any) -> None:
-        self.top = int(number(query, "top", 1, 1, MOST))
-        self.least = number(query, "min_probability", 0.0, 0.0, 1.0)
-        self.threshold = number(query, "threshold", THRESHOLD, 0.0, 1.0)
+        self.top = whole(query, "top", 1, MOST)
+        self.least = share(query, "min_probability", 0.0)
+        self.threshold = share(query, "threshold", THRESHOLD)
         self.unknown = "threshold" in query or as_flag("unknown", query.get("unknown", "no"))
         self.error, self.sets = (
-            number(query, name, 0.0, 0.0, 1.0) if name in query else None
-            for name in ("error", "sets")
+            share(query, name, 0.0) if name in query else None for name in ("error", "sets")
         )
         self.kept = query.get("kept", "tray")
         if self.kept not in KEPT:

@@ -8,6 +8,7 @@ import hmac
 import ipaddress
 import logging
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from starlette.responses import JSONResponse
 
 from frugalvae.formatting import printable
 from frugalvae.server.refusals import RefusedError
+from frugalvae.server.shares import CLIENT, Shares, client_of, half
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -40,6 +42,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(self), microphone=(), geolocation=()",
 }
 OPEN = ("/", "/page/")  # the page itself, which holds nothing and asks for the token
+LIGHT = "/health"  # with the page, what is answered also when there are too many requests
 
 
 class Guard:
@@ -47,6 +50,8 @@ class Guard:
 
     def __init__(self, app: ASGIApp, server: ServerState) -> None:
         self.app, self.server = app, server
+        most = server.settings.limits.requests
+        self.requests = Shares("requests at a time", most, half(most))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -65,9 +70,11 @@ class Guard:
             await send(message)
 
         metrics.in_flight += 1
+        client = CLIENT.set(client_of(scope["client"]))
         try:
             self.check(scope)
-            await self.app(scope, receive, guarded)
+            with self.place(scope["path"]):
+                await self.app(scope, receive, guarded)
         except RefusedError as refusal:
             await refused(refusal)(scope, receive, guarded)
         except Exception:  # which should not happen: the log says what, and the answer does not
@@ -75,21 +82,36 @@ class Guard:
             failure = RefusedError(500, "the server failed at this; its log says why")
             await refused(failure)(scope, receive, guarded)
         finally:
+            CLIENT.reset(client)
             metrics.in_flight -= 1
             seconds = time.perf_counter() - started
             metrics.count(scope.get("frugalvae.path", "other"), status, seconds)
 
     def check(self, scope: Scope) -> None:
-        """Refuse what may not ask, or not now."""
+        """Refuse what may not ask."""
         settings, headers = self.server.settings, Headers(scope=scope)
         check_host(headers.get("host", ""), settings)
         check_origin(headers)
-        path = scope["path"]
-        if settings.token is not None and path != OPEN[0] and not path.startswith(OPEN[1]):
+        if settings.token is not None and not is_open(scope["path"]):
             check_token(headers.get("authorization", ""), settings.token)
-        if self.server.metrics.in_flight > settings.limits.requests:
-            most = settings.limits.requests
-            raise RefusedError(429, f"more than {most} requests at a time; try again soon", retry=1)
+
+    def place(self, path: str) -> AbstractContextManager[None]:
+        """A place among the requests that are worked on; or a refusal.
+
+        The page and ``/health`` need none: whoever watches the server has to see that it runs.
+        """
+        if path == LIGHT or is_open(path):
+            return nullcontext()
+        return self.requests.taken(CLIENT.get())
+
+
+def is_open(path: str) -> bool:
+    """Whether a path is answered without a token.
+
+    >>> is_open("/"), is_open("/page/app.js"), is_open("/predict")
+    (True, True, False)
+    """
+    return path == OPEN[0] or path.startswith(OPEN[1])
 
 
 def refused(refusal: RefusedError) -> JSONResponse:

@@ -6,13 +6,12 @@ to ``/predict``, and each annotation to ``/webhook``, which is learned at once.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
-from urllib.error import URLError
-from urllib.parse import unquote_to_bytes, urljoin, urlsplit
+from urllib.parse import unquote, unquote_to_bytes, urljoin, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 from xml.etree import ElementTree
 
@@ -31,7 +30,6 @@ LEARNED = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED")
 OTHERS = ("ANNOTATION_DELETED", "START_TRAINING")
 NOTHING = "no picture of this project is learned from that"
 LONGEST = 200_000  # letters of a labelling configuration
-FETCHED = 4  # pictures that are fetched at a time
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def content_of(value: object, server: ServerState) -> bytes:
     if value.startswith("data:"):
         return from_data(value)
     base, key = server.settings.label_studio, server.settings.label_studio_key
-    wanted = joined(base, value) if base else None
+    wanted = below(base, value) if base else None
     if wanted is None:
         raise RefusedError(
             422,
@@ -109,24 +107,29 @@ def content_of(value: object, server: ServerState) -> bytes:
         opener = build_opener(Stay, ProxyHandler({}))
         with opener.open(request, timeout=server.settings.limits.seconds) as answer:
             content: bytes = answer.read(most + 1)
-    except (URLError, OSError, ValueError) as error:
+    except (HTTPException, OSError, ValueError) as error:
         raise RefusedError(422, f"Label Studio does not give a picture: {error}") from None
     if len(content) > most:
         raise RefusedError(413, f"a picture has more than {most:,} bytes")
     return content
 
 
-def joined(base: str, value: str) -> str | None:
+def below(base: str, value: str) -> str | None:
     """An address below the one of Label Studio; None if it is elsewhere.
 
-    >>> joined("http://ls:8080", "/data/1.jpg"), joined("http://ls:8080", "//other/1.jpg")
+    >>> below("http://ls:8080", "/data/1.jpg"), below("http://ls:8080", "//other/1.jpg")
     ('http://ls:8080/data/1.jpg', None)
+    >>> below("http://ls/labels", "data/1.jpg"), below("http://ls/labels", "/other/1.jpg")
+    ('http://ls/labels/data/1.jpg', None)
     """
     try:
         wanted = urljoin(base.rstrip("/") + "/", value)
-        return wanted if urlsplit(wanted)[:2] == urlsplit(base)[:2] else None
+        found, ours = urlsplit(wanted), urlsplit(base)
     except ValueError:
         return None
+    inside = found[:2] == ours[:2] and found.path.startswith(f"{ours.path.rstrip('/')}/")
+    steps = unquote(found.path).replace("\\", "/").split("/")  # as servers may read it
+    return wanted if inside and not {".", ".."}.intersection(steps) else None
 
 
 def from_data(value: str) -> bytes:
@@ -172,13 +175,8 @@ async def predict(request: Asked) -> Response:
     if len(tasks) > server.settings.limits.images:
         raise RefusedError(413, f"more than {server.settings.limits.images} tasks at a time")
     snapshot = await server.served.current()
-    fetching = asyncio.Semaphore(FETCHED)
-
-    async def fetched(task: dict[str, Any]) -> bytes:
-        async with fetching:
-            return await asyncio.to_thread(content_of, picture_of(task, choices), server)
-
-    contents = await asyncio.gather(*map(fetched, tasks))
+    pictures = [picture_of(task, choices) for task in tasks]
+    contents = [await fetched(request, value) for value in pictures]  # so one at a time is large
     uploads = [Upload(str(task.get("id", "")), content)
                for task, content in zip(tasks, contents, strict=True)]  # fmt: skip
     wanted = Wanted({"kept": "no", "unknown": "yes", "top": "100"})
@@ -186,6 +184,14 @@ async def predict(request: Asked) -> Response:
     return JSONResponse(
         {"results": [prediction(answer, choices, snapshot.revision) for answer in answers]}
     )
+
+
+async def fetched(request: Asked, value: object) -> bytes:
+    """The bytes of a picture; they count as if the request had brought them."""
+    server: ServerState = request.app.state.server
+    content = await server.fetching.run(lambda: content_of(value, server))
+    server.reader.hold(request, len(content))
+    return content
 
 
 def picture_of(task: dict[str, Any], choices: Choices) -> object:
@@ -232,7 +238,7 @@ async def webhook(request: Asked) -> Response:
     name = chosen_in(sent.fields.get("annotation"), choices)
     if name is None:
         return JSONResponse({"result": NOTHING, "status": "ok"}, 201)
-    content = await asyncio.to_thread(content_of, picture_of(task, choices), server)
+    content = await fetched(request, picture_of(task, choices))
     chosen = Sent([Upload(str(task.get("id", "")), content)], {"name": name})
     answer = await taught(server, chosen, must_be_known=False)
     return JSONResponse({"result": answer, "status": "ok"}, 201)

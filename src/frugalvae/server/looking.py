@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +17,7 @@ from numpy.typing import NDArray
 from frugalvae.encoders.remembered import TELLING, Choice, Remembered, load_encoder
 from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images
 from frugalvae.images.photographs import reason
-from frugalvae.server.refusals import RefusedError
+from frugalvae.server.workers import Workers
 from frugalvae.taught import digest
 
 if TYPE_CHECKING:
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CLIENTS = 4  # that can keep all cores busy before others have to wait
 SIDE, QUALITY = 160, 80  # of the small pictures that are remembered
 
 
@@ -65,13 +64,15 @@ class Eye:
 
 
 class Looker:
-    """Encodes pictures, as many at a time as there are cores."""
+    """Encodes pictures; of one client, as many at a time as there are cores."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.count = settings, 0
         self._eye: Eye | None = None
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "frugalvae-looker")
+        cores = os.cpu_count() or 1
+        seconds = settings.limits.seconds
+        self._workers = Workers("frugalvae-looker", CLIENTS * cores, cores, seconds)
         self._opened = ExitStack()
         self._opened.enter_context(reading_images())
 
@@ -106,21 +107,12 @@ class Looker:
             return decode(content, side, self.settings.limits.pixels)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """What ``work`` gives, in the pool; or a refusal if that takes too long."""
-        waiting = asyncio.get_running_loop().run_in_executor(self._pool, work)
-        try:
-            return await asyncio.wait_for(waiting, self.settings.limits.seconds)
-        except TimeoutError:
-            raise RefusedError(
-                503,
-                f"no answer within {self.settings.limits.seconds:g} s: the server is busy; "
-                "try again later, with fewer images",
-                retry=5,
-            ) from None
+        """What ``work`` gives, in one of the threads; or a refusal if that takes too long."""
+        return await self._workers.run(work)
 
     def close(self) -> None:
         """Finish what is begun."""
-        self._pool.shutdown(cancel_futures=True)
+        self._workers.close()
         self._opened.close()
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
@@ -14,12 +16,14 @@ from starlette.requests import ClientDisconnect, Request
 from frugalvae.files import json_object
 from frugalvae.formatting import printable, size
 from frugalvae.server.refusals import RefusedError
+from frugalvae.server.shares import CLIENT, Shares, half
 
 if TYPE_CHECKING:
     from frugalvae.server.settings import Limits
 
 FIELDS = 100  # of a form that are not images
 TEXT = 100_000  # bytes of such a field
+VALUES = 100_000  # in a body of JSON; reading many more would hold up everybody else
 IMAGES = ("images", "image", "file")  # what forms may call them
 JSON, FORM = "application/json", "multipart/form-data"
 RAW = ("image/", "application/octet-stream")
@@ -71,7 +75,9 @@ class RequestReader:
     """Reads requests; all that are being worked on together take a bounded number of bytes."""
 
     def __init__(self, limits: Limits) -> None:
-        self.limits, self.held = limits, 0
+        self.limits = limits
+        # One body is allowed, however large bodies may be.
+        self.held = Shares("bytes at a time", limits.held, max(half(limits.held), limits.body))
 
     async def read(self, request: Request) -> Sent:
         """What a request brought, whatever form it has."""
@@ -99,11 +105,7 @@ class RequestReader:
             async with asyncio.timeout(self.limits.seconds):
                 async for part in request.stream():
                     content += part
-                    self._check(len(content))
-                    self.held += len(part)
-                    request.state.held = len(content)  # until it is answered
-                    if self.held > self.limits.held:
-                        raise RefusedError(503, "the server is busy with other requests", retry=2)
+                    self.hold(request, len(part))
         except TimeoutError:
             raise RefusedError(
                 408, f"the request did not arrive within {self.limits.seconds:g} s"
@@ -112,9 +114,16 @@ class RequestReader:
             raise RefusedError(400, "the request was cut off") from None
         return bytes(content)
 
+    def hold(self, request: Request, count: int) -> None:
+        """A request brings so many bytes, or more of them; they are held until it is answered."""
+        taken = getattr(request.state, "held", 0) + count
+        self._check(taken)
+        self.held.take(CLIENT.get(), count)
+        request.state.held = taken
+
     def release(self, request: Request) -> None:
         """A request is answered, and its bytes are not held any more."""
-        self.held -= getattr(request.state, "held", 0)
+        self.held.give_back(CLIENT.get(), getattr(request.state, "held", 0))
 
     def _check(self, taken: int) -> None:
         if taken > self.limits.body:
@@ -126,13 +135,20 @@ class RequestReader:
 
     def fields(self, body: bytes) -> dict[str, Any]:
         """A JSON object."""
+        if sum(map(body.count, (b"[", b"{", b","))) > VALUES:
+            raise RefusedError(413, f"the body has more than {VALUES:,} values; send fewer")
         found = json_object(body) if body.strip() else {}
         if found is None:
             raise RefusedError(400, 'the body is no JSON object, such as {"name": "wren"}')
+        if b"\\u" in body:
+            check_letters(found)
         return found
 
     async def form(self, request: Request, body: bytes) -> Sent:
         """A form: pictures, and fields beside them; more than one of a name are a list."""
+        told = parse_options_header(request.headers["content-type"])[1].get(b"charset", b"utf-8")
+        if told.lower() != b"utf-8":
+            raise RefusedError(415, f"the charset is {printable(repr(told))}; expected utf-8")
 
         async def stream() -> AsyncGenerator[bytes, None]:
             yield body
@@ -164,6 +180,18 @@ class RequestReader:
         return sent
 
 
+def check_letters(fields: dict[str, Any]) -> None:
+    """Refuse half of a letter, which JSON can have and no answer or file can."""
+    try:
+        json.dumps(fields, ensure_ascii=False).encode()
+    except RecursionError:  # reading goes a little deeper than writing
+        raise RefusedError(400, "the body has too many brackets in each other") from None
+    except UnicodeEncodeError:
+        raise RefusedError(
+            422, r"the body has half of a letter, such as \ud83d without what follows it"
+        ) from None
+
+
 # --------------------------------------------------------------------------- what is asked for
 
 
@@ -173,29 +201,39 @@ def as_flag(name: str, text: str) -> bool:
     >>> as_flag("unknown", "true"), as_flag("unknown", "0")
     (True, False)
     """
-    words = {"1": True, "true": True, "yes": True, "on": True, "": True}
+    words = {"1": True, "true": True, "yes": True, "on": True}
     words |= {"0": False, "false": False, "no": False, "off": False}
     if text.lower() not in words:
         raise RefusedError(422, f"{name} is {printable(text)!r}; expected true or false")
     return words[text.lower()]
 
 
-def number(query: Any, name: str, usual: float, least: float, most: float) -> float:
-    """A number that is asked for in the address.
+def whole(query: Any, name: str, usual: int, most: int) -> int:
+    """A whole number from 1 that is asked for in the address.
 
-    >>> number({"top": "3"}, "top", 1, 1, 100), number({"error": "2%"}, "error", 0, 0, 1)
-    (3.0, 0.02)
+    >>> whole({"top": "3"}, "top", 1, 100), whole({}, "top", 1, 100)
+    (3, 1)
     """
-    text = query.get(name)
+    text = query.get(name, str(usual))
+    value = int(text) if text.isdecimal() and len(text) < 10 else 0
+    if not 1 <= value <= most:
+        raise RefusedError(
+            422, f"{name} is {printable(text)!r}; expected a whole number from 1 to {most}"
+        )
+    return value
+
+
+def share(query: Any, name: str, usual: float) -> float:
+    """A share that is asked for in the address, such as 0.02 or 2%.
+
+    >>> share({"error": "2%"}, "error", 0.0), share({}, "threshold", 0.5)
+    (0.02, 0.5)
+    """
+    text = query.get(name, str(usual))
     try:
-        if text is None:
-            value = usual
-        else:
-            value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         value = float("nan")
-    if not least <= value <= most:
-        raise RefusedError(
-            422, f"{name} is {printable(str(text))!r}; expected a number from {least} to {most}"
-        )
+    if not 0 <= value <= 1:
+        raise RefusedError(422, f"{name} is {printable(text)!r}; expected a number from 0 to 1")
     return value

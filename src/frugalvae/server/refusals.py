@@ -13,6 +13,7 @@ from frugalvae.errors import (
     MemoryFileError,
     UnknownClassError,
 )
+from frugalvae.storage.store import FULL
 
 _PATH = re.compile(r"(?<![\w/.:])(?:~|\.{1,2})?/(?:[^\s/'\";:,]+/)+(?=[^\s/'\";:,])")
 
@@ -42,9 +43,16 @@ class RefusedError(Exception):
 def refusal_of(error: FrugalError, folders: Iterable[str] = ()) -> RefusedError:
     """The refusal that an error of the library comes to."""
     status = next(status for kind, status in STATUS if isinstance(error, kind))
+    if is_full(error.__cause__):
+        status = 507
     return RefusedError(
         status, without_paths(str(error), folders), retry=1 if status == 503 else None
     )
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether there was no room on the disk."""
+    return isinstance(error, OSError) and error.errno in FULL
 
 
 def without_paths(text: str, folders: Iterable[str] = ()) -> str:

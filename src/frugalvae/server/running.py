@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from frugalvae.errors import InputError
+from frugalvae.server.protocol import Config
 
 if TYPE_CHECKING:
     from frugalvae.server.settings import Settings
 
-CONNECTIONS = 4  # times the requests that are allowed at a time: browsers hold some open
 GRACE = 30  # seconds for requests that are worked on when a signal comes
 
 
@@ -61,17 +61,15 @@ def serve(settings: Settings, opened: socket.socket) -> None:
     """Answer until a signal comes."""
     from frugalvae.server.app import create_app
 
-    config = uvicorn.Config(
+    config = Config(
         create_app(settings),
+        settings.limits,
         lifespan="on",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        ws="none",
         h11_max_incomplete_event_size=64_000,
-        limit_concurrency=CONNECTIONS * settings.limits.requests,
-        timeout_keep_alive=15,
         timeout_graceful_shutdown=GRACE,
     )
     with opened:

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from frugalvae.errors import BusyError, FrugalError, MemoryFileError
 from frugalvae.labels import label_named
 from frugalvae.server.refusals import RefusedError, without_paths
+from frugalvae.server.workers import Workers
+from frugalvae.storage.model_file import Contents, describe
+from frugalvae.storage.objects import Writer
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
 
@@ -38,6 +41,7 @@ class Snapshot:
     model: Model
     summary: Summary
     stamp: Stamp
+    half: bool  # whether the file has float16
 
     @property
     def revision(self) -> str:
@@ -90,7 +94,7 @@ class Served:
         self.problem: str | None = None
         self._bad: Stamp | None = None  # what could not be read
         self._reading = threading.Lock()
-        self._writer = ThreadPoolExecutor(1, "frugalvae-writer")
+        self._writer = Workers("frugalvae-writer", 1, 1, settings.limits.seconds)
         self._reader = ThreadPoolExecutor(1, "frugalvae-reader")
         if not settings.teach:
             self.store.check_there()
@@ -136,16 +140,17 @@ class Served:
             if self.is_current(stamp):
                 return self.last
             try:
-                self._take(self.store.load(empty=True), stamp)
+                self._take(self.store.load(empty=True), stamp, self.store.read())
             except (FrugalError, OSError) as error:
                 if not isinstance(error.__cause__ or error, OSError):  # which may pass
                     self._bad = stamp
                 self.problem = without_paths(str(error), self.settings.folders)
             return self.last
 
-    def _take(self, model: Model, stamp: Stamp | None) -> Snapshot:
+    def _take(self, model: Model, stamp: Stamp | None, contents: Contents) -> Snapshot:
         assert stamp is not None
-        self.last = Snapshot(model, summarise(self.store, model), stamp)
+        summary = summarise(self.store, model, contents)
+        self.last = Snapshot(model, summary, stamp, contents.half)
         self.problem = self._bad = None
         return self.last
 
@@ -174,8 +179,7 @@ class Served:
                     retry=1,
                 ) from None
 
-        running = asyncio.get_running_loop().run_in_executor(self._writer, alone)
-        return await asyncio.shield(running)  # a client that leaves does not stop it half-way
+        return await self._writer.run(alone, to_the_end=True)
 
     def to_change(self) -> Model:
         """The model on disk, inside :meth:`change`; one that knows nothing if there is no file."""
@@ -196,15 +200,17 @@ class Served:
         return label_named(self.name, model.classes.tolist(), typed, "/classes")
 
     def save(self, model: Model) -> Snapshot:
-        """Write a model, inside :meth:`change`; from now on it answers."""
+        """Write a model, inside :meth:`change`; from now on it answers, and is not read again."""
         self.store.save(model)
         with self._reading:
-            return self._take(model, self._stamp())
+            writer = Writer(half=self.last is not None and self.last.half)
+            document, stamp = describe(model, writer), self._stamp()
+            return self._take(model, stamp, Contents(document, writer.arrays, self.size))
 
     def went_back(self) -> Snapshot:
         """Take up the file after it was put back, inside :meth:`change`."""
         with self._reading:
-            return self._take(self.store.load(empty=True), self._stamp())
+            return self._take(self.store.load(empty=True), self._stamp(), self.store.read())
 
     @property
     def size(self) -> int:
@@ -214,5 +220,5 @@ class Served:
 
     def close(self) -> None:
         """Finish what is being written."""
-        self._writer.shutdown()
+        self._writer.close()
         self._reader.shutdown(cancel_futures=True)

@@ -22,6 +22,8 @@ class Limits:
         Bytes of all requests that are being worked on.
     requests
         That are worked on or wait at a time.
+    head
+        Seconds for the head of a request to arrive, if ``seconds`` are not less.
     seconds
         For a request to arrive, and again to be answered.
     wait
@@ -36,6 +38,7 @@ class Limits:
     pixels: int = 150_000_000  # telephones make 108 million
     held: int = 256_000_000
     requests: int = 128
+    head: float = 10.0
     seconds: float = 60.0
     wait: float = 10.0
     recent: int = 500

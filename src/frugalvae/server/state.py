@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from frugalvae.files import write_bytes
@@ -10,15 +9,18 @@ from frugalvae.images.decode import HEAD, format_of
 from frugalvae.server.looking import Looker, key_of
 from frugalvae.server.metrics import Metrics
 from frugalvae.server.reading import RequestReader
-from frugalvae.server.refusals import RefusedError
+from frugalvae.server.refusals import RefusedError, is_full
 from frugalvae.server.served import Served
 from frugalvae.server.tray import Question, Tray
+from frugalvae.server.workers import Workers
 
 if TYPE_CHECKING:
     from frugalvae.answers import Answer
     from frugalvae.model import Model
     from frugalvae.server.looking import Seen
     from frugalvae.server.settings import Settings
+
+FETCHED = 4  # pictures that are fetched from Label Studio at a time
 
 
 class ServerState:
@@ -28,7 +30,10 @@ class ServerState:
         self.settings = settings
         self.served, self.looker = Served(settings), Looker(settings)
         self.reader, self.tray = RequestReader(settings.limits), Tray(settings.limits)
-        self.metrics, self.explaining = Metrics(), asyncio.Lock()
+        self.metrics = Metrics()
+        # Each takes as long as fifty questions, which do not wait for it.
+        self.explaining = Workers("frugalvae-explaining", 2, 1, settings.limits.seconds)
+        self.fetching = Workers("frugalvae-fetching", FETCHED, FETCHED, settings.limits.seconds)
         self.suggested: tuple[tuple[str, ...], dict[str, Any]] = ((), {})
 
     def warm_up(self) -> None:
@@ -55,8 +60,16 @@ class ServerState:
         known = (format_of(content[:HEAD]) or "image").lower()
         ending = {"jpeg": "jpg", "jpeg2000": "jp2"}.get(known, known)
         path = self.settings.keep / f"{digest:012x}.{ending}"
-        if not path.exists():
-            write_bytes(path, content)
+        try:
+            if not path.exists():
+                write_bytes(path, content)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            raise RefusedError(
+                507,
+                "there is no room for the picture in the folder of --keep; make room on the disk",
+            ) from error
 
     def refuse_unreadable(self, results: list[dict[str, Any]]) -> NoReturn:
         """Refuse a request of which no picture can be read."""
@@ -71,6 +84,8 @@ class ServerState:
     def close(self) -> None:
         """Finish what is begun."""
         self.looker.close()
+        self.explaining.close()
+        self.fetching.close()
         self.served.close()
 
 

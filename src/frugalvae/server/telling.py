@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +107,7 @@ async def classes(request: Request) -> Response:
     ]
     if not known or as_flag("brief", request.query_params.get("brief", "no")):
         return JSONResponse(nothing | {"classes": known})
-    return JSONResponse(nothing | await asyncio.to_thread(_described, snapshot, known))
+    return JSONResponse(nothing | await server.looker.run(lambda: _described(snapshot, known)))
 
 
 def _described(snapshot: Snapshot, known: list[dict[str, Any]]) -> dict[str, Any]:

@@ -118,9 +118,11 @@ class Summary:
         return {**asdict(self), "components": parts}
 
 
-def summarise(store: Store, model: Model | None = None) -> Summary:
-    """The summary of a file; ``model`` is what is in it, if it is at hand."""
-    contents = store.read()
+def summarise(
+    store: Store, model: Model | None = None, contents: Contents | None = None
+) -> Summary:
+    """The summary of a file; ``model`` and ``contents`` are what is in it, if they are at hand."""
+    contents = contents or store.read()
     document = contents.document
     try:
         layers, parts = list(layers_of(document["memory"] or {})), components(contents)
