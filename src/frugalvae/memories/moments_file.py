@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.errors import MemoryFileError
+from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.rounding import (
     LIMITS,
@@ -23,10 +23,16 @@ if TYPE_CHECKING:
 LARGEST = float(np.finfo(np.float32).max)
 OLDER = "evidence"  # what files called the evidence when leads did not matter
 MOST = 255  # margins in a bin, in a byte of a file
+MOST_SAMPLES = 2**32 - 1  # of a class, in four bytes
 
 
 def rounded(memory: ClassSums) -> dict[str, Array]:
     """Everything that is kept, in as few bytes as cost nothing measurable."""
+    largest = max(memory.counts_.values())
+    if largest > MOST_SAMPLES:
+        raise InputError(
+            f"a class has {largest:,} samples; a file counts at most {MOST_SAMPLES:,} of a class"
+        )
     means, mean_scales = round_rows(stack(memory.means_), 2)
     roots, root_scales = round_rows(np.concatenate(list(memory.roots_.values())), 1)
     evidence = np.stack([memory.evidence_.get(y, Evidence()).sums for y in memory.counts_])
