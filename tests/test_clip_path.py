@@ -61,7 +61,7 @@ def test_images_to_features_to_prompts_to_a_file_and_back(
         assert clf.score(features.x_test[known], features.y_test[known]) > 0.7
     clf.save(tmp_path / "birds.frugal")
 
-    loaded = FrugalClassifier.load(tmp_path / "birds.frugal")
+    loaded = FrugalClassifier.load(tmp_path / "birds.frugal", trust=[str(clip_folder)])
     assert loaded.head_.names_ == dict(enumerate(clf.model_.classes))
     assert np.array_equal(loaded.predict_proba(features.x_test), clf.predict_proba(features.x_test))
 
@@ -80,7 +80,7 @@ def test_a_file_that_predicts_needs_no_text_tower(
     clf.save(tmp_path / "birds.frugal")
     content = (tmp_path / "birds.frugal").read_bytes()
     assert len(content) < 200_000  # the tower alone takes millions
-    loaded = FrugalClassifier.load(tmp_path / "birds.frugal")
+    loaded = FrugalClassifier.load(tmp_path / "birds.frugal", trust=[str(clip_folder)])
     assert loaded.head_._tower is None
     loaded.predict(features.x_test)
     assert loaded.head_._tower is None

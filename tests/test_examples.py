@@ -78,7 +78,12 @@ def test_a_memory_of_ones_own_is_run_on_a_feature_file(folder: Path) -> None:
 
 def test_a_memory_of_ones_own_is_benchmarked_against_others(folder: Path) -> None:
     pytest.importorskip("sklearn", reason="the digits are scikit-learn's")
-    done = frugalvae(folder, "bench run add_a_memory.toml --seeds 0 --jobs 1 --quiet")
+    bench = "bench run add_a_memory.toml --seeds 0 --jobs 1 --quiet"
+    done = frugalvae(folder, bench)
+    assert done.returncode == 2
+    assert "give --trust add_a_memory, or" in done.stderr
+    assert not (folder / "results").exists()
+    done = frugalvae(folder, f"{bench} --trust add_a_memory")
     assert done.returncode == 0, done.stderr
     assert len(list((folder / "results" / "runs").glob("*ExemplarMemory*"))) == 2
     pytest.importorskip("matplotlib")

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from frugalvae import FrugalClassifier
 from frugalvae.encoders.text_tower import load_text_tower
 from frugalvae.encoders.transformers import TransformersEncoder
-from frugalvae.errors import InputError
+from frugalvae.errors import InputError, UntrustedError
 from tests.tool import QUICK, Tool, paint
 
 
@@ -118,27 +120,76 @@ def test_weights_that_are_no_tensors_are_an_error_and_run_nothing(
     assert not trap.exists()
 
 
-def test_the_tool_says_when_it_loads_a_model_that_only_the_file_names(
+def test_a_model_that_only_the_file_names_is_not_loaded(
     tmp_path: Path, clip_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool = Tool(tmp_path, capsys)
     one, two = paint(tmp_path / "one", "cat", "dax"), paint(tmp_path / "two", "emu")
-    named = f"frugalvae: loading the model {clip_folder}, which {tool.file} names\n"
+    refused = (
+        f"frugalvae: {tool.file} was taught with the model {clip_folder}. Nothing that a file names "
+        f"is imported, opened or fetched because it says so: if you know it, give --model "
+        f"{clip_folder}, or in Python trust=['{clip_folder}']\n"
+    )
     tool.learn(one, "--encoder", "clip", "--model", clip_folder)
-    assert tool.err == ""
     for verb, *words in (
         ("learn", two),
         ("update", "emu", two),
         ("predict", two, "--json"),
         ("evaluate", two, "-o", tmp_path / "page.html"),
     ):
-        tool(verb, *words)
-        assert tool.err == named
+        assert tool(verb, *words, code=2).endswith(refused)
         tool(verb, *words, "--model", clip_folder)
         assert tool.err == ""
+    tool("predict", two, "--trust", clip_folder)
 
 
-def test_the_tool_says_it_of_prompts_too(
+def test_python_names_the_model_when_it_loads_the_file(tmp_path: Path, clip_folder: Path) -> None:
+    one = paint(tmp_path / "one", "cat", "dax")
+    taught = FrugalClassifier(*QUICK[1::2])
+    taught.learn_images(one, encoder="clip", model=str(clip_folder))
+    assert taught.predict_images(one / "cat" / "0.png").tolist() == ["cat"]
+    taught.save(tmp_path / "it.frugal")
+    with pytest.raises(UntrustedError, match="was taught with the model .* give --model "):
+        FrugalClassifier.load(tmp_path / "it.frugal").predict_images(one / "cat" / "0.png")
+    loaded = FrugalClassifier.load(tmp_path / "it.frugal", trust=[str(clip_folder)])
+    assert loaded.predict_images(one / "cat" / "0.png").tolist() == ["cat"]
+
+
+def test_a_hub_is_not_asked_for_a_name_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor its cache on this disk; a name that our own code knows needs nobody's word."""
+    import huggingface_hub
+
+    asked: list[str] = []
+
+    def ask(name: str, **_: Any) -> None:
+        asked.append(name)
+        raise OSError("there is no network in tests")
+
+    for function in ("snapshot_download", "list_repo_files"):
+        monkeypatch.setattr(huggingface_hub, function, ask)
+    classifier = FrugalClassifier(*QUICK[1::2]).fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+    model = "somebody/else-s"
+    classifier.encoder_ = {
+        "encoder": "onnx",
+        "given": {"name": "onnx", "settings": {"model": model}},
+    }
+    classifier.save(tmp_path / "it.frugal")
+    for remembered in (classifier.encoder_, {"encoder": "onnx", "model": model}):
+        classifier.encoder_ = remembered
+        classifier.save(tmp_path / "it.frugal")
+        with pytest.raises(UntrustedError, match=f"give --model {model}"):
+            FrugalClassifier.load(tmp_path / "it.frugal").predict_images(np.zeros((9, 9, 3), "u1"))
+        assert not asked
+    with pytest.raises(InputError, match="cannot be downloaded"):
+        FrugalClassifier.load(tmp_path / "it.frugal", trust=[model]).predict_images(
+            np.zeros((9, 9, 3), "u1")
+        )
+    assert set(asked) == {model}
+
+
+def test_nor_is_one_for_prompts(
     tmp_path: Path, clip_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tool, other = Tool(tmp_path, capsys), copied(clip_folder, tmp_path / "other")
@@ -147,14 +198,13 @@ def test_the_tool_says_it_of_prompts_too(
     one, two = paint(tmp_path / "one", "cat", "dax"), paint(tmp_path / "two", "emu")
     asked = ["--model", clip_folder]
     tool("learn", one, "--encoder", "clip", *asked, *QUICK[:2], "--head", "prompt", *settings)
-    assert tool.err == ""
-    tool("predict", two, *asked)
-    assert tool.err == ""  # of prompts that are learned no model is needed
-    named = f"frugalvae: loading the model {other}, which {tool.file} names\n"
+    tool("predict", two, *asked)  # of prompts that are learned no model is needed
     for verb, *words in (
         ("learn", two, *asked),
         ("update", "emu", two, *asked),
         ("forget", "emu", "--scrub"),
     ):
-        tool(verb, *words)
-        assert tool.err == named
+        refused = tool(verb, *words, code=2)
+        assert f"its prompts are learned with the model {other}. Nothing that a file" in refused
+        assert f"give --trust {other}, or" in refused
+        tool(verb, *words, "--trust", other)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.encoders import make_frozen
+from frugalvae.encoders import ENCODERS, FROZEN, make_frozen
 from frugalvae.encoders.remembered import Choice, choose
-from frugalvae.errors import InputError, UnknownNameError
+from frugalvae.errors import InputError, UnknownNameError, UntrustedError
 from frugalvae.heads import HEADS
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.memories import MEMORIES, usual_head
@@ -262,13 +262,38 @@ def test_registries_list_their_own_names_alone(package: Path) -> None:
 def test_an_encoder_that_only_a_file_names_is_not_imported(module: Path) -> None:
     name = "tiny_parts:TinyEncoder"
     remembered = {"encoder": name, "given": {"name": name, "settings": {}}}
-    with pytest.raises(InputError, match="Nothing that a file names is imported"):
+    refused = "Nothing that a file names is imported.* give --encoder tiny_parts:TinyEncoder, or"
+    with pytest.raises(UntrustedError, match=refused):
         choose(remembered, Choice(), "it.frugal")
     assert "tiny_parts" not in sys.modules
-    assert choose(remembered, Choice(encoder=name), "it.frugal")["name"] == name
+    for named in (Choice(encoder=name), Choice(trust=(name,)), Choice(trust=("tiny_parts",))):
+        assert choose(remembered, named, "it.frugal")["name"] == name
     import tiny_parts  # noqa: F401
 
-    assert choose(remembered, Choice(), "it.frugal")["name"] == name
+    with pytest.raises(UntrustedError, match=refused):  # that it is imported says nothing
+        choose(remembered, Choice(), "it.frugal")
+
+
+def test_a_class_is_no_part_before_it_is_made(module: Path) -> None:
+    """``subprocess:Popen`` would run a program while it is made."""
+    (module / "made_part.py").write_text(
+        "class Made:\n    def __init__(self):\n        raise SystemExit('it was made')\n"
+    )
+    with pytest.raises(InputError, match="memory 'made_part:Made' has no learn, sample, update"):
+        make_memory("made_part:Made")
+    with pytest.raises(InputError, match="encoder 'made_part:Made' has no prepare, encode, text_f"):
+        make_frozen("made_part:Made")
+    with pytest.raises(InputError, match="made_part has no class 'run'"):
+        make_memory("made_part:run")
+
+
+def test_a_name_from_elsewhere_is_refused_by_every_registry(module: Path) -> None:
+    for registry in (MEMORIES, HEADS, FROZEN, ENCODERS):
+        with pytest.raises(
+            UntrustedError, match="'tiny_parts', which is not ours.* --trust tiny_p"
+        ):
+            registry.make("tiny_parts:TinyMemory", {})
+    assert "tiny_parts" not in sys.modules
 
 
 # --------------------------------------------------------------------------- defaults

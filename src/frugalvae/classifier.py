@@ -798,9 +798,10 @@ class FrugalClassifier(Estimator):
         from frugalvae.encoders.remembered import Choice, load_encoder
 
         remembered = self._model().remembered
-        asked, loaded = Choice(name, model, settings), vars(self).get("_loaded")
-        if loaded is None or asked != Choice() or remembered != loaded[1]:
-            loaded = load_encoder(remembered, asked, "this classifier", logger.warning)
+        trust, loaded = vars(self).get("_trust", ()), vars(self).get("_loaded")
+        asked = Choice(name, model, settings, trust)
+        if loaded is None or asked != Choice(trust=trust) or remembered != loaded[1]:
+            loaded = load_encoder(remembered, asked, "this classifier")
             self._loaded = loaded
         return loaded
 
@@ -841,12 +842,14 @@ class FrugalClassifier(Estimator):
         Parameters
         ----------
         path
-            Where it was written. No code in a file is ever run, whoever made it.
+            Where it was written. No code in a file is ever run, whoever made it, and nothing
+            that it names is imported, opened or fetched because it says so.
         device
             Where to compute from now on, wherever it learned; ``None`` takes a GPU if there is one.
         trust
-            Names of modules that may be imported for parts which are not ours, such as
-            ``["my_module"]`` for a memory ``my_module:MyMemory``. No other is ever imported.
+            What the file may name: modules of parts that are not ours, such as ``["my_module"]``
+            for a memory or an encoder ``my_module:MyPart``, and the model of its encoder, a path
+            or a name on the hub such as ``["facebook/dinov2-small"]``.
         """
         model = load(path, device, trust=trust)
         recipe, names = model.recipe, model.feature_names
@@ -858,6 +861,7 @@ class FrugalClassifier(Estimator):
             device=device,
         )
         classifier.model_ = model
+        classifier._trust = (trust,) if isinstance(trust, str) else tuple(trust)
         if len(model.classes):
             classifier.n_features_in_ = model.n_features
         if names is not None:

@@ -63,8 +63,8 @@ class BusyError(InputError):
     """Another process is changing the file; nothing was changed, and it may be tried again."""
 
 
-class UntrustedModuleError(MemoryFileError):
-    """A saved classifier has a part from a module that the caller does not trust."""
+class UntrustedError(MemoryFileError):
+    """A file names a module or a model that whoever calls has not named."""
 
 
 class DeviceError(InputError):

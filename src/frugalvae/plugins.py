@@ -1,20 +1,33 @@
 """Memories, heads and encoders by name: ours, an installed package's, or ``module:Class``.
 
 A part is imported when it is made: some need PyTorch.
+
+:func:`check_trusted` is the one gate to anything that is not ours. What a file, an archive, a
+request or another process names is data: it is imported, opened or fetched only if whoever calls
+has named it on this very call. What happens to be imported says nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import shlex
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from importlib import import_module
 from typing import Any
 
-from frugalvae.errors import EXTRAS, FrugalError, InputError, UnknownNameError, needing, suggestion
+from frugalvae.errors import (
+    EXTRAS,
+    FrugalError,
+    InputError,
+    UnknownNameError,
+    UntrustedError,
+    needing,
+    suggestion,
+)
 
 #: Folders in which ``module:Class`` is also looked for; the command line adds the current one.
 FOLDERS: list[str] = []
@@ -94,8 +107,9 @@ class Registry(Mapping[str, Mapping[str, Any]]):
     ----------
     group
         The entry points to look at.
-    methods, defaults
-        What a part from outside must have, and the class that gives most of it.
+    methods, attributes, defaults
+        What the class of a part from outside must have, what the part must have besides once it
+        is made, and the class that gives most of it.
 
     Examples
     --------
@@ -104,7 +118,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
     Fraction(1, 2)
     >>> parts["half"]
     {'denominator': 2}
-    >>> parts.make("decimal:Decimal", {"value": "0.5"})
+    >>> parts.make("decimal:Decimal", {"value": "0.5"}, trust=["decimal"])
     Decimal('0.5')
     """
 
@@ -115,20 +129,24 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         *,
         group: str = "",
         methods: tuple[str, ...] = (),
+        attributes: tuple[str, ...] = (),
         defaults: str = "",
     ) -> None:
         self.kind = kind
         self.group = group
-        self.methods = methods
+        self.methods, self.attributes = methods, attributes
         self.defaults = defaults
         self._entries = entries
 
-    def make(self, name: str, settings: Mapping[str, Any]) -> Any:
-        """The part of that name, with settings besides those that make it what it is."""
-        preset, part = self[name], self.part(name)
-        self._check_settings(name, settings)
+    def make(self, name: str, settings: Mapping[str, Any], trust: Collection[str] = ()) -> Any:
+        """The part of that name, with settings besides those that make it what it is.
+
+        ``trust`` are modules and classes that whoever calls has named; see :meth:`part`.
+        """
+        preset, kind = self[name], self.part(name, trust)
+        self._check_settings(name, kind, settings)
         try:
-            made = part(**{**preset, **settings})
+            made = kind(**{**preset, **settings})
         except (TypeError, ValueError) as error:
             if self.is_ours(name) or isinstance(error, FrugalError):
                 raise
@@ -141,10 +159,10 @@ class Registry(Mapping[str, Mapping[str, Any]]):
             made.name = name  # what reports call it
         return made
 
-    def _check_settings(self, name: str, settings: Mapping[str, Any]) -> None:
+    def _check_settings(self, name: str, kind: type, settings: Mapping[str, Any]) -> None:
         """Refuse settings that a part does not have or lets nobody change, and missing ones."""
         preset, what = self[name], f"{self.kind} {name!r}"
-        known = list(parameters_of(self.part(name)))
+        known = list(parameters_of(kind))
         for setting in settings:
             if setting not in known:
                 raise InputError(
@@ -156,14 +174,9 @@ class Registry(Mapping[str, Mapping[str, Any]]):
                     f"{what} is made by {setting}={preset[setting]!r}, which cannot "
                     f"be changed to {settings[setting]!r}; start from another {self.kind}"
                 )
-        missing = [setting for setting in self.needed(name) if setting not in settings]
+        missing = [setting for setting in needed_settings(kind, preset) if setting not in settings]
         if missing:
             raise InputError(f"{what} needs the setting {' and '.join(map(repr, missing))}")
-
-    def needed(self, name: str) -> list[str]:
-        """Settings that have no default."""
-        preset, known = self[name], parameters_of(self.part(name)).values()
-        return [one.name for one in known if one.default is one.empty and one.name not in preset]
 
     @property
     def modules(self) -> dict[str, str]:
@@ -176,24 +189,23 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         ends = (entry for entry, (place, _) in self._entries.items() if place.endswith(f":{name}"))
         return self.part(next(ends))
 
-    def part(self, name: str) -> Any:
-        """The class of that name, imported now."""
+    def part(self, name: str, trust: Collection[str] = ()) -> Any:
+        """The class of that name, imported now, with all methods that a part must have.
+
+        A ``module:Class`` is refused unless ``trust`` names it, or a package offers it.
+        """
         place = self._place(name)
         with needing(f"{self.kind} {name!r}", name):
             if self.is_ours(name):
                 module, attribute = place.split(":")
                 return getattr(import_module(module), attribute)
-            return self._from_outside(name, place)
+            kind = self._from_outside(name, place, trust)
+        self.check(kind, name)
+        return kind
 
     def is_ours(self, name: object) -> bool:
         """Whether a name is one of the package's own."""
         return isinstance(name, str) and name in self._entries
-
-    def is_foreign(self, name: object) -> bool:
-        """Whether a part is not ours, and the caller has not imported its module either."""
-        if self.is_ours(name) or name not in self:
-            return False
-        return self._place(str(name)).partition(":")[0] not in sys.modules
 
     def _place(self, name: str) -> str:
         """Where a part is, as ``module:Class``."""
@@ -223,12 +235,14 @@ class Registry(Mapping[str, Mapping[str, Any]]):
 
         return {entry.name: entry.value for entry in entry_points(group=self.group)}
 
-    def _from_outside(self, name: str, place: str) -> Any:
+    def _from_outside(self, name: str, place: str, trust: Collection[str]) -> Any:
         """A class from anywhere, or an error that says what is wrong with its name."""
         module, _, attribute = place.partition(":")
         what = f"{self.kind} {name!r}"
         if not attribute.isidentifier() or not all(map(str.isidentifier, module.split("."))):
             raise InputError(f"{what} is not of the form module:Class, such as my_module:MyMemory")
+        if not self.offers(place):
+            check_trusted(place, trust, f"{what} is of the module {module!r}, which is not ours")
         found = import_outside(module, what)
         part = getattr(found, attribute, None)
         if not isinstance(part, type):
@@ -239,8 +253,9 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         return part
 
     def check(self, part: Any, name: str) -> None:
-        """Refuse a part that lacks a method."""
-        missing = [method for method in self.methods if not hasattr(part, method)]
+        """Refuse a part, or a class before it is made, that lacks a method."""
+        attributes = () if isinstance(part, type) else self.attributes  # its constructor sets them
+        missing = [name for name in (*attributes, *self.methods) if not hasattr(part, name)]
         if missing:
             raise InputError(
                 f"{self.kind} {name!r} has no {', '.join(missing)}; write that, or inherit from "
@@ -263,6 +278,52 @@ class Registry(Mapping[str, Mapping[str, Any]]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def needed_settings(kind: type, preset: Collection[str] = ()) -> list[str]:
+    """Settings of a class that have no default, but for those that are set already."""
+    known = parameters_of(kind).values()
+    return [one.name for one in known if one.default is one.empty and one.name not in preset]
+
+
+# --------------------------------------------------------------------------- trust
+
+
+def is_trusted(name: str, trust: Collection[str]) -> bool:
+    """Whether a name is among those that whoever calls has named.
+
+    A module's name stands for all of it, a package's for all of its modules.
+
+    >>> is_trusted("lab.parts:Memory", ["lab"]), is_trusted("lab.parts:Memory", ["la"])
+    (True, False)
+    >>> is_trusted("lab.parts:Memory", ["lab.parts:Memory"]), is_trusted("lab/dino", ["lab"])
+    (True, False)
+    """
+    module, colon, _ = name.partition(":")
+    inside = colon and any(f"{module}.".startswith(f"{known}.") for known in trust)
+    return name in trust or bool(inside)
+
+
+def check_trusted(
+    name: str, trust: Collection[str], what: str, option: str = "", asked: str = ""
+) -> None:
+    """The gate: refuse what is named by anything but the call itself, and say what to type.
+
+    ``option`` and what it is ``asked`` with are by default ``--trust`` and the name's module.
+
+    >>> check_trusted("os:system", [], "it holds a 'system'")
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.UntrustedError: it holds a 'system'. Nothing that a file names is imported, ...
+    """
+    if is_trusted(name, trust):
+        return
+    asked = asked or name.partition(":")[0]
+    raise UntrustedError(
+        f"{what}. Nothing that a file names is imported, opened or fetched because it says so: if "
+        f"you know it, give {option or '--trust'} {shlex.quote(asked)}, or in Python "
+        f"trust={[*trust, asked]!r}"
+    )
 
 
 def import_outside(module: str, what: str) -> Any:

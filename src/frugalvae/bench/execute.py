@@ -14,7 +14,6 @@ from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.task_split import split_classes
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.files import json_digest
-from frugalvae.heads import make_head
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
 
@@ -52,7 +51,6 @@ class Encoding:
 
 def encode_first_task(encoding: Encoding, images: Images) -> Features:
     """Train the encoder on the first task's images, and encode everything."""
-    from frugalvae.encoders import make_encoder
     from frugalvae.encoders.resnet18 import first_task_features
 
     cell = encoding.cell
@@ -60,9 +58,7 @@ def encode_first_task(encoding: Encoding, images: Images) -> Features:
     if cell.held_out is not None:
         images = images.held_out(cell.held_out, seed=0)
     first = split_classes(images.classes, cell.task_sizes(len(images.classes)), cell.seed)[0]
-    return first_task_features(
-        images, first.tolist(), make_encoder(cell.encoder.name, **cell.encoder.given), cell.seed
-    )
+    return first_task_features(images, first.tolist(), cell.encoder.make(), cell.seed)
 
 
 def make_run(cell: Cell, features: Features) -> dict[str, Any]:
@@ -71,10 +67,10 @@ def make_run(cell: Cell, features: Features) -> dict[str, Any]:
         features = features.held_out(cell.held_out, seed=0)
     features = drawn(features, cell.shots, cell.long_tail, cell.seed)
     observer = make_observer(cell.observe, features)
-    memory = observer.memory(cell.memory.name, cell.memory.given)
+    memory = observer.memory(cell.memory)
     classifier = FrugalClassifier(
         LAST_STREAM.share(memory, cell),
-        make_head(cell.head.name, **cell.head.given),
+        cell.head.make(),
         random_state=cell.seed,
     )
     with warnings.catch_warnings(record=True) as caught:

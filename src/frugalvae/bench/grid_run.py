@@ -32,6 +32,7 @@ def run_grid(
     data: Sequence[str] = (),
     seeds: Sequence[int] | None = None,
     changes: Sequence[tuple[str, str, Any]] = (),
+    trust: tuple[str, ...] = (),
     results: Path = Path("results"),
     only: Only = EVERYTHING,
     again: bool = False,
@@ -51,6 +52,8 @@ def run_grid(
         names, if they are found.
     seeds, changes
         Replace those in the files.
+    trust
+        Modules and classes that the files may name: no other is imported.
     only
         The rows and columns to run now.
     again
@@ -58,7 +61,7 @@ def run_grid(
     plan
         List what is missing, and run nothing.
     """
-    experiments, sources, absent = asked_for(paths, data, seeds, changes)
+    experiments, sources, absent = asked_for(paths, data, seeds, changes, trust)
     store, display = Results(results), GridDisplay(quiet)
     for name, reason in absent.items():
         display.say(f"skipped {name}: {reason}")
@@ -81,7 +84,7 @@ def run_grid(
     with closing(make_pool()) if missing else nullcontext() as pool:
         store.prepare()  # after what may fail
         for experiment in experiments:
-            remember(store, experiment, about, command(paths, data, seeds, changes))
+            remember(store, experiment, about, command(paths, data, seeds, changes, trust))
         return work(missing, wanted, sources, pool, store, display) if pool else 0
 
 
@@ -90,9 +93,10 @@ def asked_for(
     data: Sequence[str],
     seeds: Sequence[int] | None,
     changes: Sequence[tuple[str, str, Any]],
+    trust: tuple[str, ...],
 ) -> tuple[list[Experiment], dict[str, Source], dict[str, str]]:
     """The experiments, their data, and the reason for each data set that is missing."""
-    experiments = read_experiments(paths, changes)
+    experiments = read_experiments(paths, changes, trust)
     if seeds is not None:
         experiments = [replace(entry, seeds=tuple(seeds)) for entry in experiments]
     given = parse_data(data)
@@ -131,6 +135,7 @@ def command(
     data: Sequence[str],
     seeds: Sequence[int] | None,
     changes: Sequence[tuple[str, str, Any]],
+    trust: Sequence[str] = (),
 ) -> str:
     """The command that makes these results, without the folders of this machine."""
     words = ["frugalvae", "bench", "run"]
@@ -143,6 +148,8 @@ def command(
         words += ["--seeds", *map(str, seeds)]
     for part, key, value in changes:
         words += ["--set", f"{part}.{key}={value}"]
+    for name in trust:
+        words += ["--trust", name]
     return shlex.join(words)
 
 

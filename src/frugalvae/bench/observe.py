@@ -13,10 +13,9 @@ from frugalvae.bench.metrics import (
     precision_and_recall,
     relative_frechet_distance,
 )
-from frugalvae.bench.spec import SAMPLE_MEASURES
+from frugalvae.bench.spec import SAMPLE_MEASURES, Part
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.errors import InputError
-from frugalvae.memories import make_memory
 
 if TYPE_CHECKING:
     import torch
@@ -43,9 +42,10 @@ class Observer:
         self.features = features
         self.observed: dict[str, Any] = {}
 
-    def memory(self, name: str, settings: dict[str, Any]) -> Memory:
+    def memory(self, part: Part) -> Memory:
         """Make the memory to observe."""
-        return make_memory(name, **settings)
+        made: Memory = part.make()
+        return made
 
     def after_task(self, classifier: FrugalClassifier, record: Record) -> None:
         """Observe the classifier after a task."""
@@ -111,13 +111,14 @@ class WatchedPrior:
 class PlacementObserver(Observer):
     """Where the Gaussians of each task are before and after the fixed-point iteration."""
 
-    def memory(self, name: str, settings: dict[str, Any]) -> Memory:
+    def memory(self, part: Part) -> Memory:
         """Make the memory with a prior that records."""
         from frugalvae.maths.latent_priors import make_prior
 
-        watched = WatchedPrior(make_prior(settings.get("prior", "fpi")))
+        watched = WatchedPrior(make_prior(part.given.get("prior", "fpi")))
         self.observed["tasks"] = watched.placements
-        return make_memory(name, **{**settings, "prior": watched})
+        made: Memory = part.make(prior=watched)
+        return made
 
 
 class SampleObserver(Observer):

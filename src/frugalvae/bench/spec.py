@@ -105,6 +105,8 @@ class Part:
         All that it has then.
     defaults
         All that it has if none are given; ``None`` to look that up.
+    trust
+        Modules and classes that whoever calls has named: a worker makes it under these.
     """
 
     kind: str
@@ -112,11 +114,19 @@ class Part:
     given: dict[str, Any]
     settings: dict[str, Any]
     defaults: dict[str, Any] | None = None
+    trust: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, kind: str, name: str, given: Mapping[str, Any]) -> Part:
+    def of(
+        cls, kind: str, name: str, given: Mapping[str, Any], trust: tuple[str, ...] = ()
+    ) -> Part:
         """A part with these settings, which is made once to see the others."""
-        return cls(kind, name, dict(given), plain_settings(PARTS[kind].make(name, given)))
+        settings = plain_settings(PARTS[kind].make(name, given, trust))
+        return cls(kind, name, dict(given), settings, trust=trust)
+
+    def make(self, **changes: Any) -> Any:
+        """The part, with any of its settings changed."""
+        return PARTS[self.kind].make(self.name, {**self.given, **changes}, self.trust)
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings in one table."""
@@ -124,7 +134,9 @@ class Part:
 
     def changed(self) -> dict[str, Any]:
         """Name, and the settings that are not the defaults."""
-        usual = defaults(self.kind, self.name) if self.defaults is None else self.defaults
+        usual = self.defaults
+        if usual is None:
+            usual = defaults(self.kind, self.name, self.trust)
         return {"name": self.name} | {
             key: value
             for key, value in self.settings.items()
@@ -133,12 +145,12 @@ class Part:
 
 
 @cache
-def defaults(kind: str, name: str) -> dict[str, Any]:
+def defaults(kind: str, name: str, trust: tuple[str, ...] = ()) -> dict[str, Any]:
     """The settings of a part that is made with none; without those that have to be given."""
     try:
-        return plain_settings(PARTS[kind].make(name, {}))
+        return plain_settings(PARTS[kind].make(name, {}, trust))
     except FrugalError:  # something has to be given
-        known = parameters_of(PARTS[kind].part(name)).values()
+        known = parameters_of(PARTS[kind].part(name, trust)).values()
         return {one.name: one.default for one in known if one.default is not one.empty}
 
 

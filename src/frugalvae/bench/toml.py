@@ -12,14 +12,16 @@ from frugalvae.bench.schema import mistakes_in_experiment, mistakes_in_row
 from frugalvae.bench.spec import PARTS, Experiment, Part, Protocol, Row, defaults
 from frugalvae.errors import FrugalError, InputError, MissingPackageError, suggestion
 from frugalvae.memories import usual_head
-from frugalvae.plugins import parameters_of
+from frugalvae.plugins import needed_settings, parameters_of
 
 #: What is told of parts from outside; ``None`` if they may be imported.
 Told = Sequence[Mapping[str, Any]] | None
 
 
 def read_experiments(
-    paths: Sequence[Path], changes: Sequence[tuple[str, str, Any]] = ()
+    paths: Sequence[Path],
+    changes: Sequence[tuple[str, str, Any]] = (),
+    trust: tuple[str, ...] = (),
 ) -> list[Experiment]:
     """All experiments of some files, or one error that tells every mistake in all of them.
 
@@ -28,6 +30,8 @@ def read_experiments(
     changes
         Settings of the command line, such as ``("memory", "max_steps", 20)``, which take
         the place of those that the files give to all rows.
+    trust
+        Modules and classes that the files may name: no other is imported.
     """
     found, wrong = [], []
     unused = {change[:2] for change in changes}
@@ -38,10 +42,10 @@ def read_experiments(
             wrong.append(f"{path}: {error}")
             continue
         for part, key, value in changes:
-            if _takes(source, part, key):
+            if _takes(source, part, key, trust):
                 source[part] = {**source.get(part, {}), key: value}
                 unused.discard((part, key))
-        experiment, mistakes = parse(path.stem, source)
+        experiment, mistakes = parse(path.stem, source, trust=trust)
         wrong += [f"{path}: {mistake}" for mistake in mistakes]
         if experiment is not None:
             found.append(experiment)
@@ -70,12 +74,13 @@ def read_source(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     return base | source | {"rows": rows}
 
 
-def _takes(source: Mapping[str, Any], part: str, key: str) -> bool:
+def _takes(source: Mapping[str, Any], part: str, key: str, trust: tuple[str, ...]) -> bool:
     """Whether some row of a table has a part with this setting."""
     if part == "encoder":
         return "encoder" in source
     for row in map(_table, source.get("rows", ())):
-        if "memory" in row and key in _settings(part, _name(row.get(part) or _usual_head(row))):
+        name = _name(row.get(part) or _usual_head(row, None, trust)) if "memory" in row else None
+        if key in _settings(part, name, trust):
             return True
     return False
 
@@ -85,29 +90,29 @@ def _name(entry: object) -> object:
     return entry.get("name") if isinstance(entry, dict) else entry
 
 
-def _usual_head(row: Mapping[str, Any], told: Told = None) -> str | None:
+def _usual_head(row: Mapping[str, Any], told: Told, trust: tuple[str, ...]) -> str | None:
     """The head of a row that names none; ``None`` if its memory is wrong, which is told."""
     if told is not None and not PARTS["memory"].is_ours(_name(row["memory"])):
         found = (part for part in told if part["name"] == _name(row["memory"]))
         return next((part.get("usual_head") for part in found), None)
     try:
-        return usual_head(str(_name(row["memory"])))
+        return usual_head(PARTS["memory"].part(str(_name(row["memory"])), trust))
     except FrugalError:
         return None
 
 
-def _settings(kind: str, name: object) -> list[str]:
+def _settings(kind: str, name: object, trust: tuple[str, ...]) -> list[str]:
     """The settings of a part that can be changed; none if there is no such part."""
     registry, known = PARTS[kind], str(name)
     try:
         preset = registry[known]
-        return [key for key in parameters_of(registry.part(known)) if key not in preset]
+        return [key for key in parameters_of(registry.part(known, trust)) if key not in preset]
     except FrugalError:
         return []
 
 
 def parse(
-    name: str, source: Mapping[str, Any], told: Told = None
+    name: str, source: Mapping[str, Any], told: Told = None, trust: tuple[str, ...] = ()
 ) -> tuple[Experiment | None, list[str]]:
     """The experiment that a table describes; or ``None``, and every mistake in it.
 
@@ -116,8 +121,10 @@ def parse(
     told
         Parts from outside as :func:`foreign_parts` tells them. Then no other is known, and
         nothing that is not ours is imported.
+    trust
+        Modules and classes that the table may name: no other is imported.
     """
-    wrong, common = mistakes_in_experiment(source), _Common(source, told)
+    wrong, common = mistakes_in_experiment(source), _Common(source, told, trust)
     given = source.get("rows")
     rows = [_row(entry, common) for entry in (given if isinstance(given, list) else ())]
     for number, (_, mistakes) in enumerate(rows, start=1):
@@ -148,9 +155,13 @@ def foreign_parts(experiment: Experiment) -> list[dict[str, Any]]:
     """All that has to be known of parts from outside to read the experiment without them."""
     rows = [part for row in experiment.rows for part in (row.memory, row.head)]
     return [
-        asdict(part)
-        | {"defaults": defaults(part.kind, part.name)}
-        | ({"usual_head": usual_head(part.name)} if part.kind == "memory" else {})
+        {key: value for key, value in asdict(part).items() if key != "trust"}
+        | {"defaults": defaults(part.kind, part.name, part.trust)}
+        | (
+            {"usual_head": usual_head(PARTS["memory"].part(part.name, part.trust))}
+            if part.kind == "memory"
+            else {}
+        )
         for part in (*rows, experiment.encoder)
         if part is not None and not PARTS[part.kind].is_ours(part.name)
     ]
@@ -159,10 +170,10 @@ def foreign_parts(experiment: Experiment) -> list[dict[str, Any]]:
 class _Common:
     """Settings for all rows: each goes to every memory or head that has one of that name."""
 
-    def __init__(self, source: Mapping[str, Any], told: Told) -> None:
+    def __init__(self, source: Mapping[str, Any], told: Told, trust: tuple[str, ...]) -> None:
         self.settings = {kind: _table(source.get(kind)) for kind in ("memory", "head")}
         self.known: dict[str, set[str]] = {kind: set() for kind in PARTS}
-        self.told = told
+        self.told, self.trust = told, trust
 
     def fitting(self, kind: str, known: Collection[str]) -> dict[str, Any]:
         """Those that a part with these settings takes."""
@@ -195,7 +206,8 @@ def _row(entry: object, common: _Common) -> tuple[Row | None, list[str]]:
     row.pop("quoted", None)
     parts: dict[str, Part | None] = {"memory": None, "head": None}
     for kind in parts if "memory" in row else ():
-        parts[kind], mistakes = _part(kind, row.get(kind, _usual_head(row, common.told)), common)
+        usual = _usual_head(row, common.told, common.trust)
+        parts[kind], mistakes = _part(kind, row.get(kind, usual), common)
         wrong += mistakes
     return (None, wrong) if wrong else (Row(**(row | parts)), [])
 
@@ -214,17 +226,19 @@ def _part(kind: str, entry: Any, common: _Common) -> tuple[Part | None, list[str
     if common.told is not None and not PARTS[kind].is_ours(name):
         return common.recorded(kind, name, given)
     try:
-        PARTS[kind].part(name)
+        made_of = PARTS[kind].part(name, common.trust)
     except MissingPackageError:  # no mistake of the table
         raise
     except FrugalError as error:
         return None, [str(error)]
-    given = common.fitting(kind, _settings(kind, name)) | given
-    needed = {key: given[key] for key in PARTS[kind].needed(name) if key in given}
+    given = common.fitting(kind, _settings(kind, name, common.trust)) | given
+    needed = {
+        key: given[key] for key in needed_settings(made_of, PARTS[kind][name]) if key in given
+    }
     wrong = []
     for settings in (*(needed | {key: value} for key, value in given.items()), given):
         try:  # each by itself, so that all are told, and then all together
-            part = Part.of(kind, name, settings)
+            part = Part.of(kind, name, settings, common.trust)
         except MissingPackageError:
             raise
         except FrugalError as error:

@@ -40,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--protocols", nargs="+", default=[], metavar="NAME", help=about)
     run.add_argument("--again", action="store_true", help="run what is done, too")
     add(run, "--set", help="change a setting in all rows, such as memory.max_steps=20")
+    about = "import this module, or module:Class, if the files name it; may be given again"
+    add(run, "--trust", help=about)
     run.add_argument(
         "-o",
         "--results",
@@ -77,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
         data=options.data,
         seeds=options.seeds,
         changes=options.set,
+        trust=tuple(options.trust),
         results=options.results,
         only=Only(options.rows, options.protocols),
         again=options.again,

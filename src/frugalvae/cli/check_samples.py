@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.options import choice, holds_features
-from frugalvae.console import complain
 
 if TYPE_CHECKING:
     from frugalvae.care.findings import Checked, Finding
@@ -63,7 +62,7 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[SamplesT
     known = [*map(str, model.classes.tolist()), *model.aliases]
     with open_images(path, "learning", depth=options.depth, known=known) as found:
         remembered = model.encoder if model.n_tasks else {}
-        encoder, _ = load_encoder(remembered, choice(options), options.file or path, complain)
+        encoder, _ = load_encoder(remembered, choice(options), options.file or path)
         yield from_photographs(found, encoder, options)
 
 

@@ -22,7 +22,7 @@ from frugalvae.cli.options import (
     refuse_encoder,
 )
 from frugalvae.cli.pages import add_page, page_of, write_page
-from frugalvae.console import Display, complain, print_json
+from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import percent, plural, printable
 from frugalvae.labels import as_label, folded, listing
@@ -223,7 +223,7 @@ def open_samples(model: Model, options: argparse.Namespace) -> Iterator[SamplesT
         numbers, unknown = known(model, found.labels, path)
         if options.strict:
             refuse_with_unreadable(found.at(np.flatnonzero(numbers >= 0)))
-        encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
+        encoder, _ = load_encoder(model.encoder, choice(options), options.file)
         check_width(model, encoder.dim, f"{described(encoder.identity)} gives features")
         renamed = {name: model.aliases.get(name) for name in found.classes}
         numbers, images = numbers[numbers >= 0], found.at(np.flatnonzero(numbers >= 0))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from frugalvae.cli.options import add, add_encoder, check_output, choice
-from frugalvae.console import complain, print_json
+from frugalvae.console import print_json
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import local_time, percent, plural, printable
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"{options.image}: {what}; give one image")
     model = Store(options.file, trust=options.trust).load()
     against = options.against and label_named(options.file, model.classes.tolist(), options.against)
-    encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
+    encoder, _ = load_encoder(model.encoder, choice(options), options.file)
     with reading_images():
         try:
             found = explain(model, encoder, options.image, against)

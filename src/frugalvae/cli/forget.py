@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Remove the class."""
-    from frugalvae.cli.common import announce_model, change_class
+    from frugalvae.cli.common import change_class
     from frugalvae.cli.update import more_rows
     from frugalvae.forgetting import forget
     from frugalvae.storage.receipts import receipt, state
@@ -58,8 +58,6 @@ def run(options: argparse.Namespace) -> None:
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
         x = more_rows(options, label, model, display).x if options.inputs else None
-        if options.scrub:  # which learns anew
-            announce_model(model, None, options.file)
         before = state(store)
         with display.watching():
             model, remains = forget(model, label, x, scrub=options.scrub)

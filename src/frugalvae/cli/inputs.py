@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.cli.options import choice, holds_features
-from frugalvae.console import complain
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.decode import reading_images
@@ -85,7 +84,7 @@ def gather(
         return Gathered(np.concatenate(rows), digests=np.concatenate(told))
     with ExitStack() as opened, reading_images():
         files, skipped = find_images(pictures, opened, look)
-        made, _ = load_encoder(remembered, choice(options), options.file, complain)
+        made, _ = load_encoder(remembered, choice(options), options.file)
         with watching:
             found = [file for _, file in files]
             done = encode_files(found, made, options.batch_size, os.cpu_count() or 1)

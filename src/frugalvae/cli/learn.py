@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.answers import expectation, few_samples
-from frugalvae.cli.options import add, add_encoder, add_ray, settings_of
+from frugalvae.cli.options import add, add_encoder, add_ray, choice, settings_of
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, size
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> None:
             f"frugalvae learn {options.file} --names 'heron, egret'"
         )
     source = options.source or "--names"
-    store = Store(options.file, half=bool(options.float16), trust=options.trust)
+    store = Store(options.file, half=bool(options.float16), trust=choice(options).named)
     with store.changing(f"frugalvae learn {options.file} {source}", options.wait):
         started = time.perf_counter()
         model = model_to_teach(store, options)

@@ -14,7 +14,7 @@ import numpy as np
 from frugalvae.care.guesses import refuse_guesses
 from frugalvae.cli.options import choice, holds_features, refuse_encoder
 from frugalvae.console import Display, complain
-from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
+from frugalvae.encoders.remembered import Remembered, check_carried, check_same, load_encoder
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, quoted, shortened
 from frugalvae.history import with_source
@@ -267,7 +267,10 @@ class Lesson:
             self.withhold(names[gone], digests_of_rows(table, gone))
         if not len(intake.rows) or self.options.dry_run:
             return self.taught_nothing(result)
-        encoder = features.encoder if self.encoder == {} else self.encoder  # a new file has none
+        encoder = self.encoder
+        if encoder == {}:  # a new file has none
+            encoder = features.encoder
+            check_carried(encoder, choice(self.options).named, path)
         text = {key(label): vector for label, vector in (features.text or {}).items()}
         lot = Lot(intake, row_share_count(len(intake.rows)))
         shares = row_shares(table, lot.rows, lot.positions, lot.count)
@@ -298,9 +301,7 @@ class Lesson:
                 self.try_more(result, found)
             self.clear_parts(found)
             return self.taught_nothing(result)
-        encoder, remembered = load_encoder(
-            self.encoder, choice(self.options), self.store.given, complain
-        )
+        encoder, remembered = load_encoder(self.encoder, choice(self.options), self.store.given)
         taken = self.encode(found, intake, encoder)
         result.skipped, result.missing = taken.unreadable, taken.missing
         if self.options.strict:
@@ -385,10 +386,6 @@ class Lesson:
 
     def teach(self, result: LessonResult, lesson: dict[str, Any], encoder: Remembered) -> None:
         """Learn and write; then what was encoded for it is not needed any more."""
-        if self.store.exists:
-            from frugalvae.cli.common import announce_model
-
-            announce_model(self.model, self.options.model, self.options.file)
         model = replace(self.model, aliases={**self.model.aliases, **self.same})
         with self.display.watching():
             model = self.withholding(model.learn(**lesson))

@@ -192,6 +192,7 @@ def merged(
 ) -> tuple[Model, list[dict[str, Any]]]:
     """The model with all additions, and what is told of each."""
     from frugalvae import merging
+    from frugalvae.encoders.remembered import check_carried
     from frugalvae.model import Model
 
     told, model = [], target or Model(additions[0].model.recipe)
@@ -200,6 +201,8 @@ def merged(
         new = [label for label in labels if label not in known]
         older = [m for m in (model, addition.model) if merging.has_older_memory(m)]
         try:
+            if not model.encoder:  # then it takes that of the other
+                check_carried(addition.model.encoder, options.trust, addition.path)
             if not options.case_matters:
                 check_case(map(str, new), map(str, known))
             model = merging.merge(model, addition.model, addition.rename, twice=options.twice)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from frugalvae.cli.lesson import LessonResult
 from frugalvae.cli.options import choice
-from frugalvae.console import complain
 from frugalvae.encoders.remembered import load_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
@@ -46,9 +45,7 @@ def from_names(lesson: Lesson) -> LessonResult:
     result = LessonResult(model, known=sorted(set(known.values()), key=str))
     if not new or options.dry_run:
         return result
-    encoder, remembered = load_encoder(
-        lesson.encoder, choice(options), lesson.store.given, complain
-    )
+    encoder, remembered = load_encoder(lesson.encoder, choice(options), lesson.store.given)
     with lesson.display.watching():
         model = learn_names(model, read_names(encoder, [*new, *unread(model)]))
     model = replace(model, encoder=remembered)

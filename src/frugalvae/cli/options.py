@@ -168,7 +168,7 @@ def choice(options: argparse.Namespace) -> Choice:
         raise InputError(
             f"--views {views} and --set encoder.views={settings['views']}: leave one of them out"
         )
-    return Choice(options.encoder, options.model, settings)
+    return Choice(options.encoder, options.model, settings, tuple(getattr(options, "trust", ())))
 
 
 def refuse_encoder(options: argparse.Namespace, features: Path) -> None:
@@ -270,8 +270,9 @@ SHARED: dict[str, dict[str, Any]] = {
     "--trust": {
         "action": "append",
         "default": [],
-        "metavar": "MODULE",
-        "help": "import this module if the file names a memory or a head of it; may be given again",
+        "metavar": "NAME",
+        "help": "a module, a module:Class, or a model that the file may name: nothing that only "
+        "the file names is imported, opened or fetched; may be given again",
     },
     "--views": {
         "type": int,

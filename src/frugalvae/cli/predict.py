@@ -285,7 +285,7 @@ class Predictor:
             yield [Unreadable(name, why, skipped=True) for name, why in skipped.items()]
             if self.encoder is None:
                 self.encoder, _ = load_encoder(
-                    self.model.encoder, choice(self.options), self.options.file, complain
+                    self.model.encoder, choice(self.options), self.options.file
                 )
             names, files = [name for name, _ in found], [file for _, file in found]
             for places, encoded in encode_batches(self.encoder, files, self.options.batch_size):

@@ -20,7 +20,7 @@ from frugalvae.cli.options import (
     positive,
 )
 from frugalvae.cli.pages import add_page, page_of, write_page
-from frugalvae.console import Display, complain, print_json
+from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, shortened
 
@@ -147,7 +147,7 @@ def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Unlabelled]
         return
     with ExitStack() as opened, reading_images():
         found, skipped = find_images([options.source], opened)
-        encoder, _ = load_encoder(model.encoder, choice(options), options.file, complain)
+        encoder, _ = load_encoder(model.encoder, choice(options), options.file)
         digests = digests_of([file for _, file in found])
         new = ~np.isin(digests, taught) | (digests == NONE)
         found = [found[row] for row in np.flatnonzero(new)]

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
     import numpy as np
 
-    from frugalvae.cli.common import announce_model, change_class
+    from frugalvae.cli.common import change_class
     from frugalvae.intake import taught_digests
 
     display = Display(options.quiet or options.json)
@@ -67,7 +67,6 @@ def run(options: argparse.Namespace) -> None:
         again = int(np.isin(gathered.digests, taught_digests(model, label)).sum())
         if again:
             display.say(f"{plural(again, 'example')} taught before, and counted once more")
-        announce_model(model, options.model, options.file)
         with display.watching():
             model = model.update(label, x, digests=gathered.digests)
         store.save(with_digest(with_source(model, options.inputs[0].resolve().name), digest))

@@ -28,7 +28,8 @@ FROZEN = Registry(
         "clip": ("frugalvae.encoders.transformers:TransformersEncoder", {}),
     },
     group="frugalvae.encoders",
-    methods=("prepare", "encode", "identity", "text_features", "to"),
+    attributes=("identity",),
+    methods=("prepare", "encode", "text_features", "to"),
     defaults="frugalvae.encoders.defaults.EncoderDefaults",
 )
 
@@ -63,13 +64,14 @@ def make_encoder(name: str, **settings: Any) -> Any:
     >>> make_encoder("resnet18", epochs=5).epochs
     5
     """
-    return ENCODERS.make(name, settings)
+    return ENCODERS.make(name, settings, trust=[name])
 
 
 def make_frozen(name: str, **settings: Any) -> Encoder:
-    """The pretrained encoder of that name, with its settings.
+    """The pretrained encoder of that name, which the caller chose, with its settings.
 
-    Every one takes ``views``: how many views of a photograph it averages
+    A name that a file gives goes through :func:`frugalvae.encoders.remembered.choose` before.
+    Every encoder takes ``views``: how many views of a photograph it averages
     (:class:`frugalvae.encoders.views.Views`).
 
     >>> make_frozen("resnet18")
@@ -81,11 +83,12 @@ def make_frozen(name: str, **settings: Any) -> Encoder:
     views = settings.pop("views", 1)
     check_number("views", views, VIEWS[0], VIEWS[-1], whole=True)
     check_choice("views", views, VIEWS)
+    made: Encoder = FROZEN.make(name, settings, trust=[name])
     if views == 1:
-        return FROZEN.make(name, settings)
+        return made
     from frugalvae.encoders.views import Views
 
-    return Views(FROZEN.make(name, settings), views)
+    return Views(made, views)
 
 
 def check_frozen(name: str) -> None:

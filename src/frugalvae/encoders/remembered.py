@@ -1,9 +1,14 @@
-"""The encoder of a classifier: chosen once, remembered in its file, and checked ever after."""
+"""The encoder of a classifier: chosen once, remembered in its file, and checked ever after.
+
+A file remembers the name of an encoder, and where its model is. Both are data: an encoder that
+is not ours nor installed, and any model but those that our code itself names, are used only if
+whoever calls has named them on this very call.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +16,9 @@ from typing import Any
 from frugalvae.encoders import FROZEN, MANY, check_frozen, make_frozen
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Encoder
+from frugalvae.plugins import check_trusted
 
-DEFAULT = "efficientnet"
+DEFAULT = "efficientnet"  # whose models our code names
 GIVEN = "given"  # where it is remembered how to make the encoder again
 #: What tells encoders apart: a model may be moved and renamed.
 TELLING = ("encoder", "preprocessing", "weights", "unit", "views")
@@ -23,11 +29,24 @@ Remembered = dict[str, Any] | None
 
 @dataclass(frozen=True)
 class Choice:
-    """An encoder as it was asked for; None and nothing for what was not."""
+    """An encoder as it was asked for; None and nothing for what was not.
+
+    Attributes
+    ----------
+    trust
+        Modules and models that whoever calls has named besides, which a file may name.
+    """
 
     encoder: str | None = None
     model: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    trust: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All that whoever calls has named; a path also as it is remembered."""
+        named = (*self.trust, *filter(None, (self.encoder, self.model)))
+        return (*named, *map(findable, named))
 
 
 def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str, Any]:
@@ -55,18 +74,39 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
             )
         before = {}  # the same network in another format, perhaps
     name = choice.encoder or name
-    if choice.encoder is None and FROZEN.is_foreign(name):
-        raise InputError(
-            f"{file} was taught with the encoder {name}, which is not part of frugalvae. Nothing "
-            f"that a file names is imported: if you trust it, give --encoder {name}, or in Python "
-            "import its module first"
-        )
+    check_named(name, choice.named, file)
     settings = {**looks(remembered), **before.get("settings", {}), **choice.settings}
     if choice.model is not None:
         settings["model"] = findable(choice.model) if name in MANY else choice.model
+    elif "model" in settings and name != DEFAULT and "model" not in choice.settings:
+        check_model_named(settings["model"], choice.named, file)
     check_frozen(name)
     check_model(name, settings.get("model"), file)
     return {"name": name, "settings": settings}
+
+
+def check_named(name: str, named: Collection[str], file: Path | str) -> None:
+    """Refuse an encoder from outside that only a file names, and nobody has installed."""
+    if ":" in name and not FROZEN.offers(name):
+        what = f"{file} was taught with the encoder {name}, which is not part of frugalvae"
+        check_trusted(name, named, what, "--encoder", name)
+
+
+def check_model_named(model: str, named: Collection[str], file: Path | str) -> None:
+    """Refuse a model that only a file names: a path to open, or a name to ask a hub for."""
+    check_trusted(model, named, f"{file} was taught with the model {model}", "--model", model)
+
+
+def check_carried(remembered: Remembered, named: Collection[str], file: Path | str) -> None:
+    """Refuse to copy the name of an encoder from outside into another file."""
+    for name in names_of(remembered or {}):
+        check_named(name, named, file)
+
+
+def names_of(remembered: Mapping[str, Any]) -> list[str]:
+    """What an encoder is called, and how it was asked for."""
+    found = (remembered.get("encoder"), (remembered.get(GIVEN) or {}).get("name"))
+    return [name for name in found if name]
 
 
 def looks(remembered: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,23 +155,13 @@ def check_model(name: str, model: str | None, file: Path | str) -> None:
 
 
 def load_encoder(
-    remembered: Remembered, choice: Choice, file: Path | str, say: Callable[[str], object]
+    remembered: Remembered, choice: Choice, file: Path | str
 ) -> tuple[Encoder, dict[str, Any]]:
-    """The encoder, and what the file is to remember of it.
-
-    ``say`` is told of a model that is going to be loaded and that nobody asked for but the file.
-    """
+    """The encoder, and what the file is to remember of it."""
     given = choose(remembered, choice, file)
-    if choice.model is None and given["name"] in MANY:
-        say(named_by(file, given["settings"]["model"]))
     made = make_frozen(given["name"], **given["settings"])
     check_same(remembered, made.identity, file, "the encoder here")
     return made, {**made.identity, GIVEN: given}
-
-
-def named_by(file: Path | str, model: str) -> str:
-    """What to say before a model is loaded that only a file names."""
-    return f"loading the model {model}, which {file} names"
 
 
 def check_same(

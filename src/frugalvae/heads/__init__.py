@@ -34,8 +34,9 @@ HEADS = Registry(
         "gacl": ("frugalvae.heads.acil:GACLHead", {}),
     },
     group="frugalvae.heads",
+    attributes=("classes", "needs_every_task"),
     methods=(
-        *("classes", "learn", "logits", "needs_every_task", "register"),
+        *("learn", "logits", "register"),
         *("update", "forget", "arrays", "components"),
     ),
     defaults="frugalvae.heads.defaults.HeadDefaults",
@@ -50,4 +51,4 @@ def make_head(name: str, **settings: Any) -> Head:
     >>> make_head("cosine", epochs=5).epochs
     5
     """
-    return HEADS.make(name, settings)
+    return HEADS.make(name, settings, trust=[name])

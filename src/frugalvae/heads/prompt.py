@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Literal
 
@@ -30,10 +30,12 @@ from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.maths.equations import cosine_logits, unit
 from frugalvae.maths.networks import MLP
+from frugalvae.plugins import check_trusted
 from frugalvae.progress import track
 from frugalvae.tensors import to_array, to_generator
 
 BETAS = (0.8, 0.9)  # of AdamW: few steps of many samples converge faster than at (0.9, 0.999)
+DEFAULT = "openai/clip-vit-large-patch14"  # the paper's
 VECTOR_RATE = 0.01  # learning rate of free class vectors
 
 #: An optimiser, and what to call after each epoch.
@@ -86,7 +88,7 @@ class PromptHead(HeadDefaults):
 
     def __init__(
         self,
-        model: str | TextTower = "openai/clip-vit-large-patch14",
+        model: str | TextTower = DEFAULT,
         *,
         epochs: int = 30,
         samples: int = 256,
@@ -129,6 +131,7 @@ class PromptHead(HeadDefaults):
         self.names_: dict[int, str] = {}
         self.vectors_ = torch.empty(0)
         self._tower = model if isinstance(model, TextTower) else None
+        self._trust: Collection[str] | None = None  # of whoever loads the file that names the model
 
     @property
     def classes(self) -> list[int]:
@@ -139,8 +142,15 @@ class PromptHead(HeadDefaults):
     def tower(self) -> TextTower:
         """The text tower, loaded when it is first needed."""
         if self._tower is None:
+            if self._trust is not None and self.model != DEFAULT:
+                what = f"its prompts are learned with the model {self.model}"
+                check_trusted(self.model, self._trust, what, "--trust", self.model)
             self._tower = load_text_tower(self.model, self.precision)
         return self._tower
+
+    def named_by_file(self, trust: Collection[str]) -> None:
+        """Load no model from now on but those that are trusted, and the usual one."""
+        self._trust = trust
 
     def register(self, task: Task) -> None:
         """Record the names of new classes, or raise if something does not fit the tower."""

@@ -40,25 +40,29 @@ MEMORIES = Registry(
         "none": ("frugalvae.memories.store_all:NoMemory", {}),
     },
     group="frugalvae.memories",
-    methods=("classes", "learn", "sample", "update", "forget", "arrays", "components"),
+    attributes=("classes",),
+    methods=("learn", "sample", "update", "forget", "arrays", "components"),
     defaults="frugalvae.memories.defaults.MemoryDefaults",
 )
 
 
-def usual_head(memory: str | Memory) -> str:
+def usual_head(memory: str | type | Memory) -> str:
     """The default head of a memory, everywhere: ``usual_head`` of its class, or cosine.
 
     >>> usual_head("factors"), usual_head("vae-fo")
     ('bayes', 'cosine')
     """
-    kind = MEMORIES.part(memory) if isinstance(memory, str) else type(memory)
+    if isinstance(memory, str):
+        memory = MEMORIES.part(memory, trust=[memory])
+    kind = memory if isinstance(memory, type) else type(memory)
     return getattr(kind, "usual_head", "cosine")
 
 
 def make_memory(name: str, **settings: Any) -> Memory:
     """The memory of that name, with any of its settings changed.
 
-    A name of ours, of an installed package, or ``module:Class``.
+    A name of ours, of an installed package, or ``module:Class``: the caller's own choice, so it is
+    imported.
 
     >>> make_memory("vae-fod", epochs=20).settings.dynamic
     True
@@ -67,4 +71,4 @@ def make_memory(name: str, **settings: Any) -> Memory:
     ...
     frugalvae.errors.UnknownNameError: there is no memory 'vae-f0'. Did you mean 'vae-fo'? ...
     """
-    return MEMORIES.make(name, settings)
+    return MEMORIES.make(name, settings, trust=[name])

@@ -58,8 +58,11 @@ def rounded(memory: ClassSums) -> dict[str, Array]:
     return found
 
 
-def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> None:
-    """Fill an empty memory from a file's arrays, or raise if they do not fit together."""
+def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> bool:
+    """Fill an empty memory from a file's arrays, or raise if they do not fit together.
+
+    Returns whether :func:`rounded` would give these very arrays: those of older files it would not.
+    """
     if {type(label) for label in labels} != {int} or len(set(labels)) < len(labels):
         raise MemoryFileError(f"labels of a MomentMemory are {str(labels)[:40]!r}")
     _check_arrays(arrays, len(labels), memory.rank_)
@@ -75,6 +78,7 @@ def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> N
     memory.evidence_ = {label: own for label, own in evidence if own.sums.any()}
     if "correlations" in arrays:
         memory.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
+    return not {OLDER, "taken"} & arrays.keys()
 
 
 def evidence_of(arrays: dict[str, Array]) -> list[Evidence]:

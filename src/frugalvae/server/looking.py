@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.console import complain
 from frugalvae.encoders.remembered import TELLING, Choice, Remembered, load_encoder
 from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images
 from frugalvae.images.photographs import reason
@@ -83,8 +82,8 @@ class Looker:
             if self._eye is None or (remembered != {} and self._eye.key != key):
                 asked = self.settings
                 views = {} if asked.views is None else {"views": asked.views}
-                choice = Choice(asked.encoder, asked.model, views)
-                made = load_encoder(remembered, choice, self.settings.file.name, complain)
+                choice = Choice(asked.encoder, asked.model, views, asked.trust)
+                made = load_encoder(remembered, choice, self.settings.file.name)
                 self._eye = Eye(*made, key_of(made[1]) if remembered == {} else key)
             return self._eye
 

@@ -7,6 +7,7 @@ it by ``frugalvae status --verify``.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from frugalvae.memories import MEMORIES
 from frugalvae.model import Model
 from frugalvae.storage.objects import Reader
 from frugalvae.storage.parts import class_named, is_ours
-from frugalvae.storage.tables import check_held
+from frugalvae.storage.tables import check_held, table_of
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
@@ -28,13 +29,19 @@ if TYPE_CHECKING:
 DRAWN = 8  # classes that the self-test draws from, of memories that know their means without it
 
 
+def check_roles(document: dict[str, Any], trust: Collection[str]) -> None:
+    """Refuse, before any of it is made, a class from outside that is no memory or no head."""
+    for role, registry in (("memory", MEMORIES), ("head", HEADS)):
+        for written in (document[role], document["parameters"][role]):
+            name = written.get("class") if isinstance(written, dict) else written
+            if isinstance(name, str) and ":" in name:
+                registry.check(class_named(name, trust), name)
+
+
 def check_model(model: Model, reader: Reader) -> None:
     """Refuse a model that does not know what it claims to know."""
     if reader.unused:
         raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
-    for template in (model.recipe.memory, model.recipe.head):
-        if isinstance(template, str) and ":" in template:
-            class_named(template, reader.trust)
     _check_part("memory", model.recipe.memory, model.memory, MEMORIES)
     _check_part("head", model.recipe.head, model.head, HEADS)
     if not len(model.classes):
@@ -89,7 +96,8 @@ def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
         raise MemoryFileError(f"its {type(part).__name__} is not of the size that it should be")
     if sorted(part.classes) != numbers:
         raise MemoryFileError(f"its {type(part).__name__} does not know its {len(numbers)} classes")
-    check_kept(part, kept)
+    if table_of(part) is None:  # else what it holds was checked
+        check_kept(part, kept)
 
 
 def _check_counts(model: Model, by_name: set[int]) -> None:

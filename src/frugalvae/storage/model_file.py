@@ -25,7 +25,7 @@ from frugalvae.errors import (
     InputError,
     MemoryFileError,
     MissingPackageError,
-    UntrustedModuleError,
+    UntrustedError,
     check_choice,
 )
 from frugalvae.files import write_bytes
@@ -41,7 +41,7 @@ from frugalvae.storage.document import (
     read_confidence,
     read_digests,
 )
-from frugalvae.storage.model_checks import check_answers, check_model, parts_of
+from frugalvae.storage.model_checks import check_answers, check_model, check_roles, parts_of
 from frugalvae.storage.objects import Reader, Writer
 from frugalvae.taught import BY_DIGEST, pack_digests
 
@@ -141,6 +141,7 @@ def make(
     """The model of a file that was read; ``named`` is what errors call the file."""
     with _faults_of(named), computing_on(device):
         reader = Reader(contents.arrays, trust)
+        check_roles(contents.document, trust)
         model = revive(contents.document, reader, device)
         check_model(model, reader)
     return model
@@ -160,7 +161,7 @@ def _faults_of(named: str | Path) -> Iterator[None]:
             yield
     except DeviceError:  # no fault of the file
         raise
-    except (MissingPackageError, UntrustedModuleError, MemoryFileError) as error:
+    except (MissingPackageError, UntrustedError, MemoryFileError) as error:
         raise type(error)(f"{named}: {error}") from error
     except Exception as error:  # a file can be wrong in more ways than can be foreseen
         raise MemoryFileError(

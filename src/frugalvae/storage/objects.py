@@ -25,7 +25,7 @@ from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.maths.symmetric import pack, square_root, unpack
 from frugalvae.storage.parts import (
-    class_named,
+    class_to_make,
     from_state,
     name_of,
     settings_and_learned,
@@ -246,13 +246,13 @@ class Reader:
                 stored = torch.from_numpy(self._take(name))
                 return torch.nn.Parameter(stored.to(find_device()))
             case {"class": str(name), "fields": dict(state)} if len(written) == 2:
-                kind = class_named(name, self.trust)
+                kind = class_to_make(name, self.trust)
                 with self._making(kind):
                     return from_state(kind, self._named(state, path))
             case {"class": str(name), "settings": dict(settings), "learned": dict(learned)} if (
                 written.keys() <= {"class", "settings", "learned", "name"}
             ):
-                kind = class_named(name, self.trust)
+                kind = class_to_make(name, self.trust)
                 if states_itself(kind):
                     raise MemoryFileError(f"a {kind.__name__} is not made from settings")
                 part = kind(**self._named(settings, path))
@@ -260,6 +260,8 @@ class Reader:
                     teach(part, self._named(learned, path))
                 if isinstance(written.get("name"), str):
                     part.name = written["name"]
+                if hasattr(part, "named_by_file"):
+                    part.named_by_file(self.trust)
                 return part
         raise MemoryFileError(f"{path} is {str(written)[:80]}, which is nothing that can be made")
 

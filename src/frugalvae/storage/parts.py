@@ -10,7 +10,7 @@ and the class method ``from_state(state)`` makes the part of such a dictionary. 
   when it is first needed. A frozen model that a head uses belongs there.
 
 A file may name classes of ours, of installed plugins, and of modules that the caller trusts.
-Nothing else is imported because a file names it.
+Nothing else is imported because a file names it: see :func:`frugalvae.plugins.check_trusted`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from frugalvae.errors import InputError, MemoryFileError, UntrustedModuleError
+from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from frugalvae.plugins import arguments_of, import_outside
+from frugalvae.plugins import arguments_of, check_trusted, import_outside
 
 #: What our memories and heads are made of, and where it is defined.
 HELPERS = {
@@ -81,7 +81,7 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
     >>> class_named("os:system")
     Traceback (most recent call last):
     ...
-    frugalvae.errors.UntrustedModuleError: it holds a 'system' of the module 'os', ...
+    frugalvae.errors.UntrustedError: it holds a 'system' of the module 'os', ...
     """
     if ":" in name:
         module, _, attribute = name.partition(":")
@@ -98,24 +98,32 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
 
 
 def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
-    """A class of a module that is trusted, inside a trusted package, or installed as a plugin."""
-    trusted = any(f"{module}.".startswith(f"{known}.") for known in trust)
-    if not trusted and not any(parts.offers(f"{module}:{name}") for parts in (MEMORIES, HEADS)):
-        raise UntrustedModuleError(
-            f"it holds a {name!r} of the module {module!r}, which is not part of frugalvae. "
-            "Importing a module runs its code: if you know it, load the file with "
-            f"FrugalClassifier.load(path, trust={[*trust, module]!r}), or give "
-            + " ".join(f"--trust {known}" for known in [*trust, module])
-        )
+    """A class of a module that whoever calls has named, or that is installed as a plugin."""
+    place, what = f"{module}:{name}", f"it holds a {name!r} of the module {module!r}"
+    if not any(parts.offers(place) for parts in (MEMORIES, HEADS)):
+        check_trusted(place, trust, f"{what}, which is not part of frugalvae")
     try:
         kind = getattr(import_outside(module, f"the file's {name}"), name)
     except (ImportError, AttributeError, InputError) as error:
         raise MemoryFileError(
-            f"it holds a {name!r} of the module {module!r}, which cannot be imported here "
-            f"({error}); put the module where Python finds it"
+            f"{what}, which cannot be imported here ({error}); put the module where Python finds it"
         ) from error
     if not isinstance(kind, type):
-        raise MemoryFileError(f"it holds a {name!r} of the module {module!r}, which is no class")
+        raise MemoryFileError(f"{what}, which is no class")
+    return kind
+
+
+def class_to_make(name: str, trust: Collection[str] = ()) -> type:
+    """The same, to make one: its own name, not by way of a module that imports it.
+
+    >>> class_to_make("frugalvae.plugins:FrugalError", trust=["frugalvae.plugins"])
+    Traceback (most recent call last):
+    ...
+    frugalvae.errors.MemoryFileError: it holds a 'frugalvae.plugins:FrugalError', which is ...
+    """
+    kind = class_named(name, trust)
+    if name_of(kind) != name:
+        raise MemoryFileError(f"it holds a {name!r}, which is {name_of(kind)!r}; make it anew")
     return kind
 
 
