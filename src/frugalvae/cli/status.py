@@ -1,6 +1,7 @@
 """``frugalvae status``: show what a classifier knows, its size, and warnings.
 
-All of it is in the file. The classifier is not made: that might need PyTorch, or a module to trust.
+All of it is in the file. The classifier is not made: that might need PyTorch, or a module to
+trust. ``--verify`` makes it, and runs the self-test that every file has passed when it was written.
 """
 
 from __future__ import annotations
@@ -24,18 +25,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(parser, "file")
     parser.add_argument("--all", action="store_true", help="name all classes, however many")
-    add(parser, "--json")
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="load the classifier too, draw samples of its classes and let it classify them, as "
+        "was done when the file was written",
+    )
+    add(parser, "--trust", "--json")
 
 
 def run(options: argparse.Namespace) -> None:
     """Print what the file says."""
     from frugalvae.storage.store import Store
 
-    summary = summarise(Store(options.file))
+    store = Store(options.file, trust=options.trust)
+    summary = summarise(store)
+    if options.verify:
+        from frugalvae.storage.model_file import verify
+
+        verify(store.load(empty=True), options.file)
     if options.json:
-        print_json(summary.to_json())
-    else:
-        show(summary, Display(), summary.classes if options.all else MOST)
+        print_json(summary.to_json() | ({"verified": True} if options.verify else {}))
+        return
+    show(summary, Display(), summary.classes if options.all else MOST)
+    if options.verify:
+        Display().say("verified: it loads, and what it draws and answers is as it should be")
 
 
 # --------------------------------------------------------------------------- what is shown

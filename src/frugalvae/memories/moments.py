@@ -227,7 +227,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
     def _note(self, label: int, more: Evidence) -> None:
         """Add evidence to that of a class."""
         self.evidence_[label] = self.evidence_.get(label, Evidence()) + more
-        self._derived.pop("tempering", None)
+        for stale in ("tempering", "arrays"):
+            self._derived.pop(stale, None)
 
     def left_out(self, features: Array, labels: Array, tempering: float | None = None) -> Array:
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
@@ -419,8 +420,9 @@ class MomentMemory(ClassSums, MemoryDefaults):
         memory.rooted_ = of_kind(state, "rooted", bool)
         memory.other_squares_ = of_kind(state, "other_squares", float)
         memory.rank_ = of_kind(state, "rank", int)
-        if labels or arrays:
-            restore(memory, labels, arrays)
+        same = bool(labels or arrays) and restore(memory, labels, arrays)
+        if same and cls is MomentMemory:  # others may change what they were given
+            memory._derived["arrays"] = arrays  # rounding takes as long as all else of a load
         return memory
 
     def arrays(self) -> dict[str, Array]:

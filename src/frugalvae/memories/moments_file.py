@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.errors import MemoryFileError
+from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.rounding import (
     LIMITS,
@@ -23,10 +23,16 @@ if TYPE_CHECKING:
 LARGEST = float(np.finfo(np.float32).max)
 OLDER = "evidence"  # what files called the evidence when leads did not matter
 MOST = 255  # margins in a bin, in a byte of a file
+MOST_SAMPLES = 2**32 - 1  # of a class, in four bytes
 
 
 def rounded(memory: ClassSums) -> dict[str, Array]:
     """Everything that is kept, in as few bytes as cost nothing measurable."""
+    largest = max(memory.counts_.values())
+    if largest > MOST_SAMPLES:
+        raise InputError(
+            f"a class has {largest:,} samples; a file counts at most {MOST_SAMPLES:,} of a class"
+        )
     means, mean_scales = round_rows(stack(memory.means_), 2)
     roots, root_scales = round_rows(np.concatenate(list(memory.roots_.values())), 1)
     evidence = np.stack([memory.evidence_.get(y, Evidence()).sums for y in memory.counts_])
@@ -52,8 +58,11 @@ def rounded(memory: ClassSums) -> dict[str, Array]:
     return found
 
 
-def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> None:
-    """Fill an empty memory from a file's arrays, or raise if they do not fit together."""
+def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> bool:
+    """Fill an empty memory from a file's arrays, or raise if they do not fit together.
+
+    Returns whether :func:`rounded` would give these very arrays: those of older files it would not.
+    """
     if {type(label) for label in labels} != {int} or len(set(labels)) < len(labels):
         raise MemoryFileError(f"labels of a MomentMemory are {str(labels)[:40]!r}")
     _check_arrays(arrays, len(labels), memory.rank_)
@@ -69,6 +78,7 @@ def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> N
     memory.evidence_ = {label: own for label, own in evidence if own.sums.any()}
     if "correlations" in arrays:
         memory.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
+    return not {OLDER, "taken"} & arrays.keys()
 
 
 def evidence_of(arrays: dict[str, Array]) -> list[Evidence]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -45,8 +45,7 @@ def to_bytes(document: dict[str, Any], arrays: dict[str, Array]) -> bytes:
             "put only names, finite numbers, lists and dictionaries there"
         ) from error
     content = safetensors.numpy.save(arrays, {"frugalvae": text})
-    digest = hashlib.sha256(content).hexdigest()
-    return content.replace(_mark("0" * 64), _mark(digest), 1)
+    return content.replace(_mark("0" * 64), _mark(_digest(content, "0" * 64)), 1)
 
 
 def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -58,10 +57,17 @@ def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
             f"version reads up to {FORMAT}); pip install --upgrade frugalvae"
         )
     digest = document.get("sha256")
-    blank = content.replace(_mark(str(digest)), _mark("0" * 64), 1)
-    if hashlib.sha256(blank).hexdigest() != digest:
+    if _digest(content, str(digest)) != digest:
         raise MemoryFileError(f"it is damaged: its checksum does not fit; {GET_ANOTHER}")
     return migrated(document), _arrays(table, content, start)
+
+
+def is_half(beginning: BinaryIO) -> bool:
+    """Whether a file has arrays in float16. No more of it is read than its header."""
+    size = beginning.read(8)
+    header = size + beginning.read(min(int.from_bytes(size, "little"), LONGEST_HEADER))
+    _, table, _ = _header(header)
+    return any(about.get("dtype") == "F16" for about in table.values() if isinstance(about, dict))
 
 
 def _header(content: bytes) -> tuple[dict[str, Any], dict[str, Any], int]:
@@ -107,6 +113,18 @@ def _table_row(
             if dtype in DTYPES and whole and len(shape) <= MOST_AXES and 0 <= first <= last:
                 return name, (first, last), tuple(shape), np.dtype(DTYPES[dtype])
     raise MemoryFileError(f"its tensor {name!r} has a shape or a type that no tensor has")
+
+
+def _digest(content: bytes, digest: str) -> str:
+    """SHA-256 of a file with zeros in place of its digest; no copy of the file is made."""
+    mark, whole = _mark(digest), memoryview(content)
+    place = content.find(mark)
+    if place < 0:  # it has none: then that of the file as it is, which cannot be what it says
+        return hashlib.sha256(whole).hexdigest()
+    found = hashlib.sha256(whole[:place])
+    found.update(_mark("0" * 64))
+    found.update(whole[place + len(mark) :])
+    return found.hexdigest()
 
 
 def _mark(digest: str) -> bytes:

@@ -55,6 +55,7 @@ EMPTY: dict[str, Any] = {
 }
 
 LARGEST = 2**53  # of a whole number: floats are exact up to there
+MOST_SAMPLES = 2**32 - 1  # of a class: what a memory has four bytes for
 USUAL = 2**16  # features that a file of any size may have
 
 
@@ -126,7 +127,7 @@ def _check_counts(document: Mapping[str, Any], classes: int) -> None:
     for name, most in (
         ("numbers", n_taught - 1),
         ("task_of_class", n_tasks - 1),
-        ("n_samples_of_class", LARGEST),
+        ("n_samples_of_class", MOST_SAMPLES),
     ):
         values = document[name]
         _require(

@@ -1,17 +1,19 @@
 """A model to a file and back.
 
 :func:`read_file` is the one way into a file, for every verb: it checks all that can be checked
-without making the parts. :func:`load` makes them of what it gives, and lets them answer: a model
-has to show that it knows what it claims to know.
+without making the parts. :func:`load` makes them of what it gives, and checks what they hold.
+:func:`save` loads what it is going to write by the same two, and lets the outcome answer, before
+it replaces anything: a file that was written can be loaded.
 """
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from frugalvae import __version__
 from frugalvae.checks import check_kept, check_learned
 from frugalvae.errors import (
     DeviceError,
+    FrugalError,
     InputError,
     MemoryFileError,
     MissingPackageError,
@@ -26,11 +29,8 @@ from frugalvae.errors import (
     check_choice,
 )
 from frugalvae.files import write_bytes
-from frugalvae.heads import HEADS
-from frugalvae.interfaces import is_tempered
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
-from frugalvae.memories import MEMORIES
 from frugalvae.model import Model, Recipe
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.document import (
@@ -41,20 +41,15 @@ from frugalvae.storage.document import (
     read_confidence,
     read_digests,
 )
+from frugalvae.storage.model_checks import check_answers, check_model, check_roles, parts_of
 from frugalvae.storage.objects import Reader, Writer
-from frugalvae.storage.parts import class_named, is_ours
 from frugalvae.taught import BY_DIGEST, pack_digests
 
-if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
-    from frugalvae.plugins import Registry
-
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
-SHOWN = 64  # classes that are drawn from, of memories that know their means without it
 
 
 def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
-    """Write a model, all at once or not at all."""
+    """Write a model that can be loaded again, all at once or not at all."""
     check_choice("dtype", dtype, ("float32", "float16"))
     if len(model.classes):
         memory, head = parts_of(model)
@@ -64,11 +59,19 @@ def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
     writer = Writer(half=dtype == "float16")
     content = to_bytes(describe(model, writer), writer.arrays)
     try:
-        _checked(content)
-    except MemoryFileError as error:
-        told = f"{path} is not written, as it could not be loaded again: {error}"
+        again = make(_checked(content), path, model.recipe.device, modules_of(model, writer))
+        verify(again, path)
+    except FrugalError as error:
+        reason = str(error).removeprefix(f"{path}: ").removesuffix(f"; {GET_ANOTHER}")
+        told = f"{path} is not written, as it could not be loaded again: {reason}"
         raise InputError(told) from error
     write_bytes(path, content)
+
+
+def modules_of(model: Model, writer: Writer) -> list[str]:
+    """Modules of parts from outside that a model has: whoever made it had imported them."""
+    asked = [name for name in (model.recipe.memory, model.recipe.head) if isinstance(name, str)]
+    return [name.partition(":")[0] for name in [*writer.classes, *asked] if ":" in name]
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,6 @@ class Contents:
     document: dict[str, Any]
     arrays: dict[str, Array]
     size: int
-
-    @property
-    def half(self) -> bool:
-        """Whether it was written with ``dtype="float16"``."""
-        return any(array.dtype == np.float16 for array in self.arrays.values())
 
 
 def read_file(path: Path, named: Path | None = None) -> Contents:
@@ -120,7 +118,7 @@ def _checked(content: bytes) -> Contents:
 
 
 def load(path: str | Path, device: str | None = None, *, trust: Collection[str] = ()) -> Model:
-    """A model from a file, after it has shown that it can answer.
+    """A model from a file, checked: it knows what it claims to know, and can answer.
 
     Parameters
     ----------
@@ -136,12 +134,26 @@ def make(
     contents: Contents, named: str | Path, device: str | None = None, trust: Collection[str] = ()
 ) -> Model:
     """The model of a file that was read; ``named`` is what errors call the file."""
+    with _faults_of(named), computing_on(device):
+        reader = Reader(contents.arrays, trust)
+        check_roles(contents.document, trust)
+        model = revive(contents.document, reader, device)
+        check_model(model, reader)
+    return model
+
+
+def verify(model: Model, named: str | Path) -> None:
+    """The self-test: draw samples from the model of a file, and let it classify them."""
+    with _faults_of(named), computing_on(model.recipe.device):
+        check_answers(model)
+
+
+@contextmanager
+def _faults_of(named: str | Path) -> Iterator[None]:
+    """Errors inside the block are faults of that file."""
     try:
-        with computing_on(device), np.errstate(all="ignore"):
-            reader = Reader(contents.arrays, trust)
-            check_roles(contents.document, trust)
-            model = revive(contents.document, reader, device)
-            check_model(model, reader)
+        with np.errstate(all="ignore"):
+            yield
     except DeviceError:  # no fault of the file
         raise
     except (MissingPackageError, UntrustedError, MemoryFileError) as error:
@@ -151,7 +163,6 @@ def make(
             f"{named}: its parts do not fit together ({type(error).__name__}: {error}); "
             f"{GET_ANOTHER}"
         ) from error
-    return model
 
 
 def describe(model: Model, writer: Writer) -> dict[str, Any]:
@@ -226,98 +237,3 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
         read_digests(document, "withheld", read),
         document.get("aliases", {}),
     )
-
-
-# --------------------------------------------------------------------------- what a model must show
-
-
-def check_roles(document: dict[str, Any], trust: Collection[str]) -> None:
-    """Refuse, before any of it is made, a class from outside that is no memory or no head."""
-    for role, registry in (("memory", MEMORIES), ("head", HEADS)):
-        for written in (document[role], document["parameters"][role]):
-            name = written.get("class") if isinstance(written, dict) else written
-            if isinstance(name, str) and ":" in name:
-                registry.check(class_named(name, trust), name)
-
-
-def check_model(model: Model, reader: Reader) -> None:
-    """Refuse a model that does not know what it claims to know."""
-    if reader.unused:
-        raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
-    _check_part("memory", model.recipe.memory, model.memory, MEMORIES)
-    _check_part("head", model.recipe.head, model.head, HEADS)
-    if not len(model.classes):
-        return
-    memory, head = parts_of(model)
-    for part in (memory, head):  # before any of it is made
-        if hasattr(part, "derived_bytes"):
-            reader.spend(part.derived_bytes(model.n_features))
-    numbers, by_name = model.numbers.tolist(), set(getattr(head, "by_name", ()))
-    _check_taught(memory, [number for number in numbers if number not in by_name])
-    _check_counts(model, by_name)
-    _check_samples(model, memory)
-    if model.head_stale and head.needs_every_task:
-        raise MemoryFileError("its head is said to be due, and is one that never is")
-    if not model.head_stale:
-        _check_taught(head, numbers)
-        zero = np.zeros((1, model.n_features))
-        _check_finite(model.logits(zero), len(model.classes))
-
-
-def parts_of(model: Model) -> tuple[Memory, Head]:
-    """Memory and head of a model that was taught."""
-    assert model.memory is not None
-    assert model.head is not None
-    return model.memory, model.head
-
-
-def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
-    named = template is None
-    if isinstance(template, str):
-        named = ":" in template or template in registry
-    fresh = _is_of(template, registry) and getattr(template, "classes", None) == []
-    if not (named or fresh) or not (taught is None or _is_of(taught, registry)):
-        raise MemoryFileError(f"its {role} is none that this version knows")
-
-
-def _is_of(part: Any, registry: Registry) -> bool:
-    """Whether it is a memory, or a head: one of ours, or from a module that is trusted."""
-    ours = registry.modules.get(type(part).__name__) == type(part).__module__
-    return ours or (hasattr(part, "classes") and not is_ours(type(part)))
-
-
-def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
-    """Sizes first: then nothing that is made from the settings can be out of proportion."""
-    kept = part.arrays()
-    stored = sum(array.nbytes for array in kept.values())
-    if stored != sum(component.bytes for component in part.components()):
-        raise MemoryFileError(f"its {type(part).__name__} is not of the size that it should be")
-    if sorted(part.classes) != numbers:
-        raise MemoryFileError(f"its {type(part).__name__} does not know its {len(numbers)} classes")
-    check_kept(part, kept)
-
-
-def _check_counts(model: Model, by_name: set[int]) -> None:
-    """A class has no samples if it is known by name alone; memories that count must agree."""
-    counted = is_tempered(parts_of(model)[0])
-    for number, count in model.count_of.items():
-        if (number in by_name and count) or (counted and not count and number not in by_name):
-            raise MemoryFileError(f"it says that its class {number} has {count} samples")
-
-
-def _check_samples(model: Model, memory: Memory) -> None:
-    """Draw from each class; where that is slow, from some."""
-    if not memory.arrays():  # it keeps nothing, and says so when it is asked
-        return
-    numbers, rng = sorted(memory.classes), np.random.default_rng(0)
-    if hasattr(memory, "mapped_means"):
-        numbers = numbers[:: 1 + len(numbers) // SHOWN]
-    if getattr(memory, "covariance", None) == "full":
-        numbers = numbers[:1]  # each takes an eigendecomposition, and keeps it
-    for number in numbers:
-        _check_finite(memory.sample(number, 1, rng), model.n_features)
-
-
-def _check_finite(row: Any, width: int) -> None:
-    if row.shape != (1, width) or not np.isfinite(row).all():
-        raise MemoryFileError("it gives answers of the wrong shape, or that are not finite")

@@ -57,6 +57,7 @@ class Writer:
 
     def __init__(self, *, half: bool = False) -> None:
         self.arrays: dict[str, Array] = {}
+        self.classes: set[str] = set()  # names of the classes of all objects
         self._half = half
         self._seen: dict[int, tuple[str, object]] = {}  # holds the objects: ids stay theirs
 
@@ -121,6 +122,7 @@ class Writer:
     def _object(self, value: Any, path: str) -> dict[str, Any]:
         kind = type(value)
         written: dict[str, Any] = {"class": name_of(kind)}
+        self.classes.add(written["class"])
         if states_itself(kind):
             products = getattr(value, "products", ()) if self._half else ()
             rounded = getattr(value, "rounds", False)  # by itself, and better than float16

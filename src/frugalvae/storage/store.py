@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # a wrong path is refused before NumPy is imported
     from frugalvae.storage.model_file import Contents
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+BLOCK = 2**16  # bytes of files that are compared at once
 STALE = 60  # seconds after which nobody is still writing a file
 
 
@@ -137,7 +138,7 @@ class Store:
                 _second_name(self.path, self._before)
             elif undoable:
                 save(Model(model.recipe), self._before)
-            half = self._half or (there and self.read().half)  # a file stays as it was made
+            half = self._half or (there and self._is_half())  # a file stays as it was made
             save(model, self.path, "float16" if half else "float32")
         except BaseException:
             if not there:  # there is nothing to go back to
@@ -145,6 +146,16 @@ class Store:
             raise
         finally:
             self._settle()
+
+    def _is_half(self) -> bool:
+        """Whether the file was written with ``dtype="float16"``."""
+        from frugalvae.storage.container import is_half
+
+        try:
+            with self.path.open("rb") as beginning:
+                return is_half(beginning)
+        except MemoryFileError as error:
+            raise MemoryFileError(f"{self.given}: {error}") from error
 
     def read_undo(self) -> Contents:
         """The file as it was before the last change, which must be one that loads."""
@@ -206,4 +217,11 @@ def _second_name(path: Path, name: Path) -> None:
 
 
 def _same(one: Path, other: Path) -> bool:
-    return os.path.samefile(one, other) or one.read_bytes() == other.read_bytes()
+    """Whether two files are one, or equal. No more is read than up to the first difference."""
+    if os.path.samefile(one, other):
+        return True
+    with one.open("rb") as first, other.open("rb") as second:
+        while (block := first.read(BLOCK)) == second.read(BLOCK):
+            if not block:
+                return True
+    return False

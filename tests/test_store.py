@@ -1,0 +1,355 @@
+"""A classifier's file: what is written where, flushed, swept and read, and how much of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae import FrugalClassifier
+from frugalvae.errors import BusyError, InputError, MemoryFileError
+from frugalvae.files import locked, sync_folder, unfinished, write_bytes
+from frugalvae.forgetting import forget
+from frugalvae.storage import container
+from frugalvae.storage.container import from_bytes, is_half, to_bytes
+from frugalvae.storage.store import BLOCK, Store, _same
+from tests.conftest import blobs
+from tests.fuzzing import sign
+
+MIDDLE: Any = {"first": np.arange(3, dtype="<i4"), "second": np.ones((2, 2), "<f2")}
+
+
+def taught(count: int = 10) -> FrugalClassifier:
+    task = blobs([0, 1], dim=4, per_class=count)
+    return FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(task.features, task.labels)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    taught().save(tmp_path / "birds.frugal")
+    return tmp_path / "birds.frugal"
+
+
+# --------------------------------------------------------------------------- bytes
+
+
+def test_bytes_after_the_tensors_are_refused(file: Path) -> None:
+    """With a checksum that fits: or what somebody hides there would be carried along."""
+    content = file.read_bytes()
+    for more in (b"\0", b"x" * 4096):
+        file.write_bytes(sign(content + more))
+        with pytest.raises(MemoryFileError, match="it has more bytes than its tensors"):
+            FrugalClassifier.load(file)
+        file.write_bytes(sign(content[:-1]))
+        with pytest.raises(MemoryFileError, match="is not of the size that is there"):
+            FrugalClassifier.load(file)
+
+
+def with_header(change: Any) -> bytes:
+    """A container whose header says otherwise, with a checksum that fits."""
+    content = to_bytes({"a": 1}, MIDDLE)
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8 : 8 + size])
+    change(header)
+    encoded = json.dumps(header).encode()
+    return sign(struct.pack("<Q", len(encoded)) + encoded + content[8 + size :])
+
+
+def test_arrays_come_back_and_lie_one_after_the_other() -> None:
+    document, arrays = from_bytes(with_header(lambda _: None))
+    assert document["a"] == 1
+    assert {name: array.tolist() for name, array in arrays.items()} == {
+        name: array.tolist() for name, array in MIDDLE.items()
+    }
+    assert not arrays["first"].flags.writeable  # views of the bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "about"),
+    [
+        ("first", {"dtype": "I4", "shape": [3], "data_offsets": [0, 12]}),
+        ("first", {"dtype": "F64", "shape": [3], "data_offsets": [0, 12]}),
+        ("first", {"dtype": "I32", "shape": [2], "data_offsets": [0, 12]}),
+        ("first", {"dtype": "I32", "shape": [3], "data_offsets": [1, 13]}),
+        ("first", {"dtype": "I32", "shape": [3], "data_offsets": [12, 0]}),
+        ("first", {"dtype": "I32", "shape": [-3], "data_offsets": [0, 12]}),
+        ("first", {"dtype": "I32", "shape": [3.0], "data_offsets": [0, 12]}),
+        ("first", {"dtype": "I32", "shape": [3, True], "data_offsets": [0, 12]}),
+        ("first", {"dtype": "I32", "shape": [3] + [1] * 8, "data_offsets": [0, 12]}),
+        ("first", {"dtype": "I32", "shape": [10**9, 0], "data_offsets": [0, 0]}),
+        ("second", {"dtype": "F16", "shape": [2, 2], "data_offsets": [12, 21]}),
+        ("second", {"dtype": "F16", "shape": [2, 3], "data_offsets": [12, 24]}),
+        ("second", None),
+        ("second", {"dtype": "F16", "shape": [2, 2]}),
+    ],
+)
+def test_tensors_that_are_not_there_are_refused(name: str, about: Any) -> None:
+    with pytest.raises(MemoryFileError, match=f"its tensor '({name}|second)' (is not|has a shape)"):
+        from_bytes(with_header(lambda header: header.update({name: about})))
+
+
+def test_a_gap_between_tensors_is_refused() -> None:
+    def without_first(header: Any) -> None:
+        del header["first"]
+
+    with pytest.raises(MemoryFileError, match="its tensor 'second' is not of the size"):
+        from_bytes(with_header(without_first))
+
+
+def test_eight_axes_are_as_many_as_a_tensor_has() -> None:
+    eight = np.ones((1,) * 8, np.float32)
+    assert from_bytes(to_bytes({}, {"x": eight}))[1]["x"].shape == (1,) * 8
+
+
+@pytest.mark.parametrize("digest", ["", None, "0" * 64, "x"])
+def test_no_checksum_stands_for_the_right_one(digest: Any) -> None:
+    """Whatever stands there, and however it is spaced."""
+    content = to_bytes({"a": 1}, MIDDLE)
+    size = struct.unpack("<Q", content[:8])[0]
+    for separators in ((",", ":"), (", ", ": ")):
+        header = json.loads(content[8 : 8 + size])
+        document = json.loads(header["__metadata__"]["frugalvae"]) | {"sha256": digest}
+        header["__metadata__"]["frugalvae"] = json.dumps(document, separators=separators)
+        encoded = json.dumps(header).encode()
+        forged = struct.pack("<Q", len(encoded)) + encoded + content[8 + size :]
+        with pytest.raises(MemoryFileError, match="its checksum does not fit"):
+            from_bytes(forged)
+
+
+def test_a_header_is_no_longer_than_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = to_bytes({"a": 1}, MIDDLE)
+    size = struct.unpack("<Q", content[:8])[0]
+    monkeypatch.setattr(container, "LONGEST_HEADER", size)
+    assert from_bytes(content)[0]["a"] == 1
+    monkeypatch.setattr(container, "LONGEST_HEADER", size - 1)
+    with pytest.raises(MemoryFileError, match="it is no file that FrugalClassifier.save"):
+        from_bytes(content)
+
+
+# --------------------------------------------------------------------------- how much is read
+
+
+class Counting(io.BytesIO):
+    """Counts the bytes that are read of it."""
+
+    count = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        self.count += len(found)
+        return found
+
+
+@pytest.mark.parametrize(("dtype", "half"), [("float32", False), ("float16", True)])
+def test_whether_a_file_is_in_float16_is_in_its_header(
+    dtype: str, half: bool, tmp_path: Path
+) -> None:
+    taught().save(tmp_path / "it.frugal", dtype=dtype)
+    content = tmp_path.joinpath("it.frugal").read_bytes()
+    header = 8 + struct.unpack("<Q", content[:8])[0]
+    beginning = Counting(content)
+    assert is_half(beginning) is half
+    assert beginning.count == header < len(content)
+    with pytest.raises(MemoryFileError, match="its beginning is damaged"):
+        is_half(io.BytesIO(struct.pack("<Q", 2**62) + content[8:]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_saving_reads_no_more_of_the_old_file_than_its_header(
+    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "it.frugal"
+    taught().save(path, dtype=dtype)
+    store, model = Store(path), taught(12).model_
+    whole = Path.read_bytes
+
+    def refuse(self: Path) -> bytes:
+        raise AssertionError(f"all of {self} is read")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    store.save(model)
+    monkeypatch.setattr(Path, "read_bytes", whole)
+    assert is_half(io.BytesIO(path.read_bytes())) is (dtype == "float16")
+    assert FrugalClassifier.load(path).n_samples_of_class_.tolist() == [12, 12]
+
+
+def test_a_new_file_is_as_it_was_asked_for_and_an_old_one_stays_as_it_is(tmp_path: Path) -> None:
+    path, model = tmp_path / "it.frugal", taught().model_
+    Store(path, half=True).save(model)
+    assert is_half(io.BytesIO(path.read_bytes()))
+    Store(path).save(model)
+    assert is_half(io.BytesIO(path.read_bytes()))
+
+
+def test_a_damaged_header_is_told_with_the_name_of_the_file(file: Path) -> None:
+    file.write_bytes(b"nothing")
+    with pytest.raises(MemoryFileError, match=f"{file}: it is no file that"):
+        Store(file).save(taught().model_)
+    assert file.read_bytes() == b"nothing"
+    assert [found.name for found in file.parent.iterdir()] == [file.name]
+
+
+# --------------------------------------------------------------------------- flushed to disk
+
+
+class Disk:
+    """What was flushed and renamed, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.done: list[str] = []
+        flush, rename = os.fsync, os.replace
+
+        def fsync(descriptor: int) -> None:
+            found = os.fstat(descriptor)
+            folder = stat.S_ISDIR(found.st_mode)
+            self.done.append("folder" if folder else f"{found.st_size} bytes")
+            flush(descriptor)
+
+        def replace(old: Any, new: Any) -> None:
+            self.done.append(f"-> {Path(new).name}")
+            rename(old, new)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        monkeypatch.setattr(os, "replace", replace)
+
+
+def test_a_file_is_flushed_before_it_is_renamed_and_its_folder_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or after a power cut there may be a file without its content, or none."""
+    disk = Disk(monkeypatch)
+    write_bytes(tmp_path / "it", b"seven b")
+    assert disk.done == ["7 bytes", "-> it", "folder"]
+    disk.done.clear()
+    sync_folder(tmp_path)
+    assert disk.done == ["folder"]
+
+
+def test_a_change_and_an_undo_are_flushed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, disk = Store(file), Disk(monkeypatch)
+    store.save(taught(12).model_)
+    written = f"{file.stat().st_size} bytes"
+    undo = "-> birds.frugal.undo"
+    assert disk.done == [written, "-> birds.frugal", "folder", undo, "folder"]
+    disk.done.clear()
+    store.go_back()
+    assert disk.done == ["-> birds.frugal", "folder"]
+
+
+# --------------------------------------------------------------------------- what is left
+
+
+def left_by_another(file: Path, seconds: float) -> Path:
+    """What another process is writing, or was killed while it wrote so long ago."""
+    path = file.with_name(f".frugalvae-unfinished-{file.name}.0123abcd")
+    path.write_bytes(b"unfinished")
+    os.utime(path, (time.time() - seconds,) * 2)
+    return path
+
+
+@pytest.mark.parametrize(("seconds", "swept"), [(0, False), (45, False), (75, True)])
+def test_an_unfinished_file_is_swept_once_nobody_can_be_writing_it(
+    file: Path, seconds: float, swept: bool
+) -> None:
+    path = left_by_another(file, seconds)
+    with Store(file).changing("a test", wait=0):
+        assert path.exists() is not swept
+    assert [found.name for found in unfinished(file)] == ([] if swept else [path.name])
+
+
+def test_what_may_hold_samples_is_swept_at_any_age(file: Path) -> None:
+    path = left_by_another(file, 0)
+    Store(file).save(taught(12).model_, undoable=False)
+    assert not path.exists()
+    assert [found.name for found in file.parent.iterdir()] == [file.name]
+
+
+def test_only_files_of_that_name_are_swept(file: Path) -> None:
+    other = left_by_another(file.with_name("other.frugal"), 1000)
+    short = file.with_name(f".frugalvae-unfinished-{file.name}.0123abc")
+    short.write_bytes(b"")
+    os.utime(short, (0, 0))
+    with Store(file).changing("a test", wait=0):
+        pass
+    assert other.exists()
+    assert short.exists()
+
+
+# --------------------------------------------------------------------------- changing
+
+
+def test_who_waits_is_told_who_has_the_lock(file: Path) -> None:
+    with locked(file, "learn", 0), pytest.raises(BusyError) as caught:
+        Store(file).changing("update", wait=0).__enter__()
+    assert f"{file} is being changed by process {os.getpid()} ('learn', since" in str(caught.value)
+    assert "wait longer than 0 s with --wait SECONDS" in str(caught.value)
+    assert not file.with_name(f".{file.name}.lock").exists()
+
+
+def test_there_is_one_step_back_and_it_is_said_when_there_is_none(file: Path) -> None:
+    before, store = file.read_bytes(), Store(file)
+    with pytest.raises(InputError, match="there is nothing to undo; birds.frugal.undo is not"):
+        store.read_undo()
+    store.save(taught(12).model_)
+    after = file.read_bytes()
+    assert store.undo.read_bytes() == before
+    assert store.read_undo().document["n_samples_of_class"] == [10, 10]
+    store.go_back()
+    assert file.read_bytes() == before != after
+    assert not store.undo.exists()
+
+
+def test_a_change_that_was_killed_is_finished_or_taken_back(file: Path) -> None:
+    store, content = Store(file), file.read_bytes()
+    before = file.with_name(f".{file.name}.before")
+    before.write_bytes(content)  # nothing was replaced yet
+    with store.changing("a test", wait=0):
+        pass
+    assert not before.exists()
+    assert not store.undo.exists()
+    before.write_bytes(b"what it was")  # the file was replaced, and nothing more
+    with store.changing("a test", wait=0):
+        pass
+    assert store.undo.read_bytes() == b"what it was"
+    assert file.read_bytes() == content
+
+
+def test_a_missing_file_is_told_with_how_to_make_one(tmp_path: Path) -> None:
+    store = Store(tmp_path / "none.frugal")
+    for act in (store.load, store.read, store.read_undo, store.check_there):
+        with pytest.raises(MemoryFileError, match="there is no such file; .* 'frugalvae learn .*"):
+            act()
+
+
+def test_a_file_that_knows_nothing_is_loaded_only_if_it_may(file: Path) -> None:
+    store = Store(file)
+    model = store.load()
+    for label in (0, 1):
+        model, _ = forget(model, label)
+    store.save(model)
+    assert not len(store.load(empty=True).classes)
+    with pytest.raises(InputError, match="knows no class: all that it was taught was taken back"):
+        store.load()
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+def test_files_are_compared_up_to_the_first_difference(size: int, tmp_path: Path) -> None:
+    one, other, linked = (tmp_path / name for name in ("one", "other", "linked"))
+    content = bytes(size)
+    one.write_bytes(content)
+    other.write_bytes(content)
+    os.link(one, linked)
+    assert _same(one, linked)
+    assert _same(one, other)
+    for different in (content + b"x", content[:-1] + b"x", b"x" + content[1:]):
+        other.write_bytes(different)
+        assert not _same(one, other)
+        assert not _same(other, one)
