@@ -11,10 +11,11 @@ from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.gaussians import Gaussians, Scores
 from frugalvae.maths.roots import mixed
-from frugalvae.maths.symmetric import pack
+from frugalvae.maths.symmetric import mean_level, pack, within_shares
 from frugalvae.maths.whitening import Whitener
 
-LONE = 1e-4  # the variance of a class of one sample
+LONE = 1e-4  # the variance of a class of one sample, if its features are of usual size
+LEAST_LONE, MOST_LONE = 1e-7, 0.1  # the same as shares of their mean square, if they are not
 
 
 class LRRGDAHead(HeadDefaults):
@@ -72,7 +73,7 @@ class LRRGDAHead(HeadDefaults):
             mean = x.mean(axis=0)
             self.means_[label] = mean.astype(np.float32)
             if len(x) == 1:  # a multiple of the identity
-                total[np.diag_indices(dim)] += LONE
+                total[np.diag_indices(dim)] += _lone(mean)
                 self.directions_[label] = np.zeros((0, dim), np.float32)
             else:
                 rows.append((x - mean) / (len(x) - 1) ** 0.5)  # (n, d): its outer products
@@ -98,12 +99,14 @@ class LRRGDAHead(HeadDefaults):
     def _derive_rule(self) -> Scores:
         assert self.shared_ is not None
         mean = self.shared_ / self.summed_
-        level = float(mean.diagonal().mean()) or 1.0
         base = self.shared * mean
-        base[np.diag_indices(len(base))] += self.ridge * level
+        base[np.diag_indices(len(base))] += self.ridge * mean_level(mean.diagonal())
         dim = len(base)
-        lone = LONE**0.5 * np.eye(dim)[: -1 - self.rank : -1]  # any axes of the identity lead
-        kept = [own if len(own) else lone for own in self.directions_.values()]
+        axes = np.eye(dim)[: -1 - self.rank : -1]  # any axes of the identity lead
+        kept = [
+            own if len(own) else _lone(self.means_[label]) ** 0.5 * axes
+            for label, own in self.directions_.items()
+        ]
         directions = np.zeros((len(kept), max(map(len, kept)), dim))
         for row, own in enumerate(kept):
             directions[row, : len(own)] = own
@@ -132,3 +135,9 @@ class LRRGDAHead(HeadDefaults):
             component("head: directions", rows * dim),
             component("head: shared covariance", dim**2, triangle(dim) + 1, width=8),
         ]
+
+
+def _lone(sample: Array) -> float:
+    """The variance of a class of this one sample (d,)."""
+    square = float(np.mean(sample.astype(np.float64) ** 2))
+    return within_shares(LONE, square, LEAST_LONE, MOST_LONE)

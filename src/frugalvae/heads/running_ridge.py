@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,18 @@ from frugalvae.maths.ridge import solve_dual, solve_ridge
 from frugalvae.maths.symmetric import pack
 
 SOLVING = threading.RLock()  # several threads may predict at once
+LEAST_SIZE, MOST_SIZE = 1e-4, 1e4  # of features that penalties suit: these are absolute
+
+
+def check_size(features: Array) -> None:
+    """Refuse features (n, d) of which penalties that are absolute make nothing, or too much."""
+    size = float(np.sqrt(np.mean(features.astype(np.float64) ** 2)))
+    if size and not LEAST_SIZE <= size <= MOST_SIZE:
+        raise InputError(
+            f"the root mean square of the features is {size:.0e}; this head adds penalties that do "
+            f"not depend on it, as its authors have them, and expects {LEAST_SIZE:g} to "
+            f"{MOST_SIZE:g}: multiply all features by {10.0 ** -round(math.log10(size)):.0e}"
+        )
 
 
 class RunningRidge(HeadDefaults):
@@ -55,6 +68,7 @@ class RunningRidge(HeadDefaults):
     def learn(self, task: Task, replay: Replay) -> None:
         """Add the samples to the sums."""
         if not self.classes_:
+            check_size(task.features)
             self.seed_ = int(replay.rng.integers(2**31 - 1))
             self.targets_ = np.zeros((self.width, 0), self.precision)
             self._late = LateRows(self.width)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 #: An array of any numeric type; its shape is noted where it is used.
 Array: TypeAlias = NDArray[Any]
 
+#: Of squares whose largest is below, the smaller ones would be zero in float32, or lose digits.
+LEAST_FLOAT32 = 1e-28
+
 
 def stack(rows: Mapping[int, Array]) -> Array:
     """The values of a per-class dictionary as one array, one row per class.
@@ -21,14 +24,46 @@ def stack(rows: Mapping[int, Array]) -> Array:
     return np.stack(list(rows.values())) if rows else np.empty(0, np.float32)
 
 
+def power_of_two(values: Array, axis: int | None = None) -> Array:
+    """The largest power of two that is at most the largest magnitude; of zeros, one half.
+
+    Dividing by it changes no digit. Afterwards squares neither vanish nor become infinite.
+
+    >>> float(power_of_two(np.array([3.0, -5.0]))), float(power_of_two(np.zeros(2)))
+    (4.0, 0.5)
+    """
+    largest = np.abs(values).max(axis=axis, keepdims=axis is not None, initial=0)
+    return np.ldexp(np.ones_like(largest), np.frexp(largest)[1] - 1)
+
+
+def compact(values: Array) -> Array:
+    """Squares as a memory keeps them: float32, or float64 where that would lose them to zero.
+
+    >>> compact(np.array([4.0, 0.0])).dtype, compact(np.array([1e-60, 0.0])).dtype
+    (dtype('float32'), dtype('float64'))
+    """
+    largest = np.abs(values).max(initial=0)
+    return values.astype(np.float64 if 0 < largest < LEAST_FLOAT32 else np.float32)
+
+
+def sum_of_squares(values: Array) -> float:
+    """In float64: squares of small float32 would vanish.
+
+    >>> sum_of_squares(np.float32([1e-30, 0.0])) > 0
+    True
+    """
+    return float((values.astype(np.float64) ** 2).sum())
+
+
 def unit(vectors: Array) -> Array:
-    """Rows scaled to length one; a row of zeros stays zero.
+    """Rows scaled to length one, whatever their scale; a row of zeros stays zero.
 
     >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [0.0, 0.0]]
     """
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)
+    scaled = vectors / power_of_two(vectors, axis=-1)
+    lengths = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    return scaled / np.where(lengths > 0, lengths, 1)
 
 
 def signed_root(features: Array) -> Array:

@@ -40,8 +40,14 @@ def cosine_logits(features: Tensor, class_vectors: Tensor, temperature: float | 
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Rows scaled to length one; a row of zeros stays zero."""
-    return torch.nn.functional.normalize(vectors, dim=-1)
+    """Rows scaled to length one, whatever their scale; a row of zeros stays zero."""
+    return torch.nn.functional.normalize(vectors / power_of_two(vectors, -1), dim=-1)
+
+
+def power_of_two(values: Tensor, dim: int) -> Tensor:
+    """As :func:`frugalvae.maths.arrays.power_of_two`, along a dimension that is kept."""
+    largest = values.detach().abs().amax(dim=dim, keepdim=True)
+    return torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1)
 
 
 # --------------------------------------------------------------------------- priors

@@ -11,6 +11,7 @@ import numpy as np
 
 from frugalvae.errors import check_number
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import mean_level
 from frugalvae.maths.whitening import Whitener
 
 OWN, LEAST_RIDGE, PLAIN_RIDGE = 0.1, 0.03, 0.1
@@ -63,8 +64,8 @@ class Shrinkage:
         """Class variances (k, d), shrunk towards their mean."""
         own = own.astype(np.float64)
         shared = own.mean(axis=0)  # (d,)
-        level = float(shared.mean()) or 1.0
-        return self.weight * own + (1 - self.weight) * shared + self.plain_ridge * level
+        ridge = self.plain_ridge * mean_level(shared)
+        return self.weight * own + (1 - self.weight) * shared + ridge
 
 
 SHRINKAGE = Shrinkage()

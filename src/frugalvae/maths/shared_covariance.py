@@ -133,9 +133,9 @@ def _amount(trace: float, squares: float, freedom: float, samples: float, rank: 
     """
     share = 1.0
     if freedom > 1:
-        beyond = squares - trace**2 / freedom  # chance makes variances unequal, too
+        beyond = squares / (trace**2 or 1.0) - 1 / freedom  # chance makes variances unequal, too
         beyond *= freedom**2 / ((freedom - 1) * (freedom + 2))
-        share = min(1.0, BREADTH / rank * trace**2 / max(beyond, 1e-30))
+        share = min(1.0, BREADTH / rank / max(beyond, 1e-30))
     return max(LEAST_RIDGE, share**0.5 * rank / samples)
 
 

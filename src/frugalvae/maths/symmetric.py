@@ -57,10 +57,31 @@ def add_ridge(matrix: Array, amount: float) -> Array:
     >>> add_ridge(np.array([[3.0, 0.0], [0.0, 1.0]]), 0.5).tolist()
     [[4.0, 0.0], [0.0, 2.0]]
     """
-    level = float(matrix.diagonal().mean())
     ridged: Array = matrix.copy()
-    ridged[np.diag_indices(len(matrix))] += amount * (level if level > 0 else 1.0)
+    ridged[np.diag_indices(len(matrix))] += amount * mean_level(matrix.diagonal())
     return ridged
+
+
+def mean_level(variances: Array) -> float:
+    """The mean variance, which ridges are relative to; one where nothing varies.
+
+    >>> mean_level(np.array([1.0, 3.0])), mean_level(np.zeros(2))
+    (2.0, 1.0)
+    """
+    level = float(np.mean(variances, dtype=np.float64))
+    return level if level > 0 else 1.0
+
+
+def within_shares(amount: float, level: float, least: float, most: float) -> float:
+    """An amount that suits data of about ``level``, kept within shares of the level.
+
+    For constants from papers that are absolute: they stay what they are as long as they mean what
+    they were meant to, and follow the scale of the data beyond.
+
+    >>> within_shares(1e-6, 1.0, 1e-9, 1e-3), within_shares(1e-6, 1e-12, 1e-9, 1e-3)
+    (1e-06, 1e-15)
+    """
+    return min(max(amount, least * level), most * level) if level > 0 else amount
 
 
 def solve_lower(lower: Array, right: Array) -> Array:

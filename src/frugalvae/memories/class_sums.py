@@ -12,7 +12,7 @@ import numpy as np
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.formatting import plural
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.arrays import Array, stack, sum_of_squares
 from frugalvae.maths.roots import leading, mixed, outer, without
 from frugalvae.maths.rotation import rotate
 from frugalvae.maths.running_sums import RunningSums
@@ -24,6 +24,7 @@ from frugalvae.memories.room import Room, shared_out, usual_bytes
 CLASSES_HELD_OUT = 200  # whose rows are also found without some samples
 CLASSES_COMPARED = 2048  # of more, some stand for all where only the scale of means counts
 ROWS = 4096  # that are added up in one product
+ROUNDED_MEAN = 1e-9  # of its square: the scatter that samples seem to have if all are equal
 WHOLE = 1e-3  # a class has lost no rows if they say all but this share of its scatter
 
 
@@ -120,7 +121,7 @@ class ClassSums(MappedFeatures):
         The rows' outer products never exceed the scatter, and fall short of it by at most this
         share of its trace.
         """
-        said = float((self.roots_[label].astype(np.float64) ** 2).sum())
+        said = sum_of_squares(self.roots_[label])
         return max(0.0, 1 - said / self.squares_[label]) if self.squares_[label] else 0.0
 
     @property
@@ -259,7 +260,7 @@ class ClassSums(MappedFeatures):
         squares = self.squares_[label] - float((rows**2).sum())
         coordinates = self._coordinates(rows)
         root, lost = without(self.roots_[label], coordinates)
-        tolerance = 0.02 * self.squares_[label] + 1e-9
+        tolerance = 0.02 * self.squares_[label] + ROUNDED_MEAN * float(before.mean @ before.mean)
         if squares < -tolerance or (self.is_whole and lost > tolerance):
             raise InputError(
                 f"not all of these were taught ({plural(len(x), 'sample')}): without them the "
@@ -294,8 +295,8 @@ class ClassSums(MappedFeatures):
             return []
         said = sum((r.astype(np.float64).T @ r for r in self.roots_.values()), root.T @ root)
         rest = self.scatter_ - said
-        total = max(float(rest.trace()) + self.other_squares_, 1e-30)
-        share = min(1.0, max(0.0, hidden / total))
+        total = float(rest.trace()) + self.other_squares_
+        share = min(1.0, max(0.0, hidden / total)) if total > 0 else 0.0
         self.scatter_ = self.scatter_ - root.T @ root - share * rest
         self.other_squares_ *= 1 - share
         return [

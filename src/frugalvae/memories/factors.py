@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from frugalvae import cost
 from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.arrays import Array, compact, stack, sum_of_squares
 from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Scores, Shrinkage
 from frugalvae.maths.rotation import rotate, rotate_back
 from frugalvae.maths.running_sums import RunningSums
@@ -177,7 +178,7 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
 
     def _set_directions(self, label: int, factors: Array) -> None:
         """Replace a class's directions; variance that they lose becomes residual variance."""
-        lost = float((self.factors_[label] ** 2).sum() - (factors**2).sum())
+        lost = sum_of_squares(self.factors_[label]) - sum_of_squares(factors)
         self.spread_[label] = _float32(max(0.0, float(self.spread_[label]) + lost))
         self.factors_[label] = factors
 
@@ -212,7 +213,7 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
         limit = int((totals <= room).sum())
         left = room - int(np.minimum(sizes, limit).sum())
         lengths = {
-            label: float(np.linalg.norm(factors[limit]))
+            label: sum_of_squares(factors[limit])
             for label, factors in self.factors_.items()
             if len(factors) > limit
         }
@@ -239,7 +240,7 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
         old, new = whitener.whiten(self.factors_[label]), whitener.whiten(new)
         spread = self._scale(label) * np.eye(self.rank_) + old.T @ old
         values, vectors = np.linalg.eigh((count * spread + new.T @ new) / total)
-        variance = float(self.spread_[label]) + float((self.factors_[label] ** 2).sum())
+        variance = float(self.spread_[label]) + sum_of_squares(self.factors_[label])
         self.spread_[label] = _float32((count * variance + (rows**2).sum()) / total)
         self._keep_directions(label, values[::-1], vectors[:, ::-1], whitener)
         self._keep_within_budget()
@@ -340,7 +341,8 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
         if not self.means_:
             return []
         directions = sum(len(factors) for factors in self.factors_.values())
-        return cost.factors(self._dim, len(self.means_), self.rank_, directions)
+        *others, spread = cost.factors(self._dim, len(self.means_), self.rank_, directions)
+        return [*others, replace(spread, bytes=stack(self.spread_).nbytes)]
 
     def cost(
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
@@ -354,4 +356,4 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
 
 def _float32(value: float) -> Array:
     """A number as a file stores it."""
-    return np.array(value, np.float32)
+    return compact(np.array(value))

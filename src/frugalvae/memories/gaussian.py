@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy as np
 from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_choice
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.arrays import Array, compact, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Shrinkage, diagonal_log_density
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.maths.symmetric import pack, square_root, unpack
+from frugalvae.maths.symmetric import mean_level, pack, square_root, unpack
 from frugalvae.maths.whitening import Whitener
 from frugalvae.memories.defaults import MemoryDefaults
 
@@ -77,7 +78,7 @@ class GaussianMemory(MemoryDefaults):
         scatter = (rows**2).sum(axis=0) if self.covariance == "diagonal" else pack(rows.T @ rows)
         if before.count:
             scatter += before.count * self.covariances_[label].astype(np.float64)
-        self.covariances_[label] = (scatter / (before.count + len(x))).astype(np.float32)
+        self.covariances_[label] = compact(scatter / (before.count + len(x)))
         self._factors.pop(label, None)
 
     def merge(
@@ -124,7 +125,7 @@ class GaussianMemory(MemoryDefaults):
         between = apart**2 if diagonal else pack(np.outer(apart, apart))
         sums = before.count * self.covariances_[label].astype(np.float64) + weight * between
         sums += more.count * covariance.astype(np.float64)
-        self.covariances_[label] = (sums / both).astype(np.float32)
+        self.covariances_[label] = compact(sums / both)
 
     def forget(self, label: int) -> list[str]:
         """Nothing remains, except in a covariance that all classes share."""
@@ -140,7 +141,7 @@ class GaussianMemory(MemoryDefaults):
         mean = self.means_[label]
         if self.covariance == "diagonal":
             noise = rng.standard_normal((count, len(mean)), np.float32)
-            return mean + noise * np.sqrt(self.covariances_[label])
+            return mean + noise * np.sqrt(self.covariances_[label]).astype(np.float32)
         factor = self._factor(label if self.covariance == "full" else None)
         return mean + rng.standard_normal((count, factor.shape[1]), np.float32) @ factor.T
 
@@ -178,7 +179,7 @@ class GaussianMemory(MemoryDefaults):
         shared = np.zeros_like(next(iter(self.covariances_.values())), np.float64)
         for packed in self.covariances_.values():
             shared += packed / len(self.covariances_)
-        ridge = shrinkage.plain_ridge * (float(unpack(shared).diagonal().mean()) or 1.0)
+        ridge = shrinkage.plain_ridge * mean_level(unpack(shared).diagonal())
         columns = []
         for label, mean in self.means_.items():
             own = shrinkage.weight * self.covariances_[label].astype(np.float64)
@@ -200,7 +201,15 @@ class GaussianMemory(MemoryDefaults):
 
     def components(self) -> list[Component]:
         """Means and covariances."""
-        return self.cost(self.density_width, len(self.means_)) if self.means_ else []
+        if not self.means_:
+            return []
+        means, kept = self.cost(self.density_width, len(self.means_))
+        kept = (
+            kept
+            if self.covariance == "shared"
+            else replace(kept, bytes=stack(self.covariances_).nbytes)
+        )
+        return [means, kept]
 
     def cost(
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from frugalvae.cost import Component, component
 from frugalvae.errors import check_number, needing
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, logsumexp
+from frugalvae.maths.arrays import Array, compact, logsumexp, power_of_two
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
+from frugalvae.maths.symmetric import within_shares
 from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.progress import track
+
+LEAST, MOST = 1e-9, 1e-3  # the regularisation, as shares of the mean square of features
 
 
 @dataclass(frozen=True)
@@ -25,15 +28,24 @@ class Mixture:
     variances: Array
 
     @classmethod
-    def of(cls, *values: Array) -> Mixture:
-        """The same in float32."""
-        return cls(*(np.asarray(value, np.float32) for value in values))
+    def of(cls, scale: Array, weights: Array, means: Array, variances: Array) -> Mixture:
+        """Of features that were divided by ``scale``, as it is kept."""
+        means, variances = scale * means, np.float64(scale) ** 2 * variances.astype(np.float64)
+        return cls(weights.astype(np.float32), means.astype(np.float32), compact(variances))
 
 
 class MixtureMemory(MemoryDefaults):
     """Up to ``parts`` diagonal Gaussians per class, fitted by expectation-maximisation.
 
     A class with fewer distinct samples than parts gets as many parts as it has.
+
+    Parameters
+    ----------
+    parts
+        The most Gaussians of a class.
+    regularisation
+        What is added to each variance: at least a billionth and at most a thousandth of the mean
+        square of the class's features, whatever their scale.
 
     Examples
     --------
@@ -67,23 +79,25 @@ class MixtureMemory(MemoryDefaults):
             from sklearn.exceptions import ConvergenceWarning
             from sklearn.mixture import GaussianMixture
 
-        parts = min(self.parts, len(np.unique(x, axis=0)))
+        parts, scale = min(self.parts, len(np.unique(x, axis=0))), power_of_two(x)
+        x = x / scale
         if parts == 1:
-            return Mixture.of(np.ones(1), x.mean(axis=0)[None], x.var(axis=0)[None])
-        model = GaussianMixture(
-            parts, covariance_type="diag", reg_covar=self.regularisation, random_state=seed
-        )
+            return Mixture.of(scale, np.ones(1), x.mean(axis=0)[None], x.var(axis=0)[None])
+        square = float((x.astype(np.float64) ** 2).mean())
+        ridge = within_shares(self.regularisation / float(scale) ** 2, square, LEAST, MOST)
+        model = GaussianMixture(parts, covariance_type="diag", reg_covar=ridge, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(x.astype(np.float64))
-        return Mixture.of(model.weights_, model.means_, model.covariances_)
+        return Mixture.of(scale, model.weights_, model.means_, model.covariances_)
 
     def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Choose a part for each sample, then draw from it."""
         mixture = self.mixtures_[label]
         weights = mixture.weights.astype(np.float64)
         chosen = rng.choice(len(weights), count, p=weights / weights.sum())
-        means, deviations = mixture.means[chosen], np.sqrt(mixture.variances[chosen])
+        means = mixture.means[chosen]
+        deviations = np.sqrt(mixture.variances[chosen]).astype(np.float32)
         return means + deviations * rng.standard_normal(means.shape, np.float32)
 
     @property
@@ -115,8 +129,9 @@ class MixtureMemory(MemoryDefaults):
         """Means, variances and weights."""
         if not self.mixtures_:
             return []
-        parts = sum(len(mixture.weights) for mixture in self.mixtures_.values())
-        return _cost(self.density_width, parts)
+        kept = self.arrays()
+        means, variances, weights = _cost(self.density_width, len(kept["weights"]))
+        return [means, replace(variances, bytes=kept["variances"].nbytes), weights]
 
     def cost(
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None

@@ -14,7 +14,7 @@ import numpy as np
 
 from frugalvae.cost import Component
 from frugalvae.interfaces import Task
-from frugalvae.maths.arrays import Array, columns_of
+from frugalvae.maths.arrays import Array, columns_of, sum_of_squares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.maths.posterior import Posterior, posterior
@@ -401,7 +401,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         if self.counts_[label] < 2 or not total:
             return 1.0 if total else 0.0
         own = self.squares_[label] / (self.counts_[label] - 1)
-        return max(0.0, own - float((directions**2).sum())) / total
+        return max(0.0, own - sum_of_squares(directions)) / total
 
     # ----------------------------------------------------------------- file
 
