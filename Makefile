@@ -11,8 +11,8 @@ export PYTHONDONTWRITEBYTECODE =
 LIGHT ?= .venv-light
 SERVE ?= .venv-serve
 
-.PHONY: help demo light birds test test-light test-portable fuzz lint types docs bench bench-start \
-	bench-frontier bench-many bench-serve docker-steps serve-demo bench-prompts bench-rivals tables clean
+.PHONY: help demo light birds test test-light test-portable fuzz mutants mutants-sample lint types docs bench \
+	bench-start bench-frontier bench-many bench-serve docker-steps serve-demo bench-prompts bench-rivals tables clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -43,6 +43,12 @@ test-portable: $(READY) ## the tests as on a processor with AVX2 but without AVX
 
 fuzz: $(READY) ## 3,000 mutated classifier files, shown to every verb
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzzing --cases 3000
+
+mutants: $(READY) ## every small change of tests/mutants.toml's files: does a near test fail? Hours; it resumes
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(FILES)
+
+mutants-sample: $(READY) ## the same for four minutes, with other changes for each commit
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants --sample 240
 
 lint: $(READY) ## style, format and import direction
 	$(BIN)/ruff check src tests benchmarks examples docs
@@ -105,4 +111,4 @@ $(SERVE)/.ready: pyproject.toml constraints.txt
 	touch $(SERVE)/.ready
 
 clean: ## remove the environment and what was made
-	rm -rf $(VENV) $(LIGHT) $(SERVE) .bench tables tables.html demo.html build docs/generated dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LIGHT) $(SERVE) .bench .mutants tables tables.html demo.html build docs/generated dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

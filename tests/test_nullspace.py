@@ -53,6 +53,18 @@ def test_float32_inputs_are_summed_in_float64() -> None:
     assert layer.sum_.item() == 1e8 + 1
 
 
+def test_sums_come_back_from_what_a_file_holds_and_go_on() -> None:
+    first, then = normal(10, 8), normal(20, 8, seed=1)
+    layer = LayerInputs.from_state(fed(first).state())
+    layer.add(then)
+    torch.testing.assert_close(layer.sum_, fed(torch.cat([first, then])).sum_)
+
+
+def test_sums_are_where_the_network_is() -> None:
+    assert LayerInputs(3).sum_.device.type == "cpu"
+    assert LayerInputs(3, "meta").sum_.device.type == "meta"
+
+
 def test_null_space_does_not_depend_on_the_scale_of_the_inputs() -> None:
     inputs = normal(60, 8) * torch.logspace(-3, 0, 8)
     small, large = fed(inputs).null_space(), fed(1000 * inputs).null_space()
@@ -146,6 +158,7 @@ def test_max_proportion_replaces_the_ratio() -> None:
 
 def test_default_ratio_is_that_of_the_paper() -> None:
     assert with_eigenvalues([1, 10, 11]).null_space().rank == 2
+    assert with_eigenvalues([100, 1000, 1004]).null_space().rank == 2, "100.8 times is too much"
 
 
 @settings(max_examples=60)

@@ -1,0 +1,354 @@
+"""
+Mutation testing: change one expression of the package, and see whether a near test fails.
+
+``make mutants`` does so for every file of ``tests/mutants.toml``, ``make mutants-sample`` for as
+many as fit into four minutes, others for each commit. No file is written: a mutant is new code
+that a forked process gives to functions that are already imported, so that it costs the time of
+its tests and nothing else. What runs on import (constants, defaults) is changed as it is imported.
+
+mutmut leaves constants of modules and decorated functions alone, and names a mutant by its number;
+cosmic-ray writes mutants into ``src`` and starts Python, pytest and PyTorch anew for each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import gc
+import hashlib
+import importlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tomllib
+import traceback
+import types
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mutations import Mutant, compiled, mutants_of
+
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "frugalvae"
+#: The part of all mutants of a file that tests have to kill.
+SHARE = 0.95
+#: Imported once, before anything of ours.
+SLOW = "torch sklearn scipy.stats PIL.Image onnxruntime starlette.testclient rich.table"
+SURVIVED, KILLED, ON_IMPORT, BROKEN = range(4)
+
+
+def forked(work: Callable[[], int]) -> int:
+    """Do this in a process of its own, and end whatever it started. Signals are negative."""
+    child = os.fork()
+    if not child:
+        os.setsid()
+        try:
+            os._exit(work())
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(BROKEN)
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+
+
+class Session:
+    """What pytest collected once, and runs again and again."""
+
+    def __init__(self, work: Callable[[Session], int]) -> None:
+        self.work, self.code = work, KILLED  # where nothing can be collected, the mutant is seen
+        self.calls: set[str] = set()
+        self.shared: dict[str, set[str]] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self) -> None:
+        """The same examples for every mutant."""
+        from hypothesis import settings
+
+        settings.register_profile("mutants", settings(), derandomize=True, database=None)
+        settings.load_profile("mutants")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.session, self.items = session, {item.nodeid: item for item in session.items}
+        self.code = self.work(self)
+        return True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[Any]:
+        """What a shared fixture calls is called for every test that asks for it."""
+        before, self.calls = self.calls, set()
+        result = yield
+        if fixturedef.scope != "function":
+            self.shared[fixturedef.argname] = set(self.calls)
+        self.calls |= before
+        return result
+
+    def run(self, tests: dict[str, float]) -> Iterator[str]:
+        """Run tests; a test that takes much longer than it should ends the process."""
+        names = list(tests)
+        for test, following in zip(names, [*names, None][1:], strict=True):
+            signal.setitimer(signal.ITIMER_PROF, 3 + 5 * tests[test])  # seconds of work
+            signal.setitimer(signal.ITIMER_REAL, 30 + 10 * tests[test])  # where it only waits
+            self.session.config.hook.pytest_runtest_protocol(
+                item=self.items[test], nextitem=self.items.get(following)
+            )
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            yield test
+
+    def kills(self, tests: dict[str, float]) -> str:
+        """The first test that fails."""
+        return next((test for test in self.run(tests) if self.session.testsfailed), "")
+
+    def trace(self, path: Path) -> dict[str, tuple[float, list[str]]]:
+        """Seconds of every test, and the functions of a file that it calls."""
+
+        def seen(frame: types.FrameType, event: str, arg: object) -> None:
+            if frame.f_code.co_filename == str(path):
+                self.calls.add(frame.f_code.co_qualname.split(".<locals>")[0])
+
+        found = {}
+        threading.settrace(seen)
+        sys.settrace(seen)
+        start = time.perf_counter()
+        for test in self.run(dict.fromkeys(self.items, 100.0)):
+            calls, self.calls = self.calls, set()
+            for name in getattr(self.items[test], "fixturenames", ()):
+                calls |= self.shared.get(name, set())
+            if self.session.testsfailed:
+                return {test: (-1.0, [])}
+            if calls:
+                found[test] = (time.perf_counter() - start, sorted(calls))
+            start = time.perf_counter()
+        sys.settrace(None)
+        return found
+
+
+def collected(tests: list[str], scratch: Path, work: Callable[[Session], int]) -> int:
+    """Collect test files, in a process that is a fork, and work with them."""
+    if "--debug" not in sys.argv:
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(null, stream)
+    resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
+    options = "-q -p no:cacheprovider -p no:xdist --assert=plain"
+    session = Session(work)
+    signal.setitimer(signal.ITIMER_REAL, 120)
+    pytest.main([*options.split(), f"--basetemp={scratch / 'tests'}", *tests], plugins=[session])
+    return session.code
+
+
+class Target:
+    """One file, its mutants, its near tests and what is known of both."""
+
+    def __init__(self, file: str, near: list[str], kept: Path, scratch: Path) -> None:
+        self.file, self.path, self.scratch = file, SRC / f"{file}.py", scratch
+        self.tree = ast.parse(self.path.read_text("utf-8"))
+        self.mutants = {each.id: each for each in mutants_of(self.tree, file)}
+        self.near = [str(self.path), *(str(ROOT / "tests" / f"{name}.py") for name in near)]
+        code = sorted([*SRC.rglob("*.py"), *map(Path, self.near), ROOT / "tests/conftest.py"])
+        texts = b"".join(path.read_bytes() for path in code)
+        self.digest = hashlib.sha256(texts).hexdigest()[:16]
+        self.results, self.traced = (
+            kept / f"{file.replace('/', '.')}.{end}" for end in ("jsonl", "json")
+        )
+        self.kills: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.known: dict[str, dict[str, Any]] = {}
+        if self.results.exists():
+            lines = map(json.loads, self.results.read_text("utf-8").splitlines())
+            self.known = {line["mutant"]: line for line in lines}
+
+    def tests(self) -> dict[str, tuple[float, list[str]]]:
+        """Near tests with their seconds and calls, traced again after any change of code."""
+        if self.traced.exists():
+            digest, tests = json.loads(self.traced.read_text("utf-8"))
+            if digest == self.digest:
+                return tests
+
+        def work(session: Session) -> int:
+            self.traced.write_text(json.dumps([self.digest, session.trace(self.path)]), "utf-8")
+            return SURVIVED
+
+        self.traced.unlink(missing_ok=True)
+        forked(lambda: collected(self.near, self.scratch, work))
+        tests = json.loads(self.traced.read_text("utf-8"))[1] if self.traced.exists() else {}
+        failing = next((test for test, (seconds, _) in tests.items() if seconds < 0), "")
+        if failing or not tests:
+            self.traced.unlink(missing_ok=True)
+            raise SystemExit(f"{self.file}: {failing or self.near} fails without any mutant")
+        return tests
+
+    def fresh(self, mutant: Mutant) -> bool:
+        """Whether its result still holds: killed in the same function, or by no test of now."""
+        line = self.known.get(mutant.id)
+        return bool(line) and (
+            line["function"] == mutant.digest if line["by"] else line["digest"] == self.digest
+        )
+
+    def run(self, chosen: list[Mutant], until: float) -> None:
+        """Run mutants and write each result as it comes, until the time is over."""
+        tests = self.tests()
+
+        def of(mutant: Mutant) -> dict[str, float]:
+            """Tests that can see it, first those that killed it or its neighbours."""
+            found = [
+                test for test, (_, calls) in tests.items() if mutant.early or mutant.name in calls
+            ]
+            files: Counter[str] = Counter()
+            for test in found:
+                files[test.split("::")[0]] += tests[test][0]
+            first = self.known.get(mutant.id, {}).get("by", "")
+            kills = self.kills[mutant.name]
+            found.sort(key=lambda t: (t != first, -kills[t], files[t.split("::")[0]]))
+            return {test: tests[test][0] for test in found}
+
+        def keep(mutant: Mutant, code: int, start: float) -> None:
+            by = (self.scratch / "by").read_text("utf-8") if code == KILLED else ""
+            by = by or ("time or memory" if code < 0 else "collection" if code == KILLED else "")
+            self.kills[mutant.name][by] += 1
+            line = {"mutant": mutant.id, "by": by, "function": mutant.digest, "digest": self.digest}
+            line |= {"tests": len(of(mutant)), "seconds": round(time.perf_counter() - start, 2)}
+            with self.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+
+        def tested(session: Session, mutant: Mutant) -> int:
+            by = session.kills(of(mutant))
+            (self.scratch / "by").write_text(by, "utf-8")
+            return KILLED if by else SURVIVED
+
+        def all_of(session: Session) -> int:
+            late = []
+            made = (each for each in gc.get_objects() if type(each) is types.FunctionType)
+            self.functions = [each for each in made if each.__code__.co_filename == str(self.path)]
+            gc.freeze()
+            for mutant in chosen:
+                start = time.perf_counter()
+                if time.time() > until:
+                    break
+                code = ON_IMPORT
+                if not mutant.early:
+                    (self.scratch / "by").write_text("", "utf-8")
+                    code = forked(lambda m=mutant: self.given(m) or tested(session, m))
+                if code == BROKEN:
+                    return BROKEN
+                if code == ON_IMPORT:
+                    late.append(mutant.id)
+                else:
+                    keep(mutant, code, start)
+            (self.scratch / "late").write_text(json.dumps(late), "utf-8")
+            return SURVIVED
+
+        if forked(lambda: collected(self.near, self.scratch, all_of)) != SURVIVED:
+            raise SystemExit(f"{self.file}: its mutants cannot be run; try --debug")
+        for name in json.loads((self.scratch / "late").read_text("utf-8")):
+            if time.time() < until:
+                mutant, start = self.mutants[name], time.perf_counter()
+                (self.scratch / "by").write_text("", "utf-8")
+                keep(mutant, forked(lambda m=mutant: self.imported(m, tested)), start)
+
+    def given(self, mutant: Mutant) -> int:
+        """Give every function of this name the mutant's code, unless it closes over less."""
+        codes = {}
+
+        def find(code: types.CodeType) -> None:
+            codes[code.co_qualname, code.co_firstlineno] = code
+            for each in code.co_consts:
+                if isinstance(each, types.CodeType) and "<locals>" not in each.co_qualname:
+                    find(each)
+
+        find(compiled(self.tree, mutant, str(self.path)))
+        try:
+            for each in self.functions:
+                code = codes.get((each.__code__.co_qualname, each.__code__.co_firstlineno))
+                if code and each.__code__.co_qualname == mutant.name:
+                    each.__code__ = code
+        except ValueError:
+            return ON_IMPORT
+        return SURVIVED
+
+    def imported(self, mutant: Mutant, tested: Callable[[Session, Mutant], int]) -> int:
+        """Import the package with this mutant."""
+        code, plain = compiled(self.tree, mutant, str(self.path)), SourceFileLoader.get_code
+
+        def get_code(loader: SourceFileLoader, name: str) -> Any:
+            return code if loader.path == str(self.path) else plain(loader, name)
+
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+        return collected(self.near, self.scratch, lambda session: tested(session, mutant))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("files", nargs="*", help="such as maths/posterior; all of mutants.toml")
+    parser.add_argument("--sample", type=float, metavar="SECONDS", help="as many as fit")
+    parser.add_argument("--kept", type=Path, default=ROOT / ".mutants", help="folder of results")
+    parser.add_argument("--debug", action="store_true", help="show what pytest prints")
+    given = parser.parse_args(arguments)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    table = tomllib.loads((ROOT / "tests/mutants.toml").read_text("utf-8"))
+    listed = {name: row["reason"] for row in table.get("survivors", []) for name in row["mutants"]}
+    sys.path[:0] = [str(ROOT), str(SRC.parent)]
+    for name in SLOW.split():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    given.kept.mkdir(parents=True, exist_ok=True)
+    bad = False
+    files = given.files or list(table["near"])
+    commit = b""
+    if given.sample:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, stdout=-1).stdout
+
+    def drawn(name: str) -> bytes:
+        return hashlib.sha256(commit + name.encode()).digest()
+
+    end = time.time() + (given.sample or float("inf"))
+    for file in sorted(files, key=drawn) if given.sample else files:
+        if time.time() > end:
+            break
+        with tempfile.TemporaryDirectory() as scratch:
+            target = Target(file, table["near"][file], given.kept, Path(scratch))
+            todo = [each for each in target.mutants.values() if not target.fresh(each)]
+            if given.sample:
+                todo = [
+                    each
+                    for each in sorted(todo, key=lambda m: drawn(m.id))
+                    if each.id not in listed
+                ]
+            if todo:
+                target.run(todo, min(end, time.time() + 60) if given.sample else end)
+            target = Target(file, table["near"][file], given.kept, Path(scratch))
+        done = [each for each in target.mutants.values() if target.fresh(each)]
+        alive = {each.id for each in done if not target.known[each.id]["by"]}
+        share = 1 - len(alive) / max(len(done), 1)
+        print(f"{file}: {len(done) - len(alive)} of {len(done)} killed, {share:.1%}", flush=True)
+        gone = {name for name in listed if name.startswith(f"{file}:")} - alive
+        for text, names in (
+            ("survives", alive - set(listed)),
+            ("is listed, and killed or gone", set() if given.sample else gone),
+        ):
+            for name in sorted(names):
+                print(f"  {text}: {name}")
+            bad |= bool(names)
+        bad |= not given.sample and share < SHARE
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
