@@ -154,6 +154,7 @@ def test_a_picture_that_there_is_no_room_for_is_told(
         with pytest.raises(RefusedError, match="no room for the picture in the folder") as refused:
             kept.keep(b"picture", 5)
     assert refused.value.status == 507
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(state, "write_bytes", lambda path, _: path.rmdir())  # fails otherwise
         with pytest.raises(FileNotFoundError):
             kept.keep(b"picture", 5)
