@@ -62,30 +62,30 @@ def blobs(classes: int, dim: int = DIM) -> tuple[Array, Array]:
 NAMED = "moments and names"  # with text features, and a class that is known by name alone
 TINY = {"hidden": 12, "latent": 4, "epochs": 2, "max_steps": 4}
 
-#: Memory and head of each file that is mutated, and the type that its numbers are stored in.
-LIGHT_KINDS: dict[str, tuple[Any, Any, str]] = {
-    "moments": ("moments", "bayes", "float32"),
-    "moments, cut": (("moments", {"budget": "470B"}), "bayes", "float16"),
-    NAMED: ("moments", "bayes", "float32"),
-    "factors": ("factors", "bayes", "float32"),
-    "few coordinates": (("factors", {"budget": 60}), "bayes", "float32"),
-    "diagonal": ("gaussian-diagonal", "nearest-mean", "float32"),
-    "full": ("gaussian-full", "ridge", "float16"),
-    "shared": ("gaussian-shared", "lda", "float32"),
-    "mixture": (("mixture", {"parts": 2}), "bayes", "float32"),
-    "fetril": ("fetril", "nearest-mean", "float32"),
-    "samples": ("store-all", "ridge", "float32"),
-    "ranpac": ("none", ("ranpac", {"width": 20}), "float32"),
+#: Memory and head of each file that is mutated.
+LIGHT_KINDS: dict[str, tuple[Any, Any]] = {
+    "moments": ("moments", "bayes"),
+    "moments, cut": (("moments", {"budget": "470B"}), "bayes"),
+    NAMED: ("moments", "bayes"),
+    "factors": ("factors", "bayes"),
+    "few coordinates": (("factors", {"budget": 60}), "bayes"),
+    "diagonal": ("gaussian-diagonal", "nearest-mean"),
+    "full": ("gaussian-full", "ridge"),
+    "shared": ("gaussian-shared", "lda"),
+    "mixture": (("mixture", {"parts": 2}), "bayes"),
+    "fetril": ("fetril", "nearest-mean"),
+    "samples": ("store-all", "ridge"),
+    "ranpac": ("none", ("ranpac", {"width": 20})),
 }
-KINDS_WITH_NETWORKS: dict[str, tuple[Any, Any, str]] = {
-    "vae": (("vae-fo", TINY), ("cosine", {"epochs": 1, "samples": 8}), "float16"),
-    "dynamic vae": (("vae-fodce", TINY), "nearest-mean", "float32"),
-    "whitened vae": (("vae-factors", TINY), "bayes", "float32"),
-    "a vae per class": (("vae-cgil", TINY), "nearest-mean", "float32"),
+KINDS_WITH_NETWORKS: dict[str, tuple[Any, Any]] = {
+    "vae": (("vae-fo", TINY), ("cosine", {"epochs": 1, "samples": 8})),
+    "dynamic vae": (("vae-fodce", TINY), "nearest-mean"),
+    "whitened vae": (("vae-factors", TINY), "bayes"),
+    "a vae per class": (("vae-cgil", TINY), "nearest-mean"),
 }
 
 
-def kinds() -> dict[str, tuple[Any, Any, str]]:
+def kinds() -> dict[str, tuple[Any, Any]]:
     """All of them, or those that need no PyTorch where there is none."""
     from importlib.util import find_spec
 
@@ -97,7 +97,7 @@ def made(part: Any, make: Callable[..., Any]) -> Any:
     return part if isinstance(part, str) else make(part[0], **part[1])
 
 
-def beginning(path: Path, memory: Any, head: Any, dtype: Any, named: bool = False) -> bytes:
+def beginning(path: Path, memory: Any, head: Any, named: bool = False) -> bytes:
     """A classifier that has learned, forgotten and renamed, as a file."""
     classifier = FrugalClassifier(made(memory, make_memory), made(head, make_head))
     x, y = blobs(5)
@@ -113,7 +113,7 @@ def beginning(path: Path, memory: Any, head: Any, dtype: Any, named: bool = Fals
         classifier.rename("dog", "dax")
     given = {"name": "colours", "settings": {"size": 8}}
     classifier.encoder_ = {"encoder": "colours", "model": None, "given": given}
-    classifier.save(path, dtype=dtype)
+    classifier.save(path)
     return path.read_bytes()
 
 
@@ -125,7 +125,7 @@ ODD: list[Any] = [
     1e-300, "", "a\0", "\x1b[31m", "nan", "inf", "memory", "classes", [], [[]], {}, [0], [0, 0],
     {"dict": []}, {"number": "nan"}, {"number": "inf"}, {"tuple": []}, {"same": "memory"},
     {"tensor": "x"}, {"a": 1}, ["ant", "ant"], "x" * 1000, {"class": "MLP", "fields": {}},
-    "my_module:Memory", "os:system", {"factor": "memory.means_"}, {"symmetric": "memory.means_"},
+    "my_module:Memory", "os:system", {"symmetric": "memory.means_"},
 ]  # fmt: skip
 
 
@@ -229,7 +229,7 @@ def other_class(document: Document, arrays: Arrays, chance: random.Random) -> No
 
 def huge(document: Document, arrays: Arrays, chance: random.Random) -> None:
     """What would fill all memory if it were believed."""
-    name = chance.choice(["n_features", "n_tasks", "n_taught", "factor", "empty", "width", "rank"])
+    name = chance.choice(["n_features", "n_tasks", "n_taught", "empty", "width", "rank"])
     if name in ("n_features", "n_tasks", "n_taught"):
         document[name] = chance.choice([10**5, 10**7, 2 * 10**8, 10**12])
         if name == "n_tasks":
@@ -245,11 +245,6 @@ def huge(document: Document, arrays: Arrays, chance: random.Random) -> None:
         side = chance.choice([16384, 10**5, 10**7])
         shape = chance.choice([(side, 0), (0, side), (side, 0, side)])
         arrays[tensor] = np.zeros(shape, arrays[tensor].dtype)
-        if name == "factor":
-            text = json.dumps(document).replace(
-                f'{{"symmetric": "{tensor}"}}', f'{{"factor": "{tensor}"}}'
-            )
-            document.update(json.loads(text))
 
 
 def change_array(document: Document, arrays: Arrays, chance: random.Random) -> None:

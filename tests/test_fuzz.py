@@ -81,16 +81,6 @@ def wide_projection(document: Any, arrays: Any) -> None:
     arrays["head.targets_"] = np.ones((1000, 4), np.float32)
 
 
-def empty_root(document: Any, arrays: Any) -> None:
-    document["memory"]["learned"]["pooled_"] = {"factor": "memory.pooled_"}
-    arrays["memory.pooled_"] = np.zeros((16384, 0), np.float32)
-
-
-def thin_root(document: Any, arrays: Any) -> None:
-    empty_root(document, arrays)
-    arrays["memory.pooled_"] = np.ones((8192, 8), np.float32)
-
-
 def uneven_directions(document: Any, arrays: Any) -> None:
     """A thousand classes, of which one has many directions: others would be filled up to it."""
     count, dim = 1000, 128
@@ -126,8 +116,6 @@ def one_long_label(document: Any, arrays: Any) -> None:
 BOMBS: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
     "tasks without end": ("diagonal", many_tasks),
     "a projection of features that are nowhere": ("ranpac", wide_projection),
-    "the square root of a vast matrix": ("shared", empty_root),
-    "a thin square root": ("shared", thin_root),
     "directions of one class": ("factors", uneven_directions),
     "one long label among many": ("diagonal", one_long_label),
 }

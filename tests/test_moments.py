@@ -574,20 +574,6 @@ def test_a_memory_that_rounds_must_say_so_and_round_once() -> None:
         survives_a_file(Worse)
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e3])
-def test_a_file_of_half_the_bits_rounds_no_more(scale: float, tmp_path: Path) -> None:
-    """Scales of rows and sums of squares would not survive float16."""
-    task = samples((300, 300, 20))
-    clf = FrugalClassifier().fit(scale * task.features, task.labels)
-    answers = []
-    for dtype in ("float32", "float16"):
-        clf.save(tmp_path / "it.frugal", dtype=dtype)
-        loaded = FrugalClassifier.load(tmp_path / "it.frugal")
-        answers.append(loaded.predict_proba(scale * task.features))
-    np.testing.assert_array_equal(*answers)
-    np.testing.assert_allclose(answers[0], clf.predict_proba(scale * task.features), atol=0.02)
-
-
 @pytest.mark.parametrize(
     ("x", "y"),
     [

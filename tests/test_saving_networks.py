@@ -102,34 +102,6 @@ def test_tensors_come_back_to_whom_holds_them_and_arrays_to_others() -> None:
         assert part.rows_[9].tolist() == [1, 1, 1]
 
 
-def test_float16_takes_about_half(tmp_path: Path) -> None:
-    classifier = taught(make_memory("vae-fo", **TINY | {"hidden": 64, "decoder": "free"}))
-    for dtype in ("float32", "float16"):
-        classifier.save(tmp_path / dtype, dtype=dtype)
-    tensors = [safetensors.numpy.load_file(tmp_path / dtype) for dtype in ("float32", "float16")]
-    sizes = [sum(t.nbytes for t in kept.values()) for kept in tensors]
-    assert sizes[0] == 2 * sizes[1]
-
-
-def test_in_half_the_bits_the_null_space_stays_what_it_was(tmp_path: Path) -> None:
-    memory = make_memory("vae-fo", hidden=40, latent=30, max_steps=10)
-    clf = FrugalClassifier(memory, "nearest-mean")
-    for classes in ([0, 1], [2, 3]):
-        task = blobs(classes)
-        clf.partial_fit(task.features, task.labels)
-    clf.save(tmp_path / "half.frugal", dtype="float16")
-    loaded = FrugalClassifier.load(tmp_path / "half.frugal")
-    assert b'\\"factor\\"' in (tmp_path / "half.frugal").read_bytes()
-    before, after = (c.memory_.decoders_[0].inputs for c in (clf, loaded))
-    for one, other in zip(before, after, strict=True):
-        assert torch.equal(other.sum_, other.sum_.T)
-        largest = float(one.sum_.abs().max())
-        torch.testing.assert_close(other.sum_, one.sum_, rtol=0, atol=1e-6 * largest)
-        spaces = one.null_space(), other.null_space()
-        assert spaces[0].rank == spaces[1].rank < one.sum_.shape[0]
-        assert spaces[1].proportion < 1e-12
-
-
 def test_a_wrong_device_is_no_fault_of_the_file(tmp_path: Path) -> None:
     path = saved(tmp_path / "it.frugal", make_memory("vae-fo", **TINY))
     with pytest.raises(InputError, match="device is 'gpu', which cannot be used here") as caught:

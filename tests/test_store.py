@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import stat
@@ -19,12 +18,12 @@ from frugalvae.errors import BusyError, InputError, MemoryFileError
 from frugalvae.files import locked, sync_folder, unfinished, write_bytes
 from frugalvae.forgetting import forget
 from frugalvae.storage import container
-from frugalvae.storage.container import from_bytes, is_half, to_bytes
+from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.store import BLOCK, Store, _same
 from tests.conftest import blobs
 from tests.fuzzing import sign
 
-MIDDLE: Any = {"first": np.arange(3, dtype="<i4"), "second": np.ones((2, 2), "<f2")}
+MIDDLE: Any = {"first": np.arange(3, dtype="<i4"), "second": np.ones((2, 2), "<i2")}
 
 
 def taught(count: int = 10) -> FrugalClassifier:
@@ -85,10 +84,10 @@ def test_arrays_come_back_and_lie_one_after_the_other() -> None:
         ("first", {"dtype": "I32", "shape": [3, True], "data_offsets": [0, 12]}),
         ("first", {"dtype": "I32", "shape": [3] + [1] * 8, "data_offsets": [0, 12]}),
         ("first", {"dtype": "I32", "shape": [10**9, 0], "data_offsets": [0, 0]}),
-        ("second", {"dtype": "F16", "shape": [2, 2], "data_offsets": [12, 21]}),
-        ("second", {"dtype": "F16", "shape": [2, 3], "data_offsets": [12, 24]}),
+        ("second", {"dtype": "I16", "shape": [2, 2], "data_offsets": [12, 21]}),
+        ("second", {"dtype": "I16", "shape": [2, 3], "data_offsets": [12, 24]}),
         ("second", None),
-        ("second", {"dtype": "F16", "shape": [2, 2]}),
+        ("second", {"dtype": "I16", "shape": [2, 2]}),
     ],
 )
 def test_tensors_that_are_not_there_are_refused(name: str, about: Any) -> None:
@@ -137,37 +136,9 @@ def test_a_header_is_no_longer_than_it_may_be(monkeypatch: pytest.MonkeyPatch) -
 # --------------------------------------------------------------------------- how much is read
 
 
-class Counting(io.BytesIO):
-    """Counts the bytes that are read of it."""
-
-    count = 0
-
-    def read(self, size: int | None = -1) -> bytes:
-        found = super().read(size)
-        self.count += len(found)
-        return found
-
-
-@pytest.mark.parametrize(("dtype", "half"), [("float32", False), ("float16", True)])
-def test_whether_a_file_is_in_float16_is_in_its_header(
-    dtype: str, half: bool, tmp_path: Path
-) -> None:
-    taught().save(tmp_path / "it.frugal", dtype=dtype)
-    content = tmp_path.joinpath("it.frugal").read_bytes()
-    header = 8 + struct.unpack("<Q", content[:8])[0]
-    beginning = Counting(content)
-    assert is_half(beginning) is half
-    assert beginning.count == header < len(content)
-    with pytest.raises(MemoryFileError, match="its beginning is damaged"):
-        is_half(io.BytesIO(struct.pack("<Q", 2**62) + content[8:]))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_saving_reads_no_more_of_the_old_file_than_its_header(
-    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_saving_does_not_read_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "it.frugal"
-    taught().save(path, dtype=dtype)
+    taught().save(path)
     store, model = Store(path), taught(12).model_
     whole = Path.read_bytes
 
@@ -177,24 +148,7 @@ def test_saving_reads_no_more_of_the_old_file_than_its_header(
     monkeypatch.setattr(Path, "read_bytes", refuse)
     store.save(model)
     monkeypatch.setattr(Path, "read_bytes", whole)
-    assert is_half(io.BytesIO(path.read_bytes())) is (dtype == "float16")
     assert FrugalClassifier.load(path).n_samples_of_class_.tolist() == [12, 12]
-
-
-def test_a_new_file_is_as_it_was_asked_for_and_an_old_one_stays_as_it_is(tmp_path: Path) -> None:
-    path, model = tmp_path / "it.frugal", taught().model_
-    Store(path, half=True).save(model)
-    assert is_half(io.BytesIO(path.read_bytes()))
-    Store(path).save(model)
-    assert is_half(io.BytesIO(path.read_bytes()))
-
-
-def test_a_damaged_header_is_told_with_the_name_of_the_file(file: Path) -> None:
-    file.write_bytes(b"nothing")
-    with pytest.raises(MemoryFileError, match=f"{file}: it is no file that"):
-        Store(file).save(taught().model_)
-    assert file.read_bytes() == b"nothing"
-    assert [found.name for found in file.parent.iterdir()] == [file.name]
 
 
 # --------------------------------------------------------------------------- flushed to disk

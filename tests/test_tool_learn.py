@@ -17,7 +17,6 @@ from frugalvae.cli.main import main
 from frugalvae.images import encode as encoding
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.labels import check_case
-from frugalvae.storage.model_file import read_file
 from tests.conftest import blobs
 from tests.test_encode import Interrupted
 from tests.test_images import save
@@ -50,16 +49,6 @@ def test_nothing_new_leaves_the_file_alone(tool: Tool, encoders: Encoders) -> No
     assert lines[1] == f"nothing new in {images}; {tool.file} is as it was"
     assert tool.file.read_bytes() == before
     assert tool.beside == ["birds.frugal", "birds.frugal.undo"]
-
-
-def test_half_the_bits_are_chosen_once_and_stay(tool: Tool, encoders: Encoders) -> None:
-    tool.learn(paint(tool.folder / "one", "cat", "dax"), "--float16")
-    assert all(a.dtype == np.float16 for a in read_file(tool.file).arrays.values())
-    tool.learn(paint(tool.folder / "more", "emu"))
-    assert all(a.dtype == np.float16 for a in read_file(tool.file).arrays.values())
-    assert tool.classes == ["cat", "dax", "emu"]
-    error = tool("learn", paint(tool.folder / "last", "gnu"), "--float16", code=2)
-    assert "--float16 can be chosen only when a file is made" in error
 
 
 def test_json_and_quiet(tool: Tool) -> None:

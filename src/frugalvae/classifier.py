@@ -8,7 +8,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -809,7 +809,7 @@ class FrugalClassifier(Estimator):
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
         return self._fitted().memory_report()
 
-    def save(self, path: str | Path, *, dtype: Literal["float32", "float16"] = "float32") -> None:
+    def save(self, path: str | Path) -> None:
         """Write everything that was learned to one file; see ``docs/format.md``.
 
         A kill at any moment leaves the old file or the new one.
@@ -818,9 +818,6 @@ class FrugalClassifier(Estimator):
         ----------
         path
             Where to write, customarily a name that ends in ``.frugal``.
-        dtype
-            ``"float16"`` takes about half the space and rounds to three digits: predictions
-            near a boundary may change. Sums and covariances are never rounded.
 
         Examples
         --------
@@ -831,7 +828,7 @@ class FrugalClassifier(Estimator):
         ...     FrugalClassifier.load(f"{folder}/two.frugal").predict([[0.9, 0.2]]).tolist()
         ['b']
         """
-        save(vars(self).get("model_") or self._fitted(), path, dtype)
+        save(vars(self).get("model_") or self._fitted(), path)
 
     @classmethod
     def load(

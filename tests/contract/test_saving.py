@@ -100,9 +100,10 @@ def classifier(request: pytest.FixtureRequest) -> FrugalClassifier:
     return copy.deepcopy(taught(request.param))
 
 
-def again(classifier: FrugalClassifier, folder: Path, **settings: Any) -> FrugalClassifier:
-    classifier.save(folder / "it.frugal", **settings)
-    return FrugalClassifier.load(folder / "it.frugal", device="cpu")
+def again(classifier: FrugalClassifier, folder: Path) -> FrugalClassifier:
+    classifier.save(folder / "it.frugal")
+    model = str(getattr(classifier.head_, "model", "none"))  # which a file may not choose
+    return FrugalClassifier.load(folder / "it.frugal", device="cpu", trust=[model])
 
 
 def rounds(classifier: FrugalClassifier) -> bool:
@@ -187,22 +188,3 @@ def test_saving_changes_nothing_and_writes_the_same_file_twice(
         classifier.save(file)
     assert files[0].read_bytes() == files[1].read_bytes()
     assert_alike(twin, classifier, exact=True)
-
-
-def test_float16_comes_back_as_float32_and_nearly_alike(
-    classifier: FrugalClassifier, tmp_path: Path
-) -> None:
-    loaded = again(classifier, tmp_path, dtype="float16")
-    x = blobs([1, 2, 4], seed=9).features
-    assert np.array_equal(classifier.predict(x), loaded.predict(x))
-    for part, twin in (
-        (classifier.memory_, loaded.memory_),
-        (classifier.head_, loaded.head_),
-    ):
-        kept, same = part.arrays(), twin.arrays()
-        assert [t.dtype for t in kept.values()] == [t.dtype for t in same.values()]
-        for name, tensor in kept.items():
-            by_root = name.startswith("inputs.")  # sums that are kept by their square roots
-            largest = max(1.0, float(np.abs(tensor).max())) if by_root else 1.0
-            np.testing.assert_allclose(same[name], tensor, rtol=1e-3, atol=1e-6 * largest)
-    assert loaded.memory_report() == classifier.memory_report()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from frugalvae.model import Model
     from frugalvae.storage.store import Store
 
-ONCE = ("memory", "head", "seed", "float16")  # and settings: chosen when a file is made
+ONCE = ("memory", "head", "seed")  # and settings: chosen when a file is made
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,12 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "change a setting, such as memory.budget=300000 or encoder.size=128; a wrong name lists"
     add(once, "--set", help=f"{about} all of them")
     add(once, "--seed", default=None)
-    once.add_argument(
-        "--float16",
-        action="store_true",
-        default=None,
-        help="store parameters in 16 bits instead of 32; see docs/format.md",
-    )
 
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
             f"frugalvae learn {options.file} --names 'heron, egret'"
         )
     source = options.source or "--names"
-    store = Store(options.file, half=bool(options.float16), trust=choice(options).named)
+    store = Store(options.file, trust=choice(options).named)
     with store.changing(f"frugalvae learn {options.file} {source}", options.wait):
         started = time.perf_counter()
         model = model_to_teach(store, options)

@@ -59,7 +59,6 @@ class AnaCPHead(HeadDefaults):
 
     seed_: int
     scatter_: Array
-    exact = ("grams_", "scatter_", "solved_")  # sums: never rounded to float16 in a file
 
     def __init__(
         self,

@@ -37,8 +37,6 @@ class FeCAMHead(HeadDefaults):
     Continual Learning", 2023.
     """
 
-    exact = ("roots_",)
-
     def __init__(self, *, diagonal: float = 10.0, others: float = 10.0, power: float = 0.5) -> None:
         check_number("diagonal", diagonal, 1e-6)
         check_number("others", others, 0)

@@ -35,7 +35,6 @@ class FourierLDA(HeadDefaults):
 
     seed_: int
     gamma_: float
-    exact = ("scatters_",)  # sums: never rounded to float16 in a file
 
     def __init__(self, width: int, gamma: float, maps: int) -> None:
         check_number("width", width, 1, 16_384, whole=True)

@@ -46,7 +46,6 @@ class RunningRidge(HeadDefaults):
     seed_: int
     gram_: Array
     targets_: Array
-    exact = ("gram_", "targets_")  # sums: never rounded to float16 in a file
     precision: type[np.floating[Any]] = np.float32  # of the sums
 
     def __init__(self, width: int, scale: float) -> None:

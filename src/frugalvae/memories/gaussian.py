@@ -38,8 +38,6 @@ class GaussianMemory(MemoryDefaults):
     [1.0, 1.0]
     """
 
-    exact = ("covariances_",)  # rounded to float16, a full one may have negative eigenvalues
-
     def __init__(self, covariance: Covariance = "diagonal") -> None:
         check_choice("covariance", covariance, get_args(Covariance))
         self.covariance = covariance

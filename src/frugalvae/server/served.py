@@ -41,7 +41,6 @@ class Snapshot:
     model: Model
     summary: Summary
     stamp: Stamp
-    half: bool  # whether the file has float16
 
     @property
     def revision(self) -> str:
@@ -150,7 +149,7 @@ class Served:
     def _take(self, model: Model, stamp: Stamp | None, contents: Contents) -> Snapshot:
         assert stamp is not None
         summary = summarise(self.store, model, contents)
-        self.last = Snapshot(model, summary, stamp, contents.half)
+        self.last = Snapshot(model, summary, stamp)
         self.problem = self._bad = None
         return self.last
 
@@ -203,7 +202,7 @@ class Served:
         """Write a model, inside :meth:`change`; from now on it answers, and is not read again."""
         self.store.save(model)
         with self._reading:
-            writer = Writer(half=self.last is not None and self.last.half)
+            writer = Writer()
             document, stamp = describe(model, writer), self._stamp()
             return self._take(model, stamp, Contents(document, writer.arrays, self.size))
 

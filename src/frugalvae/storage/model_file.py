@@ -26,7 +26,6 @@ from frugalvae.errors import (
     MemoryFileError,
     MissingPackageError,
     UntrustedError,
-    check_choice,
 )
 from frugalvae.files import write_bytes
 from frugalvae.maths.arrays import Array
@@ -48,15 +47,14 @@ from frugalvae.taught import BY_DIGEST, pack_digests
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
 
 
-def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
+def save(model: Model, path: str | Path) -> None:
     """Write a model that can be loaded again, all at once or not at all."""
-    check_choice("dtype", dtype, ("float32", "float16"))
     if len(model.classes):
         memory, head = parts_of(model)
         check_learned(memory)
         if not model.head_stale:
             check_kept(head, head.arrays())  # it may finish its sums here
-    writer = Writer(half=dtype == "float16")
+    writer = Writer()
     content = to_bytes(describe(model, writer), writer.arrays)
     try:
         again = make(_checked(content), path, model.recipe.device, modules_of(model, writer))

@@ -23,7 +23,7 @@ import numpy as np
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
-from frugalvae.maths.symmetric import pack, square_root, unpack
+from frugalvae.maths.symmetric import pack, unpack
 from frugalvae.storage.parts import (
     class_to_make,
     from_state,
@@ -40,12 +40,6 @@ ROOM, PER_BYTE = 2**27, 8  # bytes of arrays that a file may become: so many, an
 class Writer:
     """Turns objects into JSON, and gathers their arrays by name.
 
-    Parameters
-    ----------
-    half
-        Store float32 as float16, but for what a class names in ``exact``, and for
-        symmetric matrices.
-
     Examples
     --------
     >>> writer = Writer()
@@ -55,13 +49,12 @@ class Writer:
     [[0.0, 0.0], [1.0, 1.0]]
     """
 
-    def __init__(self, *, half: bool = False) -> None:
+    def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
         self.classes: set[str] = set()  # names of the classes of all objects
-        self._half = half
         self._seen: dict[int, tuple[str, object]] = {}  # holds the objects: ids stay theirs
 
-    def write(self, value: Any, path: str, exact: bool = False) -> Any:
+    def write(self, value: Any, path: str) -> Any:
         """JSON for a value; its arrays are kept under names that begin with ``path``."""
         if isinstance(value, np.generic):
             value = value.item()
@@ -70,19 +63,19 @@ class Writer:
         if isinstance(value, float):
             return value if math.isfinite(value) else {"number": repr(value)}
         if isinstance(value, list):
-            return [self.write(item, f"{path}.{n}", exact) for n, item in enumerate(value)]
+            return [self.write(item, f"{path}.{n}") for n, item in enumerate(value)]
         if isinstance(value, tuple):
-            return {"tuple": self.write(list(value), path, exact)}
+            return {"tuple": self.write(list(value), path)}
         if isinstance(value, dict):
-            return self._dict(value, path, exact)
+            return self._dict(value, path)
         if id(value) in self._seen:
             return {"same": self._seen[id(value)][0]}
         numeric = isinstance(value, np.ndarray) or is_tensor(value)
-        written = self._array(value, path, exact) if numeric else self._object(value, path)
+        written = self._array(value, path) if numeric else self._object(value, path)
         self._seen[id(value)] = path, value
         return written
 
-    def _dict(self, value: dict[Any, Any], path: str, exact: bool) -> dict[str, Any]:
+    def _dict(self, value: dict[Any, Any], path: str) -> dict[str, Any]:
         """Vectors of classes become the rows of one array."""
         kinds = {type(key) for key in value}
         if kinds not in (set(), {int}, {str}):
@@ -92,72 +85,38 @@ class Writer:
         if kinds == {int} and numeric:
             rows = [as_array(item) for item in items]
             if len({(row.shape, row.dtype) for row in rows}) == 1:
-                self._keep(np.stack(rows), path, exact)
+                self._keep(np.stack(rows), path)
                 return {"rows": list(value), "tensor": path}
-        return {"dict": [[k, self.write(item, f"{path}.{k}", exact)] for k, item in value.items()]}
+        return {"dict": [[k, self.write(item, f"{path}.{k}")] for k, item in value.items()]}
 
-    def _array(self, value: Any, path: str, exact: bool) -> dict[str, str]:
+    def _array(self, value: Any, path: str) -> dict[str, str]:
         array = as_array(value)
         if type(value).__name__ == "Parameter":
-            self._keep(array, path, exact)
+            self._keep(array, path)
             return {"parameter": path}
         if array.ndim == 2 and np.array_equal(array, array.T):
-            self._keep(pack(array), path, exact=True)
+            self._keep(pack(array), path)
             return {"symmetric": path}
-        self._keep(array, path, exact)
+        self._keep(array, path)
         return {"tensor": path}
 
-    def _keep(self, array: Array, path: str, exact: bool) -> None:
-        kept = np.array(array, order="C")
-        if self._half and kept.dtype == np.float32 and not exact:
-            with np.errstate(over="ignore"):
-                kept = kept.astype(np.float16)
-            if not np.isfinite(kept).all():
-                raise InputError(
-                    f"{path} holds {float(np.abs(array).max()):g}, and float16 ends at 65504; "
-                    "save with dtype='float32', or scale the features to about 1"
-                )
-        self.arrays[path] = kept
+    def _keep(self, array: Array, path: str) -> None:
+        self.arrays[path] = np.array(array, order="C")
 
     def _object(self, value: Any, path: str) -> dict[str, Any]:
         kind = type(value)
         written: dict[str, Any] = {"class": name_of(kind)}
         self.classes.add(written["class"])
         if states_itself(kind):
-            products = getattr(value, "products", ()) if self._half else ()
-            rounded = getattr(value, "rounds", False)  # by itself, and better than float16
-            written["fields"] = {
-                name: self._product(kept, f"{path}.{name}")
-                if name in products
-                else self.write(kept, f"{path}.{name}", rounded)
-                for name, kept in state_of(value).items()
-            }
+            written["fields"] = self._named(state_of(value), path)
             return written
         settings, learned = settings_and_learned(value)
         written["settings"] = self._named(settings, path)
-        written["learned"] = self._named(learned, path, getattr(kind, "exact", ()))
+        written["learned"] = self._named(learned, path)
         return written | ({"name": value.name} if hasattr(value, "name") else {})
 
-    def _product(self, value: Any, path: str) -> Any:
-        """A sum of x x^T by its square root, in float32, where that is smaller.
-
-        Of fewer x than dimensions it is, and the directions that no x has stay exactly empty:
-        rounding the sum itself would fill them.
-        """
-        array = as_array(value)
-        factor = square_root(array)
-        if factor.nbytes >= pack(array).nbytes:
-            return self.write(value, path)
-        self._keep(factor, path, exact=True)
-        return {"factor": path}
-
-    def _named(
-        self, values: dict[str, Any], path: str, exact: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
-        return {
-            name: self.write(value, f"{path}.{name}", name in exact)
-            for name, value in values.items()
-        }
+    def _named(self, values: dict[str, Any], path: str) -> dict[str, Any]:
+        return {name: self.write(value, f"{path}.{name}") for name, value in values.items()}
 
 
 def is_tensor(value: Any) -> bool:
@@ -238,8 +197,6 @@ class Reader:
                 triangle = self._take(name)
                 self.spend(2 * triangle.nbytes)
                 return self._given(unpack(triangle))
-            case {"factor": str(name)} if len(written) == 1:
-                return self._given(self._product(self._take(name)))
             case {"parameter": str(name)} if len(written) == 1:
                 import torch
 
@@ -287,17 +244,7 @@ class Reader:
         """An array in memory of its own: each is used once, or a small file could grow at will."""
         if name not in self.unused:
             raise MemoryFileError(f"the tensor {name!r} is not there, or used twice")
-        stored = self.unused.pop(name)
-        return stored.astype(np.float32 if stored.dtype == np.float16 else stored.dtype)
-
-    def _product(self, factor: Array) -> Array:
-        """F F^T in float64, exactly symmetric."""
-        if factor.ndim != 2:
-            raise MemoryFileError(f"it holds a square root of shape {tuple(factor.shape)}")
-        self.spend(3 * 8 * len(factor) ** 2)
-        factor = factor.astype(np.float64)
-        product = factor @ factor.T
-        return (product + product.T) / 2
+        return self.unused.pop(name).copy()
 
 
 def _keyed(pairs: list[Any], kinds: tuple[type, ...]) -> list[tuple[Any, Any]]:

@@ -49,14 +49,11 @@ class Store:
     'birds.frugal.undo'
     """
 
-    def __init__(
-        self, path: str | Path, *, half: bool = False, trust: Collection[str] = ()
-    ) -> None:
+    def __init__(self, path: str | Path, *, trust: Collection[str] = ()) -> None:
         self.given = Path(path)  # what messages call it
         self.path = Path(os.path.realpath(path))  # or a link would be replaced by a file
         self.undo = self.path.with_name(f"{self.path.name}.undo")
         self._before = self.path.with_name(f".{self.path.name}.before")
-        self._half = half  # of a file that is yet to be made
         self._trust = trust  # modules that parts from outside may be imported from
 
     @property
@@ -138,24 +135,13 @@ class Store:
                 _second_name(self.path, self._before)
             elif undoable:
                 save(Model(model.recipe), self._before)
-            half = self._half or (there and self._is_half())  # a file stays as it was made
-            save(model, self.path, "float16" if half else "float32")
+            save(model, self.path)
         except BaseException:
             if not there:  # there is nothing to go back to
                 self._before.unlink(missing_ok=True)
             raise
         finally:
             self._settle()
-
-    def _is_half(self) -> bool:
-        """Whether the file was written with ``dtype="float16"``."""
-        from frugalvae.storage.container import is_half
-
-        try:
-            with self.path.open("rb") as beginning:
-                return is_half(beginning)
-        except MemoryFileError as error:
-            raise MemoryFileError(f"{self.given}: {error}") from error
 
     def read_undo(self) -> Contents:
         """The file as it was before the last change, which must be one that loads."""
