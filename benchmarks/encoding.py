@@ -26,9 +26,9 @@ from PIL import Image
 
 from frugalvae.bench.data_sources import in_data_folder
 from frugalvae.encoders.efficientnet import MODELS, EfficientNetEncoder, find_checkpoint
+from frugalvae.encoding import encode_folder
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import decode
-from frugalvae.images.encode import encode_folder
 from frugalvae.interfaces import Encoder
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)

@@ -81,20 +81,24 @@ def write_shards(folder: Path, rows: int) -> None:
 
 def learn(folder: Path, rows: int, jobs: int) -> dict[str, float | str]:
     """Teach all shards, write the file, and say what that took."""
+    from frugalvae.engines import here, in_processes
     from frugalvae.images.npz import read_arrays, stored_rows
-    from frugalvae.model import Model
-    from frugalvae.runners import in_processes
-    from frugalvae.shares import here, row_share_count, row_shares, take
+    from frugalvae.model import Model, Sums
+    from frugalvae.samples import Rows, Samples
     from frugalvae.storage.model_file import read_file, save
+    from frugalvae.sums import add_up, chunk_count, chunks_of
 
-    started, shares = time.perf_counter(), []
+    started, chunks = time.perf_counter(), []
     for number in range(-(-rows // SHARD)):
         path = shard_path(folder, number)
         table, y = stored_rows(path, "x"), read_arrays(path, {"y"})["y"]
         assert table is not None
-        shares += row_shares(table, np.arange(len(y)), y, row_share_count(len(y)))
-    taken = take(shares, Model(), None, in_processes(jobs) if jobs > 1 else here)
-    model = Model().learn(**taken.of(np.array([f"class {n}" for n in range(CLASSES)])))
+        samples = Samples(path.name, [""] * len(y), rows=Rows(table, np.arange(len(y))))
+        chunks += chunks_of(samples, y, chunk_count(len(y), photographs=False))
+    engine = in_processes(jobs) if jobs > 1 else here
+    x, numbers, memory, *_ = add_up(Model(), chunks, engine, None, 1, None, print)
+    labels = np.array([f"class {n}" for n in range(CLASSES)])
+    model = Model().learn(x, labels[numbers], sums=Sums(labels, memory, memory.counts_))
     save(model, folder / "all.frugal")
     seconds = time.perf_counter() - started
     arrays = read_file(folder / "all.frugal").arrays

@@ -20,9 +20,9 @@ from frugalvae import FrugalClassifier
 from frugalvae.bench.data_sources import data_folder, in_data_folder
 from frugalvae.encoders import VIEWS, make_frozen
 from frugalvae.images.decode import reading_images
-from frugalvae.images.listing import Listing, open_images
 from frugalvae.images.photographs import encode_files
 from frugalvae.maths.arrays import Array
+from frugalvae.samples import Samples, open_samples
 
 SHOTS = (1, 2, 3, 6, 12)
 BATCH = 16
@@ -41,7 +41,7 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- | --- |")
     lines = []
     for name, folder in folders.items():
-        with open_images(folder, "both") as images, reading_images():
+        with open_samples(folder, "both") as images, reading_images():
             features, seconds = encoded(images, options.model, options.size)
         labels = images.labels
         for shots in SHOTS:
@@ -61,7 +61,7 @@ def birds() -> dict[str, Path]:
 
 
 def encoded(
-    images: Listing, model: str, size: int | None
+    images: Samples, model: str, size: int | None
 ) -> tuple[dict[int, Array], dict[int, float]]:
     """Features and seconds, by the number of views; a batch of each in turn."""
     encoders = {

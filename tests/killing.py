@@ -31,8 +31,8 @@ OPERATIONS = (
 
 def serve() -> None:
     """Answer until there is no more to read."""
+    from frugalvae import encoding as folder
     from frugalvae.encoders import remembered as encoder
-    from frugalvae.images import encode as folder
     from frugalvae.storage import store
     from tests.colours import Colours
 

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frugalvae.bench.task_split import equal_sizes, split_classes
-from frugalvae.cli.inputs import rows_of_class
 from frugalvae.cli.main import main
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.feature_file import (
@@ -27,6 +26,7 @@ from frugalvae.images.feature_file import (
     read_rows,
     write_features,
 )
+from frugalvae.samples import features_of
 
 NAMED = {"y_train": np.array(list("bbaacc")), "y_test": np.array(list("abc"))}
 
@@ -145,7 +145,7 @@ def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
 READERS: list[Callable[[Path], object]] = [
     load_features,
     partial(read_rows, names=("x",)),
-    partial(rows_of_class, label=0),
+    partial(features_of, wanted="testing"),
 ]
 CLAIMS = [
     (np.dtype("<f4"), (10**12, 3)),

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from frugalvae import encoding
 from frugalvae.cli.main import main
+from frugalvae.encoding import Report, encode_folder
 from frugalvae.errors import InputError
-from frugalvae.images import encode as encoding
 from frugalvae.images.dataset import load_images
-from frugalvae.images.encode import Report, encode_folder
 from frugalvae.images.feature_file import load_features
 from frugalvae.progress import listening
 from tests.colours import Colours, Held
@@ -395,7 +395,7 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
     encoders = [Colours(), held]
     monkeypatch.setattr("frugalvae.cli.encode.make_frozen", lambda _: encoders.pop())
     killed: list[int] = []
-    threading.Thread(target=kill_a_run, args=(killed, "_encode", held.gate), daemon=True).start()
+    threading.Thread(target=kill_a_run, args=(killed, "_ray_task", held.gate), daemon=True).start()
     command = ["encode", str(images), "-o", str(output), "--encoder", "efficientnet"]
     assert main([*command, "--ray", "--jobs", "2"]) == 0
     assert len(killed) == 1

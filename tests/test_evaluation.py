@@ -35,6 +35,7 @@ from frugalvae.report.evaluation_page import (
     summary,
 )
 from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
+from frugalvae.samples import open_samples
 from frugalvae.storage.store import Store
 from tests.colours import Colours
 from tests.test_images import save
@@ -58,8 +59,8 @@ def evaluate(file: Path, images: Path, output: Path) -> Evaluation:
     options = parser("evaluate").parse_args(words)
     verb.run(options)
     model = Store(file).load()
-    with verb.open_samples(model, options) as samples:
-        return verb.evaluate(model, samples, options)
+    with open_samples(options.images, "testing") as samples:
+        return verb.evaluate(model, verb.tested(model, samples, options), options)
 
 
 def made(k: int = 5, n: int = 60, tasks: int = 2, **changes: Any) -> Evaluation:

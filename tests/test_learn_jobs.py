@@ -10,14 +10,16 @@ import threading
 import tracemalloc
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from frugalvae import FrugalClassifier, shares
-from frugalvae.images import encode as encoding
-from frugalvae.model import Model
+from frugalvae import FrugalClassifier, encoding, sums
+from frugalvae.engines import here
+from frugalvae.model import Model, Sums
+from frugalvae.samples import Rows, Samples
 from frugalvae.storage.model_file import read_file
 from tests.colours import Deadly, Held
 from tests.test_images import save
@@ -43,9 +45,9 @@ def arrays(file: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shares of eight images, and parts of four."""
-    monkeypatch.setattr(shares, "LEAST", 8)
-    monkeypatch.setattr(shares, "MOST", 8)
+    """Chunks of eight images, and parts of four."""
+    monkeypatch.setattr(sums, "LEAST", 8)
+    monkeypatch.setattr(sums, "MOST", 8)
     monkeypatch.setattr(encoding, "SHARD", 4)
 
 
@@ -59,11 +61,11 @@ def alone(tool: Tool, small: None) -> dict[str, bytes]:
     return found
 
 
-def test_shares_come_to_what_all_samples_come_to(
+def test_chunks_come_to_what_all_samples_come_to(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shares, "LEAST", 1024)
-    monkeypatch.setattr(shares, "MOST", 1024)
+    monkeypatch.setattr(sums, "LEAST", 1024)
+    monkeypatch.setattr(sums, "MOST", 1024)
     tool("learn", tool.folder / "photos", "--batch-size", 4)
     one = FrugalClassifier.load(tool.file).model_
     many = FrugalClassifier.load(tool.folder / "alone.frugal").model_
@@ -134,13 +136,13 @@ def test_images_on_which_every_process_dies_are_given_up(
 
 START = """
 import pathlib, sys
-from frugalvae import shares
+from frugalvae import sums
 from frugalvae.cli.main import main
 from frugalvae.encoders import remembered
-from frugalvae.images import encode
+from frugalvae import encoding
 from tests.colours import Held
 if __name__ == "__main__":
-    shares.LEAST = shares.MOST = 8
+    sums.LEAST = sums.MOST = 8
     encode.SHARD = 4
     encoder = Held(pathlib.Path(sys.argv.pop(1)), after=2)
     if sys.argv.pop(1) == "go":
@@ -183,7 +185,7 @@ def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
     held = Held(tool.folder / "gate")
     monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: held)
     killed: list[int] = []
-    threading.Thread(target=kill_a_run, args=(killed, "_encode", held.gate), daemon=True).start()
+    threading.Thread(target=kill_a_run, args=(killed, "_ray_task", held.gate), daemon=True).start()
     words = ("--batch-size", 4, "--ray", "--jobs", 2)
     assert "learned 3 classes from 60 images" in tool("learn", tool.folder / "photos", *words)
     assert len(killed) == 1
@@ -214,14 +216,29 @@ class Simulated:
 
 def peak(count: int) -> int:
     rows = np.arange(count)
-    given = shares.row_shares(Simulated(), rows, rows % 5, count // 1024)  # type: ignore[arg-type]
+    names = ["x"] * count
+    samples = Samples("x", names, rows=Rows(Simulated(), rows))  # type: ignore[arg-type]
+    chunks = sums.chunks_of(samples, rows % 5, count // 1024)
     tracemalloc.start()
-    taken = shares.take(given, Model(), None, shares.here)
-    model = Model().learn(**taken.of(np.array(list("abcde"))))
+    model, places = learned(chunks, "abcde")
     found = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert model.n_samples_of_class.sum() == count
-    return found - taken.places.nbytes
+    return found - places.nbytes
+
+
+def learned(chunks: list[sums.Chunk], classes: str, kept: bool = True) -> tuple[Model, Any]:
+    """What a model becomes of chunks, and where the samples are that could be read."""
+    x, y, memory, places, _ = sums.add_up(Model(), chunks, here, None, 1, None, print)
+    labels = np.array(list(classes))
+    given = (x, labels[y]) if kept else (x[:0], labels[y[:0]])
+    return Model().learn(*given, sums=Sums(labels, memory, memory.counts_)), places
+
+
+def in_memory(x: NDArray[np.float32], count: int) -> list[sums.Chunk]:
+    """Rows of two classes in turn, in so many chunks."""
+    rows = np.arange(len(x))
+    return sums.chunks_of(Samples("x", ["x"] * len(x), rows=Rows(x, rows)), rows % 2, count)
 
 
 def test_memory_does_not_grow_with_the_number_of_samples() -> None:
@@ -229,22 +246,17 @@ def test_memory_does_not_grow_with_the_number_of_samples() -> None:
     assert peak(32 * 1024) < 1.2 * peak(8 * 1024)
 
 
-def test_a_share_that_takes_features_otherwise_is_summed_again() -> None:
-    """The first share has no negative features, so that roots are taken; a later one has."""
+def test_a_chunk_that_takes_features_otherwise_is_summed_again() -> None:
+    """The first chunk has no negative features, so that roots are taken; a later one has."""
     rng = np.random.default_rng(0)
     x = np.abs(rng.normal(size=(3 * 1024, 4))).astype(np.float32)
-    rows = np.arange(len(x))
     x[2000] *= -1
-    taken = shares.take(shares.row_shares(x, rows, rows % 2, 3), Model(), None, shares.here)
-    model = Model().learn(**taken.of(np.array(["a", "b"])))
+    model, _ = learned(in_memory(x, 3), "ab")
     assert model.memory.rooted_  # type: ignore[union-attr]
     assert model.n_samples_of_class.tolist() == [1536, 1536]
 
 
 def test_sums_alone_can_be_learned() -> None:
     x = np.random.default_rng(0).normal(size=(2048, 4)).astype(np.float32)
-    rows = np.arange(2048)
-    taken = shares.take(shares.row_shares(x, rows, rows % 2, 2), Model(), None, shares.here)
-    given = taken.of(np.array(["a", "b"]))
-    model = Model().learn(given["X"][:0], given["y"][:0], sums=given["sums"])
+    model, _ = learned(in_memory(x, 2), "ab", kept=False)
     assert model.n_samples_of_class.tolist() == [512, 512]

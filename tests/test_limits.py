@@ -139,10 +139,10 @@ def test_large_images_are_decoded_one_at_a_time_and_without_copies(tmp_path: Pat
 ENCODE = """
 import sys
 from pathlib import Path
-from frugalvae.images.listing import open_images
+from frugalvae.samples import open_samples
 from frugalvae.images.photographs import encode_files
 from tests.colours import Colours
-with open_images(sys.argv[1], "learning") as images:
+with open_samples(sys.argv[1], "learning") as images:
     done = encode_files(images.files, Colours(), 4, threads=6)
 print(len(done.places), sorted(set(done.reasons.values())), sorted(images.skipped.values()))
 """

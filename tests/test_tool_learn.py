@@ -12,9 +12,8 @@ import pytest
 from benchmarks import birds
 from PIL import Image
 
-from frugalvae import FrugalClassifier
+from frugalvae import FrugalClassifier, encoding
 from frugalvae.cli.main import main
-from frugalvae.images import encode as encoding
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.labels import check_case
 from tests.conftest import blobs

@@ -20,9 +20,9 @@ from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.images.classes import role_of
 from frugalvae.images.feature_file import load_features
-from frugalvae.images.listing import Listing, open_images
 from frugalvae.images.walk import HIDDEN, read_file, walk
 from frugalvae.labels import check_case
+from frugalvae.samples import Samples, open_samples
 from tests.test_images import save, zipped
 from tests.tool import SHADES, Encoders, Tool, paint
 
@@ -41,8 +41,8 @@ def made(root: Path, *paths: str) -> Path:
     return root
 
 
-def listed(root: Path, wanted: Any = "learning", **how: Any) -> Listing:
-    with open_images(root, wanted, **how) as images:
+def listed(root: Path, wanted: Any = "learning", **how: Any) -> Samples:
+    with open_samples(root, wanted, **how) as images:
         return images
 
 
@@ -411,9 +411,7 @@ def test_every_file_is_an_image_or_is_named_with_a_reason(tmp_path: Path) -> Non
     (root / "cat" / "again").symlink_to(root / "dax")
     images = listed(root)
     there = {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
-    assert there == {str(path) for path in images.paths} | {
-        path for path in images.skipped if not path.endswith("/")
-    }
+    assert there == set(images.names) | {path for path in images.skipped if not path.endswith("/")}
     assert images.skipped == contents | {
         "cat/huge.jpg": "too large (274.9 GB, the most is 300.0 MB)",
         "cat/pipe.png": "not a regular file",
@@ -455,7 +453,7 @@ def test_odd_entries_of_an_archive_are_left_out(tmp_path: Path) -> None:
         "cat/link.png": "not a regular file",
         "cat/1.png": "there twice in the archive",
     }
-    with open_images(tmp_path / "set.zip", "learning") as opened:
+    with open_samples(tmp_path / "set.zip", "learning") as opened:
         assert opened.files[0].read() == content
 
 

@@ -724,20 +724,20 @@ class FrugalClassifier(Estimator):
         >>> clf.predict_images(Image.new("RGB", (60, 80), "blue")).tolist()
         ['blue']
         """
-        from frugalvae.images.listing import counted, open_images
-        from frugalvae.images.photographs import check_complete, digests_of
+        from frugalvae.encoders.remembered import Choice
         from frugalvae.intake import choose_samples
-        from frugalvae.shares import take_photographs
+        from frugalvae.samples import counted, named, open_samples
+        from frugalvae.sums import take
 
         before = self._model()
         known = [*map(str, before.classes.tolist()), *before.aliases]
-        opened = open_images(folder, "learning", depth=depth, known=known)
+        opened = open_samples(folder, "learning", depth=depth, known=known)
         with self._teaching(), opened as found:
             before = self._model()
             intake = choose_samples(
                 before,
                 found.labels,
-                lambda rows: digests_of(found.at(rows).files),
+                lambda rows: found.at(rows).digests(),
                 again=[again] if isinstance(again, str) else again,
             )
             twins = nearly_known(map(str, intake.new), list(map(str, before.classes.tolist())))
@@ -746,14 +746,23 @@ class FrugalClassifier(Estimator):
             told = {"skipped": found.skipped, "assumed": found.notes, **intake.to_json()}
             left_out = {"unreadable": {}, "left_out": [], **told}
             if len(intake.rows):
-                made, remembered = self._encoder(encoder, model, settings)
-                taken = take_photographs(before, found, intake, made)
-                if strict:
-                    advice = "; strict=False leaves out what cannot be read"
-                    check_complete(taken.reasons, taken.paths, advice)
+                given = encoder, model, settings
+                made, remembered = (
+                    self._encoder(*given)
+                    if found.files is not None
+                    else found.encoder(before.remembered, Choice(*given), "this classifier")
+                )
+                count = len(intake.rows)
+                taken = take(before, found, intake, made)
+                for name, why in taken.unreadable.items() if strict else ():
+                    raise InputError(
+                        f"{len(taken.unreadable)} of {count} photographs cannot be read, the first "
+                        f"is {name}: {why}; strict=False leaves out what cannot be read"
+                    )
                 taken.check_new(found.name)
-                if taken.reasons:
-                    logger.warning("%s: left out as unreadable:\n%s", found.name, taken.lines)
+                if taken.unreadable:
+                    lines = "\n".join(named(taken.unreadable))
+                    logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
                 if taken.counts:
                     self.model_ = replace(before.learn(**taken.lesson), encoder=remembered)
                     self.n_features_in_ = self.model_.n_features

@@ -18,7 +18,6 @@ from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import printable
 
-ROW = "x_train[{}]"
 TAKEN, PROPOSED, DECIDED = "leave out", "perhaps", "decided"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.check_samples import SamplesToCheck, examine, open_samples
+from frugalvae.cli.check_samples import examine
 from frugalvae.cli.options import add, add_encoder, check_output, check_source
 from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, print_json
@@ -20,6 +20,7 @@ from frugalvae.formatting import most_sure, percent, plural, printable, shortene
 if TYPE_CHECKING:
     from frugalvae.care.except_list import ListEntry
     from frugalvae.care.findings import Checked, Finding
+    from frugalvae.samples import Samples
 
 SHOWN = 10  # findings of a kind in the terminal
 
@@ -65,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Check, print a summary, and write the page and the list."""
     from frugalvae.care.except_list import read_decisions, with_decisions, write_list
-    from frugalvae.images.listing import counted
     from frugalvae.model import Model
+    from frugalvae.samples import counted, open_samples
     from frugalvae.storage.store import Store
 
     refuse_wrong(options)
@@ -75,8 +76,10 @@ def run(options: argparse.Namespace) -> None:
     if options.file is not None:
         model = Store(options.file, trust=options.trust).load(empty=True)
     display = Display(options.quiet or options.json)
-    with display.watching(), open_samples(model, options) as samples:
-        checked = examine(model, samples)
+    known = [*map(str, model.classes.tolist()), *model.aliases]
+    opened = open_samples(options.source, "learning", depth=options.depth, known=known)
+    with display.watching(), opened as samples:
+        checked = examine(model, samples, options)
         page = page_of("check", lambda: page_about(checked, samples, options))
     listed = with_decisions(entries(checked, samples.names), decisions, samples.names)
     write_list(options.list, remarks(options), listed)
@@ -119,14 +122,14 @@ def refuse_other_list(options: argparse.Namespace) -> None:
 # --------------------------------------------------------------------------- what is told
 
 
-def show(checked: Checked, samples: SamplesToCheck, display: Display, place: Path) -> None:
+def show(checked: Checked, samples: Samples, display: Display, place: Path) -> None:
     """What the terminal shows: how many of each kind, and the surest of them."""
     from frugalvae.care.findings import KINDS
 
-    images = "image" if samples.read else "sample"
+    images = samples.what
     names = sorted({str(label) for label in samples.labels.tolist()})
     classes = f"{plural(len(names), 'class')}: {shortened(names)}"
-    display.say(f"{plural(len(samples.names), images)} of {classes}", *checked.notes)
+    display.say(f"{plural(len(samples), images)} of {classes}", *checked.notes)
     for kind, heading in KINDS.items():
         found = checked.of_kind(kind)
         if not found:
@@ -140,17 +143,15 @@ def show(checked: Checked, samples: SamplesToCheck, display: Display, place: Pat
         display.say("nothing found")
 
 
-def counts_of(listed: Sequence[ListEntry], samples: SamplesToCheck, path: Path) -> list[str]:
+def counts_of(listed: Sequence[ListEntry], samples: Samples, path: Path) -> list[str]:
     """How many images the list leaves out, how many it proposes, and how many were decided."""
-    images = "image" if samples.read else "sample"
+    images = samples.what
     taken = sum(entry.taken for entry in listed)
     proposed = sum(not (entry.taken or entry.decided) for entry in listed)
     decided = sum(entry.decided for entry in listed)
     lines = []
     if taken:
-        lines.append(
-            f"{plural(taken, images)} better left out, {percent(taken / len(samples.names))}"
-        )
+        lines.append(f"{plural(taken, images)} better left out, {percent(taken / len(samples))}")
     if proposed:
         lines.append(f"{plural(proposed, images)} to look at, behind # in {path}")
     if decided:
@@ -182,7 +183,7 @@ def reason(finding: Finding, names: Sequence[str]) -> str:
     return f"{finding.why}{twin}{sure}"
 
 
-def report(checked: Checked, samples: SamplesToCheck) -> dict[str, Any]:
+def report(checked: Checked, samples: Samples) -> dict[str, Any]:
     """What ``--json`` prints."""
     names = samples.names
     findings = []
@@ -241,12 +242,12 @@ def entries(checked: Checked, names: Sequence[str]) -> list[ListEntry]:
     return lines
 
 
-def page_about(checked: Checked, samples: SamplesToCheck, options: argparse.Namespace) -> str:
+def page_about(checked: Checked, samples: Samples, options: argparse.Namespace) -> str:
     """The page, with thumbnails."""
     from frugalvae.report.care_pages import Gallery, check_page, pictured_findings
     from frugalvae.report.thumbnails import thumbnails
 
     names, notes = [printable(name) for name in samples.names], [*samples.notes, *checked.notes]
-    pictures = thumbnails(pictured_findings(checked), samples.read)
+    pictures = thumbnails(pictured_findings(checked), samples.reader)
     gallery = Gallery(str(options.source), names, notes, pictures)
     return check_page(checked, gallery, learning(options))

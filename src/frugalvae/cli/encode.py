@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +13,8 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import duration, plural
 
 if TYPE_CHECKING:
-    from frugalvae.images.encode import Report, ShardRunner
-    from frugalvae.images.listing import Listing
-    from frugalvae.interfaces import Encoder
+    from frugalvae.encoding import Report
+    from frugalvae.samples import Samples
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,18 +42,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Encode, show how it goes, and say what came of it."""
     from frugalvae.encoders.remembered import DEFAULT
-    from frugalvae.images.encode import check_testable, encode_images
-    from frugalvae.images.listing import counted, open_images
+    from frugalvae.encoding import check_testable, encode_images
+    from frugalvae.engines import engine
+    from frugalvae.samples import counted, open_samples
 
     encoder = options.encoder or DEFAULT
     check_output(options.output, ".npz")
     settings = encoder_settings(encoder, options)
     display = Display(options.quiet or options.json)
-    with open_images(options.images, "both", depth=options.depth) as images:
+    with open_samples(options.images, "both", depth=options.depth) as images:
         check_testable(images)
         display.say(*images.notes, *counted(images.skipped), describe(images))
         frozen = make_frozen(encoder, **settings)
-        with display.watching(), on_ray(frozen, options) as runner:
+        on_ray = options.ray or options.ray_address  # else threads decode, and one process encodes
+        where = engine(
+            options.jobs if on_ray else 1,
+            ray=options.ray,
+            address=options.ray_address,
+            gpus=options.gpus,
+        )
+        with display.watching(), where as run_on:
             report = encode_images(
                 images,
                 options.output,
@@ -64,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
                 batch_size=options.batch_size,
                 threads=options.jobs,
                 strict=options.strict,
-                runner=runner,
+                engine=run_on,
                 say=display.say,
             )
     display.say(*summary(report), f"written: {options.output}")
@@ -72,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
         print_json(outcome(options.output, images, report))
 
 
-def outcome(output: Path, images: Listing, report: Report) -> dict[str, Any]:
+def outcome(output: Path, images: Samples, report: Report) -> dict[str, Any]:
     """What ``--json`` prints."""
     return {
         "file": str(output),
@@ -96,32 +101,19 @@ def encoder_settings(encoder: str, options: argparse.Namespace) -> dict[str, Any
     return {**model, **choice(options).settings}
 
 
-@contextmanager
-def on_ray(encoder: Encoder, options: argparse.Namespace) -> Iterator[ShardRunner | None]:
-    """What encodes on Ray, if that is wanted; it is stopped afterwards."""
-    if not (options.ray or options.ray_address):
-        yield None
-        return
-    from frugalvae.cluster import Cluster
-    from frugalvae.runners import encode_on_ray
-
-    with closing(Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)) as cluster:
-        yield lambda shards: encode_on_ray(shards, encoder, options.batch_size, cluster)
-
-
-def describe(images: Listing) -> str:
+def describe(images: Samples) -> str:
     """One line before the work."""
     test = int(images.test.sum())
     return (
-        f"{images.name}: {plural(len(images.paths), 'image')} of "
+        f"{images.name}: {plural(len(images), 'image')} of "
         f"{plural(len(images.classes), 'class')}, "
-        f"{len(images.paths) - test:,} for training and {test:,} for the test"
+        f"{len(images) - test:,} for training and {test:,} for the test"
     )
 
 
 def summary(report: Report) -> list[str]:
     """Some lines after it."""
-    from frugalvae.images.listing import named
+    from frugalvae.samples import named
 
     lines = []
     if report.encoded:

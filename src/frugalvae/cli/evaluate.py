@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,22 +16,22 @@ from frugalvae.cli.options import (
     add_encoder,
     check_output,
     choice,
-    holds_features,
     refuse_encoder,
 )
 from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import percent, plural, printable
+from frugalvae.images import holds_features
 from frugalvae.labels import as_label, folded, listing
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from frugalvae.images.walk import File
     from frugalvae.model import Model
     from frugalvae.report.evaluation import Evaluation
+    from frugalvae.samples import Samples
 
 SHOWN = 5  # mistakes in the terminal
 
@@ -65,16 +63,18 @@ def run(options: argparse.Namespace) -> None:
     refuse_wrong(options)
     store = Store(options.file, trust=options.trust)
     store.check_there()  # before anything heavy is imported
-    from frugalvae.images.listing import counted
+    from frugalvae.samples import counted, open_samples
 
     display, model = Display(options.quiet or options.json), store.load()
-    with display.watching(), open_samples(model, options) as samples:
-        evaluation = evaluate(model, samples, options)
-        page = page_of("evaluate", lambda: page_about(evaluation, samples))
+    names = [*map(str, model.classes.tolist()), *model.aliases]
+    opened = open_samples(options.images, "testing", depth=options.depth, known=names)
+    with display.watching(), opened as samples:
+        found = tested(model, samples, options)
+        evaluation = evaluate(model, found, options)
+        page = page_of("evaluate", lambda: page_about(evaluation, found.samples))
     if options.json:
-        told = {"skipped": samples.left_out, "assumed": samples.notes}
-        print_json({**evaluation.to_json(), **told})
-    display.say(*samples.notes, *counted(samples.left_out))
+        print_json({**evaluation.to_json(), "skipped": samples.skipped, "assumed": found.notes})
+    display.say(*found.notes, *counted(samples.skipped))
     show(evaluation, display)
     write_page(page, options.output, display)
 
@@ -89,7 +89,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
         refuse_encoder(options, options.images)
 
 
-def evaluate(model: Model, samples: SamplesToTest, options: argparse.Namespace) -> Evaluation:
+def evaluate(model: Model, found: Tested, options: argparse.Namespace) -> Evaluation:
     """The predictions for all samples."""
     from frugalvae.report.evaluation import Evaluation
 
@@ -97,23 +97,23 @@ def evaluate(model: Model, samples: SamplesToTest, options: argparse.Namespace) 
     about = {
         "classifier": file.name,
         "tested on": str(images),
-        "encoder": samples.encoder,
+        "encoder": found.encoder,
         "made": f"{datetime.now():%Y-%m-%d %H:%M}, frugalvae {__version__}",
         "command": shlex.join(["frugalvae", "evaluate", *map(str, (file, images, "-o", output))]),
     }
     return Evaluation(
         [str(label) for label in model.classes.tolist()],
         model.task_of_class,
-        samples.truth,
-        model.predict_proba(samples.features),
-        samples.names,
+        found.truth,
+        model.predict_proba(found.features),
+        list(map(printable, found.samples.names)),  # a page is UTF-8
         model.memory_report(),
-        samples.read is not None,
+        found.samples.files is not None,
         file.stat().st_size,
-        samples.skipped,
-        samples.unknown,
+        found.unreadable,
+        found.unknown,
         about,
-        samples.taught,
+        found.taught,
         expected(model),
     )
 
@@ -126,12 +126,12 @@ def expected(model: Model) -> tuple[float, float, float] | None:
     return found.accuracy, *found.interval
 
 
-def page_about(evaluation: Evaluation, samples: SamplesToTest) -> str:
+def page_about(evaluation: Evaluation, samples: Samples) -> str:
     """The page, with thumbnails."""
     from frugalvae.report.evaluation_page import evaluation_page, pictured
     from frugalvae.report.thumbnails import thumbnails
 
-    return evaluation_page(evaluation, thumbnails(pictured(evaluation), samples.read))
+    return evaluation_page(evaluation, thumbnails(pictured(evaluation), samples.reader))
 
 
 def show(evaluation: Evaluation, display: Display) -> None:
@@ -170,97 +170,81 @@ def show(evaluation: Evaluation, display: Display) -> None:
 
 
 @dataclass(frozen=True)
-class SamplesToTest:
-    """Test samples of classes that a classifier knows.
+class Tested:
+    """Test samples of classes that a classifier knows, and what was left out.
 
     Attributes
     ----------
-    features
-        Shape (n, d).
-    truth
-        The class of each, as its number.
-    names
-        The file of each, or its row.
+    samples
+        Those that could be read.
+    features, truth
+        Their features (n, d), and the number of the class of each.
     encoder
         What made the features, in words.
-    read
-        The content of a sample's file; ``None`` if features were given.
-    left_out, notes
-        Files that were not read, with the reason; and what was assumed of folders.
+    unknown
+        How many samples there are of classes that the classifier does not know.
+    unreadable, notes
+        Samples that cannot be read, with the reason; and what was assumed.
     taught
-        How many of the samples the classifier was taught.
+        How many of the samples the classifier was taught: they are recognised too easily.
     """
 
+    samples: Samples
     features: NDArray[np.float32]
     truth: NDArray[np.int64]
-    names: list[str]
-    unknown: dict[str, int]
-    skipped: dict[str, str]
     encoder: str
-    read: Callable[[int], bytes] | None
-    left_out: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    taught: int = 0
+    unknown: dict[str, int]
+    unreadable: dict[str, str]
+    notes: list[str]
+    taught: int
 
 
-@contextmanager
-def open_samples(model: Model, options: argparse.Namespace) -> Iterator[SamplesToTest]:
-    """Features of what is to be classified; files can be read inside the block."""
+def tested(model: Model, samples: Samples, options: argparse.Namespace) -> Tested:
+    """Features of what is to be classified."""
     import numpy as np
 
-    from frugalvae.encoders.remembered import described, load_encoder
-    from frugalvae.images.listing import open_images, refuse
-    from frugalvae.images.photographs import encode_files, refuse_with_unreadable
+    from frugalvae.encoders.remembered import described
     from frugalvae.intake import other_names
+    from frugalvae.samples import refuse
 
-    path = options.images
-    if holds_features(path):
-        yield from_features(model, options.file, path)
-        return
     classes = [str(label) for label in model.classes.tolist()]
-    names = [*classes, *model.aliases]
-    with open_images(path, "testing", depth=options.depth, known=names) as found:
-        numbers, unknown = known(model, found.labels, path)
-        if options.strict:
-            refuse_with_unreadable(found.at(np.flatnonzero(numbers >= 0)))
-        encoder, _ = load_encoder(model.encoder, choice(options), options.file)
-        check_width(model, encoder.dim, f"{described(encoder.identity)} gives features")
-        renamed = {name: model.aliases.get(name) for name in found.classes}
-        numbers, images = numbers[numbers >= 0], found.at(np.flatnonzero(numbers >= 0))
-        encoded = encode_files(images.files, encoder, options.batch_size, os.cpu_count() or 1)
-        names = [printable(str(path)) for path in images.paths]  # a page is UTF-8
-        unreadable = {names[place]: why for place, why in encoded.reasons.items()}
-        if options.strict:
-            refuse(unreadable)
-        if not len(encoded.places):
-            why = encoded.reasons[0]
-            raise InputError(f"{path}: no image in it can be read, such as {names[0]} ({why})")
-        yield SamplesToTest(
-            encoded.features,
-            numbers[encoded.places],
-            [names[place] for place in encoded.places],
-            unknown,
-            unreadable,
-            described(encoder.identity),
-            lambda row: images.files[encoded.places[row]].read(),
-            found.skipped,
-            found.notes
-            + other_names({n: y for n, y in renamed.items() if y is not None})
-            + alike(unknown, classes),
-            taught_before(model, [images.files[place] for place in encoded.places]),
+    numbers, unknown = known(model, samples.labels, options.images)
+    named = {str(name): model.aliases.get(str(name)) for name in samples.classes}
+    renamed = {name: label for name, label in named.items() if label is not None}
+    notes = samples.notes + other_names(renamed) + alike(unknown, classes)
+    numbers, samples = numbers[numbers >= 0], samples.at(np.flatnonzero(numbers >= 0))
+    if options.strict:
+        samples.refuse_unreadable()
+    encoder, remembered = samples.encoder(model.encoder, choice(options), options.file)
+    encoded = samples.encode(encoder, options.batch_size)
+    unreadable = {samples.names[place]: why for place, why in encoded.reasons.items()}
+    if options.strict:
+        refuse(unreadable)
+    if not len(encoded.places):
+        why = encoded.reasons[0]
+        raise InputError(
+            f"{options.images}: no image in it can be read, such as {samples.names[0]} ({why})"
         )
-
-
-def taught_before(model: Model, files: list[File]) -> int:
-    """How many photographs that are tested were taught: they are recognised too easily."""
-    import numpy as np
-
-    from frugalvae.images.photographs import digests_of
-
-    if not model.digests:
-        return 0
-    digests = digests_of(files, "looking for images that were taught")
-    return int(np.isin(digests, np.concatenate(list(model.digests.values()))).sum())
+    if encoded.features.shape[1] != model.n_features:
+        raise InputError(
+            f"{described(remembered or {})} gives features of {encoded.features.shape[1]} numbers, "
+            f"and the classifier learned from features of {model.n_features}; use the encoder that "
+            "it learned from"
+        )
+    samples, taught = samples.at(encoded.places), 0
+    if model.digests and samples.files is not None:
+        digests = samples.digests("looking for images that were taught")
+        taught = int(np.isin(digests, np.concatenate(list(model.digests.values()))).sum())
+    return Tested(
+        samples,
+        encoded.features,
+        numbers[encoded.places],
+        described(remembered or {}),
+        unknown,
+        unreadable,
+        notes,
+        taught,
+    )
 
 
 def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
@@ -271,30 +255,6 @@ def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
         for name in unknown
         if folded(name) in known
     ]
-
-
-def from_features(model: Model, file: Path, path: Path) -> SamplesToTest:
-    """The test part of a feature file."""
-    import numpy as np
-
-    from frugalvae.encoders.remembered import check_same, described
-    from frugalvae.images.feature_file import load_testing
-
-    features = load_testing(path)
-    numbers, unknown = known(model, features.y_test, path)
-    taught = model.encoder
-    check_same(taught, features.encoder, file, path)
-    check_width(model, features.x_test.shape[1], f"{path} has features")
-    rows = np.flatnonzero(numbers >= 0)
-    return SamplesToTest(
-        features.x_test[rows],
-        numbers[rows],
-        [str(row) for row in rows.tolist()],
-        unknown,
-        {},
-        described(features.encoder or taught or {}),
-        None,
-    )
 
 
 def known(
@@ -333,12 +293,3 @@ def unknown_classes(names: list[str], model: Model, path: Path) -> str:
         f"{path}: the classifier knows none of its {len(names)} classes, such as {shown}.{hint} "
         f"{listing(model.classes)}"
     )
-
-
-def check_width(model: Model, width: int, what: str) -> None:
-    """Refuse features of another width than those that were taught."""
-    if width != model.n_features:
-        raise InputError(
-            f"{what} of {width} numbers, and the classifier learned from features of "
-            f"{model.n_features}; use the encoder that it learned from"
-        )

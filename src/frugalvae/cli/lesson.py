@@ -4,53 +4,36 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frugalvae import encoding
 from frugalvae.care.guesses import refuse_guesses
-from frugalvae.cli.options import choice, holds_features, refuse_encoder
+from frugalvae.cli.options import choice, refuse_encoder
 from frugalvae.console import Display, complain
-from frugalvae.encoders.remembered import Remembered, check_carried, check_same, load_encoder
+from frugalvae.encoders.remembered import Remembered, check_same
+from frugalvae.encoding import Parts, depends_on
+from frugalvae.engines import engine
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, quoted, shortened
 from frugalvae.history import with_source
-from frugalvae.images import encode as encoding
-from frugalvae.images.encode import Parts, depends_on
-from frugalvae.images.listing import counted, named, open_images, refuse
-from frugalvae.images.photographs import (
-    DECODERS,
-    THREADS,
-    digests_of,
-    digests_of_rows,
-    refuse_with_unreadable,
-    unreadable,
-)
+from frugalvae.images import holds_features
 from frugalvae.intake import Intake, choose_samples
-from frugalvae.labels import as_label, check_case, near, near_pairs, nearly_known
-from frugalvae.shares import (
-    Lot,
-    TakenPhotographs,
-    here,
-    row_share_count,
-    row_shares,
-    take,
-    take_photographs,
-)
+from frugalvae.labels import check_case, near, near_pairs, nearly_known
+from frugalvae.samples import counted, named, open_samples, refuse
+from frugalvae.sums import take
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from frugalvae.images.listing import Listing
     from frugalvae.interfaces import Encoder
     from frugalvae.model import Model
-    from frugalvae.shares import Runner
+    from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
+    from frugalvae.sums import Taken
 
 
 @dataclass
@@ -109,11 +92,11 @@ class Lesson:
             return from_names(self)
         if self.what == "sample":
             refuse_encoder(options, options.source)
-            return self.from_features(options.source)
         names = [*map(str, self.model.classes.tolist()), *self.model.aliases]
-        with open_images(options.source, "learning", depth=options.depth, known=names) as found:
-            self.say(*found.notes, *counted(found.skipped))
-            return self.from_folder(found)
+        opened = open_samples(options.source, "learning", depth=options.depth, known=names)
+        with opened as samples:
+            self.say(*samples.notes, *counted(samples.skipped))
+            return self.from_samples(samples)
 
     def excepted(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Which samples of these names the list of ``--except`` names; a line says how many."""
@@ -244,71 +227,36 @@ class Lesson:
                 return meant
         return "skip"
 
-    # ------------------------------------------------------------ feature files
+    # ------------------------------------------------------------ what is taught
 
-    def from_features(self, path: Path) -> LessonResult:
-        """The training rows of a feature file."""
-        from frugalvae.care.except_list import ROW
-        from frugalvae.images.feature_file import open_training
-
-        features, table = open_training(path)
-        check_same(self.encoder, features.encoder, self.store.given, path)
-        names: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
-        rows = [ROW.format(row) for row in range(len(names))]
-        left_out = self.excepted(rows)
-        kept = np.flatnonzero(~left_out)
-        intake = self.choose(names[kept], lambda places: digests_of_rows(table, kept[places]))
-        intake.rows = kept[intake.rows]
-        self.say(*intake.grown)
-        result = LessonResult(self.model, intake, known=self.known(names))
-        result.excepted = [rows[row] for row in np.flatnonzero(left_out)]
-        gone = np.flatnonzero(left_out)
+    def from_samples(self, samples: Samples) -> LessonResult:
+        """The samples that are new, encoded; after a kill, from where it stopped."""
+        names, left_out = samples.names, self.excepted(samples.names)
+        if samples.files is None:
+            check_same(self.encoder, samples.made_by, self.store.given, samples.name)
+        gone, samples = (samples.at(np.flatnonzero(rows)) for rows in (left_out, ~left_out))
         if len(gone):
-            self.withhold(names[gone], digests_of_rows(table, gone))
-        if not len(intake.rows) or self.options.dry_run:
-            return self.taught_nothing(result)
-        encoder = self.encoder
-        if encoder == {}:  # a new file has none
-            encoder = features.encoder
-            check_carried(encoder, choice(self.options).named, path)
-        text = {key(label): vector for label, vector in (features.text or {}).items()}
-        lot = Lot(intake, row_share_count(len(intake.rows)))
-        shares = row_shares(table, lot.rows, lot.positions, lot.count)
-        with self.display.watching(), self.runner() as runner:
-            taken = take(shares, self.model, None, runner)
-        result.learned = lot.counts(taken)
-        self.teach(result, lot.lesson(taken, text or None), encoder)
-        return result
-
-    # ------------------------------------------------------------ photographs
-
-    def from_folder(self, found: Listing) -> LessonResult:
-        """The images that are new, encoded; after a kill, from where it stopped."""
-        paths = list(map(str, found.paths))
-        left_out = self.excepted(paths)
-        gone, found = found.at(np.flatnonzero(left_out)), found.at(np.flatnonzero(~left_out))
-        if gone.files:
-            self.withhold(gone.labels, digests_of(gone.files, "reading what is left out"))
-        intake = self.choose(found.labels, lambda rows: digests_of(found.at(rows).files))
-        result = LessonResult(self.model, intake, known=self.known(found.labels))
-        result.left_out, result.notes = found.skipped, found.notes
-        result.excepted = [paths[row] for row in np.flatnonzero(left_out)]
+            self.withhold(gone.labels, gone.digests("reading what is left out"))
+        intake = self.choose(samples.labels, lambda rows: samples.at(rows).digests())
+        result = LessonResult(self.model, intake, known=self.known(samples.labels))
+        result.left_out, result.notes = samples.skipped, samples.notes
+        result.excepted = [names[row] for row in np.flatnonzero(left_out)]
         if self.options.strict:
             with self.display.watching():
-                refuse_with_unreadable(found.at(intake.rows))
+                samples.at(intake.rows).refuse_unreadable()
         if not len(intake.rows) or self.options.dry_run:
             if self.options.dry_run:
-                self.try_more(result, found)
-            self.clear_parts(found)
+                self.try_more(result, samples)
+            self.clear_parts(samples)
             return self.taught_nothing(result)
-        encoder, remembered = load_encoder(self.encoder, choice(self.options), self.store.given)
-        taken = self.encode(found, intake, encoder)
+        encoder, remembered = samples.encoder(self.encoder, choice(self.options), self.store.given)
+        taken = self.encode(samples, intake, encoder)
         result.skipped, result.missing = taken.unreadable, taken.missing
         if self.options.strict:
             refuse(result.skipped)
         if not taken.counts:
-            self.clear_parts(found)
-        taken.check_new(found.name)
+            self.clear_parts(samples)
+        taken.check_new(samples.name)
         self.name_unreadable(result)
         self.say(*intake.grown)
         result.learned = taken.counts
@@ -316,15 +264,15 @@ class Lesson:
             self.teach(result, taken.lesson, remembered)
         return result
 
-    def try_more(self, result: LessonResult, found: Listing) -> None:
+    def try_more(self, result: LessonResult, samples: Samples) -> None:
         """Nothing is going to be encoded: see which images of known classes can be read."""
         intake = result.intake
         more = np.flatnonzero(np.isin(intake.labels, list(intake.more)))
-        images = found.at(intake.rows[more])
+        samples = samples.at(intake.rows[more])
         with self.display.watching():
-            result.skipped = unreadable(images, THREADS)
+            result.skipped = samples.unreadable()
         self.name_unreadable(result)
-        lost = [str(path) in result.skipped for path in images.paths]
+        lost = [name in result.skipped for name in samples.names]
         intake.leave_out(intake.labels[more][lost].tolist())
         self.say(*intake.grown)
 
@@ -337,52 +285,43 @@ class Lesson:
         for name in result.missing:
             say(f"class {name!r} is left out: no image of it can be read")
 
-    def encode(self, found: Listing, intake: Intake, encoder: Encoder) -> TakenPhotographs:
-        """What the images come to; finished shards are kept beside the file."""
+    def encode(self, samples: Samples, intake: Intake, encoder: Encoder | None) -> Taken:
+        """What the samples come to; finished shards of photographs are kept beside the file."""
         batch, options = self.options.batch_size, self.options
         shard = batch * max(encoding.SHARD // batch, 1)
-        classes = [intake.labels.tolist(), intake.digests.tolist()]
-        of = depends_on(found, encoder.identity, shard, classes=classes)
-        parts = None if self.on_ray else Parts(self.store.path, of)
-        threads = THREADS if options.jobs == 1 else DECODERS
-        how = {"batch_size": batch, "shard": shard, "threads": threads, "parts": parts}
-        with self.display.watching(), self.runner() as runner:
-            return take_photographs(self.model, found, intake, encoder, runner, say=self.say, **how)
+        parts = None
+        if encoder is not None:
+            classes = [intake.labels.tolist(), intake.digests.tolist()]
+            of = depends_on(samples, encoder.identity, shard, classes=classes)
+            parts = Parts(self.store.path, of)
+        where = engine(
+            options.jobs, ray=options.ray, address=options.ray_address, gpus=options.gpus
+        )
+        with self.display.watching(), where as run_on:
+            return take(
+                self.model,
+                samples,
+                intake,
+                encoder,
+                run_on,
+                batch_size=batch,
+                shard=shard,
+                parts=parts,
+                say=self.say,
+            )
 
-    def clear_parts(self, found: Listing) -> None:
+    def clear_parts(self, samples: Samples) -> None:
         """Remove what was encoded of this folder: all of it is learned."""
-        parts = Parts(self.store.path, depends_on(found, {}, 0))
-        if not self.options.dry_run and parts.are_of("images"):
+        if samples.files is None or self.options.dry_run:
+            return
+        parts = Parts(self.store.path, depends_on(samples, {}, 0))
+        if parts.are_of("images"):
             parts.remove()
-
-    # ------------------------------------------------------------ what is taught
 
     def known(self, names: NDArray[Any]) -> list[Any]:
         """Known classes of which there are samples."""
         there = set(np.unique(names).tolist())
         return sorted(label for label in self.model.classes.tolist() if label in there)
-
-    @property
-    def on_ray(self) -> bool:
-        """Whether Ray was asked for."""
-        return bool(self.options.ray or self.options.ray_address)
-
-    @contextmanager
-    def runner(self) -> Iterator[Runner]:
-        """What encodes and sums: this process, several, or Ray, which is stopped afterwards."""
-        options = self.options
-        if not self.on_ray and options.jobs == 1:
-            yield here
-            return
-        from frugalvae.runners import in_processes, on_ray
-
-        if not self.on_ray:
-            yield in_processes(options.jobs)
-            return
-        from frugalvae.cluster import Cluster
-
-        with closing(Cluster(options.ray_address, jobs=options.jobs, gpus=options.gpus)) as cluster:
-            yield on_ray(cluster)
 
     def teach(self, result: LessonResult, lesson: dict[str, Any], encoder: Remembered) -> None:
         """Learn and write; then what was encoded for it is not needed any more."""
@@ -392,11 +331,6 @@ class Lesson:
         if encoder:
             model = replace(model, encoder=encoder)
         self.store.save(with_source(model, self.options.source.resolve().name))
-        if not (self.what == "sample" or self.on_ray):
+        if self.what == "image":
             Parts(self.store.path, {}).remove()
         result.model = model
-
-
-def key(label: Any) -> Any:
-    """A label as it is compared: names as all systems write them, numbers as they are."""
-    return as_label(label) if isinstance(label, str) else label

@@ -11,7 +11,7 @@ from frugalvae.encoders import FROZEN, VIEWS
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 from frugalvae.heads import HEADS
-from frugalvae.images import BATCH_SIZE
+from frugalvae.images import BATCH_SIZE, holds_features
 from frugalvae.memories import MEMORIES
 
 if TYPE_CHECKING:
@@ -181,11 +181,6 @@ def refuse_encoder(options: argparse.Namespace, features: Path) -> None:
         raise InputError(
             f"{features} holds features, so no image is encoded; leave out {' and '.join(given)}"
         )
-
-
-def holds_features(path: Path) -> bool:
-    """Whether a path is a feature file, not images."""
-    return path.suffix == ".npz" and not path.is_dir()
 
 
 def check_source(options: argparse.Namespace) -> None:

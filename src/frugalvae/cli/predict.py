@@ -7,35 +7,34 @@ import io
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.answers import NONE, THRESHOLD, UNSURE, Batch, Unreadable, rank
+from frugalvae.answers import NONE, THRESHOLD, UNSURE, Answer, Batch, Unreadable, rank
 from frugalvae.cli.answers import FIELDS, FORMS
 from frugalvae.cli.options import (
     add,
     add_encoder,
     check_output,
     choice,
-    holds_features,
     percentage,
     positive,
     refuse_encoder,
 )
 from frugalvae.console import Display, complain
+from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import percent, printable
+from frugalvae.images import holds_features
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from frugalvae.images.photographs import Encoded
     from frugalvae.interfaces import Encoder
     from frugalvae.model import Model
+    from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
 
 STANDARD_INPUT = Path("-")
@@ -157,7 +156,7 @@ def run(options: argparse.Namespace) -> int:
         for text in FORMS[form](options.file, told(answers)):
             write(text)
     if skipped and form not in ("json", "jsonl"):  # which name them
-        from frugalvae.images.listing import counted
+        from frugalvae.samples import counted
 
         for line in counted(skipped):
             complain(line)
@@ -250,65 +249,47 @@ class Predictor:
 
     def answers(self) -> Iterator[Batch]:
         """The results of all inputs, as they come and in their order."""
-        given = [path for path in self.options.inputs if holds_features(path)]
-        tables = {path: self.read(path) for path in given}  # or refuse them before any answer
+        from frugalvae.samples import open_unlabelled
+
         for paths in groups(self.options):
-            for is_table, group in groupby(paths, holds_features):
-                if not is_table:
-                    yield from self.of_images(list(group))
-                    continue
-                for path in group:
-                    x = tables[path] if path in tables else self.read(path)
-                    yield self.rank([f"{path}[{row}]" for row in range(len(x))], x)
+            with open_unlabelled(paths) as opened:
+                for samples in opened:
+                    if samples.files is None:  # or refuse features before any answer
+                        samples.encoder(self.model.encoder, Choice(), self.options.file)
+                for samples in opened:
+                    yield from self.of(samples)
 
-    def read(self, path: Path) -> NDArray[np.float32]:
-        """The features (n, d) of a file."""
-        from frugalvae.encoders.remembered import check_same
-        from frugalvae.images.feature_file import read_rows
+    def of(self, samples: Samples) -> Iterator[Batch]:
+        """The results of samples, a batch at a time."""
+        from frugalvae.samples import refuse
 
-        x, encoder = read_rows(path, ("x", "x_test"))
-        check_same(self.model.encoder, encoder, self.options.file, path)
-        return x
-
-    def of_images(self, paths: list[Path]) -> Iterator[Batch]:
-        """The results of images and folders, a batch at a time."""
-        from frugalvae.cli.inputs import find_images
-        from frugalvae.encoders.remembered import load_encoder
-        from frugalvae.images.decode import reading_images
-        from frugalvae.images.listing import refuse
-        from frugalvae.images.photographs import encode_batches
-
-        with ExitStack() as opened, reading_images():
-            found, skipped = find_images(paths, opened)
-            if self.options.strict:
-                refuse(skipped)
-            yield [Unreadable(name, why, skipped=True) for name, why in skipped.items()]
-            if self.encoder is None:
-                self.encoder, _ = load_encoder(
-                    self.model.encoder, choice(self.options), self.options.file
-                )
-            names, files = [name for name, _ in found], [file for _, file in found]
-            for places, encoded in encode_batches(self.encoder, files, self.options.batch_size):
-                yield self.in_order(names[places.start : places.stop], encoded)
+        if self.options.strict:
+            refuse(samples.skipped)
+        yield [Unreadable(name, why, skipped=True) for name, why in samples.skipped.items()]
+        if samples.files is not None and self.encoder is None:
+            found = samples.encoder(self.model.encoder, choice(self.options), self.options.file)
+            self.encoder = found[0]
+        for names, encoded in samples.batches(self.encoder, self.options.batch_size):
+            yield self.in_order(names, encoded)
 
     def in_order(self, names: list[str], encoded: Encoded) -> Batch:
         """The results of a batch, in the order of its inputs."""
-        results: dict[int, Batch] = {
-            place: [Unreadable(names[place], why)] for place, why in encoded.reasons.items()
+        results: dict[int, Answer | Unreadable] = {
+            place: Unreadable(names[place], why) for place, why in encoded.reasons.items()
         }
-        places = encoded.places.tolist()
-        answers = self.rank([names[place] for place in places], encoded.features)
-        results |= {place: [answer] for place, answer in zip(places, answers, strict=True)}
-        return [entry for place in range(len(names)) for entry in results[place]]
-
-    def rank(self, names: list[str], x: NDArray[np.float32]) -> Batch:
-        """The likeliest classes of each input; whether it is known, if that was asked."""
-        least, threshold = self.options.min_probability, self.threshold
-        promised = self.options.error, self.options.sets
-        answers: Batch = [
-            *rank(self.model, names, x, self.options.top, least, threshold, *promised)
-        ]
-        return answers
+        places, options = encoded.places.tolist(), self.options
+        answers = rank(
+            self.model,
+            [names[place] for place in places],
+            encoded.features,
+            options.top,
+            options.min_probability,
+            self.threshold,
+            options.error,
+            options.sets,
+        )
+        results |= dict(zip(places, answers, strict=True))
+        return [results[place] for place in range(len(names))]
 
 
 def groups(options: argparse.Namespace) -> Iterator[Sequence[Path]]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +14,21 @@ from frugalvae.cli.options import (
     check_output,
     check_source,
     choice,
-    holds_features,
     positive,
 )
 from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, shortened
+from frugalvae.images import holds_features
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from frugalvae.care.suggest import Suggested
     from frugalvae.model import Model
+    from frugalvae.samples import Samples
 
 SHOWN = 20  # suggestions in the terminal
 
@@ -65,14 +67,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Choose, print, and write the page and the folders."""
     from frugalvae.care.suggest import Suggested, suggest
-    from frugalvae.images.listing import counted
+    from frugalvae.samples import counted, open_unlabelled
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)
     store.check_there()
     refuse_wrong(options)
     model, display = store.load(), Display(options.quiet or options.json)
-    with display.watching(), open_pool(model, options) as pool:
+    with display.watching(), open_unlabelled([options.source], "x_train") as [samples]:
+        pool = not_taught(model, samples, options)
         suggested = Suggested()
         if len(pool.features):
             suggested = suggest(model, pool.features, options.number)
@@ -81,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
             copy_to(options.copy_to, suggested, pool)
     if options.json:
         print_json(report(suggested, pool))
-    display.say(*pool.notes, *suggested.notes, *counted(pool.skipped))
+    display.say(*pool.notes, *suggested.notes, *counted(samples.skipped))
     show(suggested, pool, display)
     copied = "" if options.copy_to is None else f"folders in {options.copy_to}"
     write_page(page, options.output, display, copied)
@@ -113,57 +116,32 @@ def refuse_wrong(options: argparse.Namespace) -> None:
 
 
 @dataclass
-class Unlabelled:
-    """Unlabelled samples: features, names, what reads their files, and what was left out."""
+class Pool:
+    """What to choose from: samples that were not taught and can be read, and their features."""
 
-    features: Any
-    names: list[str]
-    read: Callable[[int], bytes] | None = None
-    notes: list[str] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
+    samples: Samples
+    features: NDArray[np.float32]
+    notes: list[str]
 
 
-@contextmanager
-def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Unlabelled]:
-    """The samples that were not taught; files can be read inside the block."""
+def not_taught(model: Model, samples: Samples, options: argparse.Namespace) -> Pool:
+    """Those of some samples that the classifier was not taught."""
     import numpy as np
 
-    from frugalvae.cli.inputs import find_images
-    from frugalvae.encoders.remembered import check_same, load_encoder
-    from frugalvae.images.decode import reading_images
-    from frugalvae.images.feature_file import read_rows
-    from frugalvae.images.photographs import THREADS, digests_of, digests_of_rows, encode_files
     from frugalvae.taught import NONE
 
-    taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
-    if holds_features(options.source):
-        x, made_by = read_rows(options.source, ("x", "x_train"))
-        check_same(model.encoder, made_by, options.file, options.source)
-        fresh = np.flatnonzero(~np.isin(digests_of_rows(x, np.arange(len(x))), taught))
-        notes = told_before(len(x) - len(fresh), "sample")
-        yield Unlabelled(
-            x[fresh], [f"{options.source}[{row}]" for row in fresh.tolist()], None, notes
-        )
-        return
-    with ExitStack() as opened, reading_images():
-        found, skipped = find_images([options.source], opened)
-        encoder, _ = load_encoder(model.encoder, choice(options), options.file)
-        digests = digests_of([file for _, file in found])
-        new = ~np.isin(digests, taught) | (digests == NONE)
-        found = [found[row] for row in np.flatnonzero(new)]
-        files = [file for _, file in found]
-        encoded = encode_files(files, encoder, options.batch_size, THREADS)
-        names = [name for name, _ in found]
-        notes = told_before(int((~new).sum()), "image")
-        notes += [f"{names[row]} cannot be read: {why}" for row, why in encoded.reasons.items()]
-        places = encoded.places.tolist()
-        yield Unlabelled(
-            encoded.features,
-            [names[place] for place in places],
-            lambda row: files[places[row]].read(),
-            notes,
-            skipped,
-        )
+    encoder, _ = samples.encoder(model.encoder, choice(options), options.file)
+    taught, digests = (
+        np.concatenate([np.empty(0, np.uint64), *model.digests.values()]),
+        (samples.digests()),
+    )
+    fresh = np.flatnonzero(~np.isin(digests, taught) | (digests == NONE))
+    notes = told_before(len(samples) - len(fresh), samples.what)
+    samples = samples.at(fresh)
+    encoded = samples.encode(encoder, options.batch_size)
+    names = samples.names
+    notes += [f"{names[place]} cannot be read: {why}" for place, why in encoded.reasons.items()]
+    return Pool(samples.at(encoded.places), encoded.features, notes)
 
 
 def told_before(count: int, what: str) -> list[str]:
@@ -174,44 +152,45 @@ def told_before(count: int, what: str) -> list[str]:
 # --------------------------------------------------------------------------- what is told
 
 
-def show(suggested: Suggested, pool: Unlabelled, display: Display) -> None:
+def show(suggested: Suggested, pool: Pool, display: Display) -> None:
     """What the terminal shows."""
     if not suggested.suggestions:
         display.say("nothing to label")
         return
-    what = "image" if pool.read else "sample"
-    display.say(f"{plural(len(suggested.suggestions), what)} of {len(pool.names):,} to label:")
+    what, names = pool.samples.what, pool.samples.names
+    display.say(f"{plural(len(suggested.suggestions), what)} of {len(names):,} to label:")
     for found in suggested.suggestions[:SHOWN]:
-        display.say(f"  {pool.names[found.row]}: {found.why}")
+        display.say(f"  {names[found.row]}: {found.why}")
     if len(suggested.suggestions) > SHOWN:
         display.say(f"  and {len(suggested.suggestions) - SHOWN:,} more")
     for rows in suggested.groups:
-        names = shortened([pool.names[row] for row in rows])
-        display.say(f"perhaps a new class, {plural(len(rows), what)} alike: {names}")
+        alike = shortened([names[row] for row in rows])
+        display.say(f"perhaps a new class, {plural(len(rows), what)} alike: {alike}")
 
 
-def report(suggested: Suggested, pool: Unlabelled) -> dict[str, Any]:
+def report(suggested: Suggested, pool: Pool) -> dict[str, Any]:
     """What ``--json`` prints."""
     told = []
     for found in suggested.suggestions:
         plain = found.to_json()
-        told.append({"image": pool.names[plain.pop("row")], **plain})
-    groups = [[pool.names[row] for row in rows] for rows in suggested.groups]
+        told.append({"image": pool.samples.names[plain.pop("row")], **plain})
+    groups = [[pool.samples.names[row] for row in rows] for rows in suggested.groups]
     notes = [*pool.notes, *suggested.notes]
     return {
-        "images": len(pool.names),
+        "images": len(pool.samples),
         "suggestions": told,
         "groups": groups,
         "notes": notes,
-        "skipped": pool.skipped,
+        "skipped": pool.samples.skipped,
     }
 
 
-def copy_to(folder: Path, suggested: Suggested, pool: Unlabelled) -> None:
+def copy_to(folder: Path, suggested: Suggested, pool: Pool) -> None:
     """Copy suggestions to a folder for each probable class, and groups to folders of their own."""
     from frugalvae.care.guesses import guess
 
-    assert pool.read is not None
+    read = pool.samples.reader
+    assert read is not None
     grouped = {row for rows in suggested.groups for row in rows}
     places = [
         (guess(found.label if found.known else "unknown"), found.row)
@@ -224,17 +203,17 @@ def copy_to(folder: Path, suggested: Suggested, pool: Unlabelled) -> None:
     for name, row in places:
         inside = folder / name
         inside.mkdir(exist_ok=True)
-        target = inside / Path(pool.names[row]).name
+        target = inside / Path(pool.samples.names[row]).name
         if target.exists():  # another folder has an image of this name
             target = inside / f"{row} {target.name}"
-        target.write_bytes(pool.read(row))
+        target.write_bytes(read(row))
 
 
-def page_about(suggested: Suggested, pool: Unlabelled, source: Path) -> str:
+def page_about(suggested: Suggested, pool: Pool, source: Path) -> str:
     """The page, with thumbnails."""
     from frugalvae.report.care_pages import Gallery, pictured_suggestions, suggest_page
     from frugalvae.report.thumbnails import thumbnails
 
-    names, notes = [printable(name) for name in pool.names], [*pool.notes, *suggested.notes]
-    pictures = thumbnails(pictured_suggestions(suggested), pool.read)
+    names, notes = [printable(name) for name in pool.samples.names], [*pool.notes, *suggested.notes]
+    pictures = thumbnails(pictured_suggestions(suggested), pool.samples.reader)
     return suggest_page(suggested, Gallery(str(source), names, notes, pictures))

@@ -13,7 +13,7 @@ from frugalvae.formatting import plural, quoted, shortened
 from frugalvae.history import digest_of, is_last_change, with_digest, with_source
 
 if TYPE_CHECKING:
-    from frugalvae.cli.inputs import Gathered
+    from frugalvae.cli.update import Gathered
     from frugalvae.model import Model
 
 COUNTED = "familiarity and how sure answers are still count how they looked when they were taught"

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import add, add_encoder, holds_features, refuse_encoder
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.cli.options import add, add_encoder, choice, refuse_encoder
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
 from frugalvae.history import digest_of, is_last_change, with_digest, with_source
+from frugalvae.images import holds_features
 from frugalvae.labels import as_label
+from frugalvae.samples import is_folder
 
 if TYPE_CHECKING:
-    from frugalvae.cli.inputs import Gathered, Look
-    from frugalvae.images.walk import Found
     from frugalvae.model import Model
+    from frugalvae.samples import Samples
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Features (n, d) of what was given of a class, their digests, and what was left out.
+
+    The last of the rows are of ``images``; those before are of feature files.
+    """
+
+    x: NDArray[np.float32]
+    digests: NDArray[np.uint64]
+    images: list[str]
+    unreadable: dict[str, str]
+    skipped: dict[str, str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +66,6 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
-    import numpy as np
-
     from frugalvae.cli.common import change_class
     from frugalvae.intake import taught_digests
 
@@ -83,42 +100,63 @@ def report(options: argparse.Namespace, label: Any, examples: int, gathered: Gat
 
 def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Display) -> Gathered:
     """Features of all inputs that can be read; the others are named."""
-    from frugalvae.cli.inputs import gather
-    from frugalvae.images.listing import counted, named, refuse
+    from frugalvae.samples import counted, named, open_unlabelled, refuse
 
     if all(map(holds_features, options.inputs)):
         refuse_encoder(options, options.inputs[0])
-    look = one_class(label, model.classes.tolist(), options.flat, display.say)
-    given = gather(options, model.encoder, label, display.watching(), look)
+    rows, digests, images = [], [], list[str]()
+    unreadable, skipped = dict[str, str](), dict[str, str]()
+    with open_unlabelled(options.inputs, "x_train", label) as groups:
+        for samples in groups:
+            if samples.files is not None:
+                check_one_class(options, samples, label, model.classes.tolist(), display.say)
+        for samples in groups:
+            encoder, _ = samples.encoder(model.encoder, choice(options), options.file)
+            with display.watching():
+                done = samples.encode(encoder, options.batch_size)
+                digests.append(samples.at(done.places).digests())
+            rows.append(done.features)
+            unreadable |= {samples.names[place]: why for place, why in done.reasons.items()}
+            skipped |= samples.skipped
+            images += [samples.names[place] for place in done.places] if encoder else []
     if options.strict:
-        refuse(given.skipped | given.unreadable)
-    display.say(*counted(given.skipped))
-    if given.unreadable:
+        refuse(skipped | unreadable)
+    display.say(*counted(skipped))
+    if unreadable:
         say = complain if options.quiet else display.say  # what is lost is told in any case
-        number = f"{len(given.unreadable):,}"
-        say("\n".join([f"left out as unreadable, {number}:", *named(given.unreadable)]))
-    if not len(given.x):
+        say("\n".join([f"left out as unreadable, {len(unreadable):,}:", *named(unreadable)]))
+    if not sum(map(len, rows)):
         raise InputError(f"none of the images can be read; {options.file} is as it was")
-    return given
+    x = np.concatenate([part for part in rows if len(part)])
+    return Gathered(x, np.concatenate(digests), images, unreadable, skipped)
 
 
-def one_class(label: Any, classes: Sequence[Any], flat: bool, say: Callable[[str], object]) -> Look:
-    """Refuses a folder in which there are folders of other classes than the one that is meant."""
+def check_one_class(
+    options: argparse.Namespace,
+    samples: Samples,
+    label: Any,
+    classes: Sequence[Any],
+    say: Callable[[str], object],
+) -> None:
+    """Refuse a folder in which there are folders of other classes than the one that is meant."""
     others = {as_label(str(other)) for other in classes} - {as_label(str(label))}
-
-    def look(path: Path, found: Found) -> None:
-        inner = {part for inside in found.files for part in inside.parts[:-1]}
-        named = {*inner, path.resolve().name}
+    for path in filter(is_folder, options.inputs):
+        inside = [PurePath(name).relative_to(path) for name in samples.names if under(name, path)]
+        inner = {part for found in inside for part in found.parts[:-1]}
         own = {part for part in inner if as_label(part) == as_label(str(label))}
         beside = inner - own if own else set()
+        named = {*inner, path.resolve().name}
         wrong = sorted({part for part in named if as_label(part) in others} | beside)
-        if wrong and not flat:
+        if wrong and not options.flat:
             raise InputError(
                 f"{path} is or has folders of other classes: {shortened(wrong)}; give the folder "
                 f"of {str(label)!r} alone, or --flat if all of it is {str(label)!r}"
             )
         if inner:
-            folders = plural(len({inside.parent for inside in found.files}), "folder")
-            say(f"{path}: {plural(len(found.files), 'image')} of {folders} are taken")
+            folders = plural(len({found.parent for found in inside}), "folder")
+            say(f"{path}: {plural(len(inside), 'image')} of {folders} are taken")
 
-    return look
+
+def under(name: str, folder: Path) -> bool:
+    """Whether a file is inside a folder or an archive."""
+    return folder in PurePath(name).parents

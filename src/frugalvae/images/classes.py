@@ -16,7 +16,7 @@ CIFAR-100, and for all verbs:
   (``train/cat``) or inside them (``cat/train``), and may be wrapped in one more folder. They
   never become classes in silence: what is not plain is an error.
 
-What was assumed is told in ``Listing.notes``.
+What was assumed is told in ``Samples.notes``.
 """
 
 from __future__ import annotations

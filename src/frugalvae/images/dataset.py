@@ -16,10 +16,10 @@ from frugalvae.errors import InputError, check_number, needing
 from frugalvae.images.cifar import read_cifar
 from frugalvae.images.decode import decode, reading_images
 from frugalvae.images.feature_file import Features
-from frugalvae.images.listing import Listing, list_classes
 from frugalvae.images.walk import Found, is_cifar, walk
 from frugalvae.maths.split import Split
 from frugalvae.progress import track
+from frugalvae.samples import Samples, list_classes
 
 
 @dataclass(frozen=True)
@@ -99,21 +99,21 @@ def _load_cifar(path: Path, size: int) -> Images:
     return Images(path.name.split(".")[0], x_train, y_train, x_test, y_test)
 
 
-def _read(images: Listing, size: int) -> Images:
+def _read(images: Samples, size: int) -> Images:
     """Decode all files."""
-    reading = track(range(len(images.paths)), "reading images")
+    reading = track(range(len(images)), "reading images")
     with reading_images():
         x = np.stack([_decoded(images, number, size) for number in reading])
     y, test = images.labels, images.test
     return Images(images.name, x[~test], y[~test], x[test], y[test])
 
 
-def _decoded(images: Listing, number: int, size: int) -> NDArray[np.uint8]:
+def _decoded(images: Samples, number: int, size: int) -> NDArray[np.uint8]:
     try:
-        return _resized(decode(images.files[number].read()), size)
+        return _resized(decode((images.files or [])[number].read()), size)
     except Exception as error:  # Pillow and zipfile fail in many ways
         raise InputError(
-            f"{images.name}: {images.paths[number]} cannot be read as an image ({error}); "
+            f"{images.name}: {images.names[number]} cannot be read as an image ({error}); "
             "repair or remove it"
         ) from error
 

@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from frugalvae.images.walk import File, on_disk
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track
 from frugalvae.taught import NONE, digest
-
-if TYPE_CHECKING:
-    from frugalvae.images.listing import Listing
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
 Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
@@ -45,6 +42,9 @@ class Shard:
 
     number: int
     files: Sequence[File]
+
+    def __len__(self) -> int:
+        return len(self.files)
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,13 @@ def encode_photographs(
         raise InputError("no photographs were given; give paths, images of Pillow, or arrays")
     with reading_images():
         done = encode_files(given, encoder, BATCH_SIZE, THREADS)
-    check_complete(done.reasons, given)
-    return done.features
-
-
-def check_complete(reasons: dict[int, str], given: Sequence[Any], advice: str = "") -> None:
-    """Refuse photographs of which some cannot be read, and name the first."""
-    for place, why in reasons.items():
-        shown = given[place] if isinstance(given[place], str | PurePath) else f"number {place}"
+    for place, why in done.reasons.items():
+        shown = given[place] if isinstance(given[place], str | Path) else f"number {place}"
         raise InputError(
-            f"{len(reasons)} of {len(given)} photographs cannot be read, the first is "
-            f"{shown}: {why}{advice}"
+            f"{len(done.reasons)} of {len(given)} photographs cannot be read, the first is "
+            f"{shown}: {why}"
         )
+    return done.features
 
 
 def encode_files(files: Sequence[File], encoder: Encoder, batch_size: int, threads: int) -> Encoded:
@@ -204,8 +199,8 @@ def digests_of_rows(table: Any, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
     return found
 
 
-def unreadable(images: Listing, threads: int) -> dict[str, str]:
-    """Images that cannot be read, each with the reason."""
+def unreadable(names: Sequence[str], files: Sequence[File], threads: int) -> dict[str, str]:
+    """Files that cannot be read as images, by their names, each with the reason."""
 
     def problem(file: File) -> str | None:
         try:
@@ -214,21 +209,9 @@ def unreadable(images: Listing, threads: int) -> dict[str, str]:
             return reason(error)
         return None
 
-    found = ahead(problem, images.files, threads, 4 * threads)
-    checked = zip(track(images.paths, "checking images"), found, strict=True)
-    return {str(path): why for path, why in checked if why is not None}
-
-
-def refuse_with_unreadable(images: Listing) -> None:
-    """Refuse a folder with files that are no images; the error names unreadable images, too.
-
-    A folder with none is not looked at: who encodes its images finds out which can be read.
-    """
-    from frugalvae.images.listing import refuse
-    from frugalvae.images.walk import HIDDEN
-
-    if any(why != HIDDEN for why in images.skipped.values()):
-        refuse(images.skipped | unreadable(images, THREADS))
+    found = ahead(problem, files, threads, 4 * threads)
+    checked = zip(track(names, "checking images"), found, strict=True)
+    return {name: why for name, why in checked if why is not None}
 
 
 def reason(error: Exception) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.checks import check_kind
+from frugalvae.encoding import describe
 from frugalvae.errors import InputError
 from frugalvae.forgetting import forget, unlearn
 from frugalvae.history import as_one_lesson, digest_of, is_last_change, with_digest, with_source
-from frugalvae.images.encode import describe
 from frugalvae.intake import Intake, choose_samples, taught_digests
 from frugalvae.labels import check_case, like, near
 from frugalvae.neighbours import CONFUSED

@@ -178,7 +178,7 @@ class Store:
 
     def _remove_traces(self) -> None:
         """Remove all files beside this one that may hold what was learned."""
-        from frugalvae.images.encode import Parts
+        from frugalvae.encoding import Parts
 
         self.undo.unlink(missing_ok=True)
         self._sweep(any_age=True)

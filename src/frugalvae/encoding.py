@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.engines import Encode, Engine, here
 from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place, json_digest, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.feature_file import Features, write_features
-from frugalvae.images.listing import Listing, open_images, refuse
 from frugalvae.images.npz import read_arrays, write_arrays
-from frugalvae.images.photographs import THREADS, Encoded, Shard, encode_here, unreadable
+from frugalvae.images.photographs import THREADS, Encoded, Shard
 from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
+from frugalvae.samples import Samples, open_samples, refuse
 
 SHARD = 64  # images that are lost at most when a command is killed
 SHORT = 16  # letters of a digest that are kept
@@ -30,8 +31,8 @@ OWNER = "parts-of.json"  # in the folder of parts: what they are of
 #: A feature of each class's name.
 Text = dict[str, NDArray[np.float32]]
 
-#: Encodes shards somewhere, and gives each back with its features as it is done.
-ShardRunner = Callable[[Sequence[Shard]], Iterator[tuple[Shard, Encoded]]]
+#: Encodes shards somewhere, and gives what comes of each in their order.
+ShardRunner = Callable[[Sequence[Shard]], Iterator[Encoded]]
 
 
 @dataclass(frozen=True)
@@ -92,19 +93,19 @@ def encode_folder(
     frugalvae.errors.InputError: absent: there is no such file or folder; check the path
     """
     check_place(output)
-    with open_images(images, "both", depth=depth) as opened:
+    with open_samples(images, "both", depth=depth) as opened:
         return encode_images(opened, output, encoder, **how)
 
 
 def encode_images(
-    images: Listing,
+    images: Samples,
     output: str | Path,
     encoder: Encoder,
     *,
     batch_size: int = BATCH_SIZE,
     threads: int | None = None,
     strict: bool = False,
-    runner: ShardRunner | None = None,
+    engine: Engine = here,
     say: Callable[[str], object] = lambda _: None,
 ) -> Report:
     """The same for images that are open.
@@ -118,8 +119,8 @@ def encode_images(
     strict
         Decode all images beforehand, and refuse if a file cannot be read or is no image.
         Without it such files are left out, and named in the report.
-    runner
-        What encodes, in place of this process.
+    engine
+        Where images are encoded.
     say
         Is told when a killed call is continued or started over.
     """
@@ -127,26 +128,26 @@ def encode_images(
     check_testable(images)
     threads = threads or THREADS
     if strict:
-        refuse(unreadable(images, threads) | images.skipped)
+        refuse(images.unreadable() | images.skipped)
     text = describe(encoder, np.unique(images.labels).tolist())  # or refuse a name beforehand
     size = batch_size * max(SHARD // batch_size, 1)
     parts = Parts(Path(output), depends_on(images, encoder.identity, size))
-    run = runner or (lambda shards: encode_here(shards, encoder, batch_size, threads))
+    work = Encode(encoder, batch_size, threads)
     started = time.perf_counter()
-    shards = cut(images.files, size)
+    shards = cut(images.files or (), size)
     kept = resume(parts, shards, say)
-    done = complete(parts, shards, run)
+    done = joined(shards, list(complete(parts, shards, lambda left: engine(work, left))))
     seconds = time.perf_counter() - started
-    skipped = {str(images.paths[number]): why for number, why in done.reasons.items()}
+    skipped = {images.names[number]: why for number, why in done.reasons.items()}
     if strict:
         refuse(skipped)
     features, missing = gather(images, done, text, encoder.identity)
     write_features(output, features)
     parts.remove()
-    return Report(features, len(images.paths) - kept, kept, seconds, skipped, missing)
+    return Report(features, len(images) - kept, kept, seconds, skipped, missing)
 
 
-def check_testable(images: Listing) -> None:
+def check_testable(images: Samples) -> None:
     """Refuse images of which none is left for a test."""
     if not images.test.any():
         raise InputError(
@@ -172,22 +173,26 @@ def resume(parts: Parts, shards: Sequence[Shard], say: Callable[[str], object]) 
     return kept
 
 
-def complete(parts: Parts, shards: Sequence[Shard], run: ShardRunner) -> Encoded:
-    """All shards as one; those that are missing are encoded and kept."""
-    found = {shard.number: parts.load(shard.number) for shard in shards}
-    done = {number: part for number, part in found.items() if part is not None}
-    for shard, encoded in run([shard for shard in shards if shard.number not in done]):
-        parts.save(shard.number, encoded)
-        done[shard.number] = encoded
-    return joined(shards, done)
+def complete(parts: Parts | None, shards: Sequence[Shard], run: ShardRunner) -> Iterator[Encoded]:
+    """What comes of each shard, in their order; those that are missing are encoded and kept."""
+    if parts is None:
+        yield from run(shards)
+        return
+    missing = [shard for shard in shards if parts.load(shard.number) is None]
+    numbers, fresh = {shard.number for shard in missing}, run(missing)
+    for shard in shards:
+        part = parts.load(shard.number) if shard.number not in numbers else None
+        if part is None:
+            part = next(fresh)
+            parts.save(shard.number, part)
+        yield part
 
 
-def joined(shards: Sequence[Shard], done: dict[int, Encoded]) -> Encoded:
+def joined(shards: Sequence[Shard], done: Sequence[Encoded]) -> Encoded:
     """All shards as one: places count from the first image of all."""
     features, places, start = [], [], 0
     reasons: dict[int, str] = {}
-    for shard in shards:
-        part = done[shard.number]
+    for shard, part in zip(shards, done, strict=True):
         features.append(part.features)
         places.append(part.places + start)
         reasons |= {place + start: why for place, why in part.reasons.items()}
@@ -202,7 +207,7 @@ def describe(encoder: Encoder, names: list[str]) -> Text | None:
 
 
 def gather(
-    images: Listing, done: Encoded, text: Text | None, identity: dict[str, Any]
+    images: Samples, done: Encoded, text: Text | None, identity: dict[str, Any]
 ) -> tuple[Features, list[str]]:
     """All features with their labels; and classes that have none to learn from."""
     labels, test = images.labels[done.places], images.test[done.places]
@@ -214,7 +219,7 @@ def gather(
         split = "test" if train.any() else "training"
         raise InputError(
             f"{images.name}: no {split} image of it can be read, such as "
-            f"{images.paths[min(done.reasons)]} ({done.reasons[min(done.reasons)]})"
+            f"{images.names[min(done.reasons)]} ({done.reasons[min(done.reasons)]})"
         )
     x, kept = done.features, classes.tolist()
     text = None if text is None else {name: text[name] for name in kept}
@@ -305,11 +310,11 @@ class Parts:
 
 
 def depends_on(
-    images: Listing, identity: dict[str, Any], shard_size: int, **more: Any
+    images: Samples, identity: dict[str, Any], shard_size: int, **more: Any
 ) -> dict[str, str]:
     """What features depend on, and ``more``, by words that can be said when it has changed."""
     files = [
-        [str(path), *file.stamp] for path, file in zip(images.paths, images.files, strict=True)
+        [name, *file.stamp] for name, file in zip(images.names, images.files or (), strict=True)
     ]
     encoder = {key: told for key, told in identity.items() if key != "probe"}
     return {

@@ -1,0 +1,462 @@
+"""Samples: photographs, or rows of features, from wherever they are.
+
+"Is it a folder, an archive or a feature file?" is asked here and nowhere else. Every verb takes
+:class:`Samples`, and all that they hold goes the same way to its features: :meth:`Samples.encode`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from frugalvae.checks import check_finite
+from frugalvae.encoders.remembered import (
+    Choice,
+    Remembered,
+    check_carried,
+    check_same,
+    load_encoder,
+)
+from frugalvae.errors import FeatureFileError, InputError
+from frugalvae.formatting import plural, printable, shortened
+from frugalvae.images import BATCH_SIZE, holds_features
+from frugalvae.images.classes import (
+    ASIDE,
+    HOW,
+    LOOSE,
+    TEST,
+    VALIDATION,
+    Folder,
+    Place,
+    choose_parts,
+    divide,
+    find_classes,
+)
+from frugalvae.images.decode import reading_images
+from frugalvae.images.npz import StoredRows, array_names
+from frugalvae.images.photographs import (
+    THREADS,
+    Encoded,
+    digests_of,
+    digests_of_rows,
+    encode_batches,
+    encode_files,
+    unreadable,
+)
+from frugalvae.images.walk import EMPTY, HIDDEN, KINDS, File, Found, on_disk, walk
+from frugalvae.labels import as_label, is_plain
+from frugalvae.maths.split import held_out_rows
+
+if TYPE_CHECKING:
+    from frugalvae.images.feature_file import Features
+    from frugalvae.interfaces import Encoder
+
+#: What samples are wanted for, where there are parts for training and test.
+Wanted = Literal["learning", "testing", "both"]
+
+ROW = "{}[{}]"  # what a row of a feature file is called
+TEST_PART = 0.25  # of each class, where there is no folder for the test
+BESIDE = "beside the folders for training and test"
+SHOWN = 20  # lines about files, of as many as there may be
+EACH = 3  # files of one reason that have a line each
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Photographs in the order of their paths, or rows of features.
+
+    Attributes
+    ----------
+    name
+        What messages call all of it.
+    names
+        What each is called: its path inside, or its row.
+    files
+        Where each photograph is; ``None`` of features.
+    rows
+        The features (n, d), where these were given; of a large file they are read when needed.
+    labels, test
+        The class of each, if classes are wanted; and whether it belongs to the test set.
+    made_by, text
+        What a feature file says of the encoder, and its text feature of each class.
+    skipped
+        What is left out, by its path, with the reason.
+    notes
+        What was assumed, a line each.
+    """
+
+    name: str
+    names: list[str]
+    files: list[File] | None = None
+    rows: Rows | None = None
+    labels: NDArray[Any] = field(default_factory=lambda: np.empty(0, "U1"))
+    test: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
+    made_by: Remembered = None
+    text: Mapping[Any, NDArray[np.float32]] | None = None
+    skipped: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def what(self) -> str:
+        """What lines call one of them."""
+        return "sample" if self.files is None else "image"
+
+    @property
+    def classes(self) -> list[Any]:
+        """All labels, in ascending order."""
+        return sorted(set(self.labels.tolist()))
+
+    def at(self, places: NDArray[np.int64]) -> Samples:
+        """Those at some places."""
+        where = places.tolist()
+        return replace(
+            self,
+            names=[self.names[place] for place in where],
+            files=None if self.files is None else [self.files[place] for place in where],
+            rows=None if self.rows is None else self.rows.at(places),
+            labels=self.labels[places] if len(self.labels) else self.labels,
+            test=self.test[places] if len(self.test) else self.test,
+        )
+
+    def digests(self, doing: str = "looking for new images") -> NDArray[np.uint64]:
+        """What tells each from others, if it was taught before."""
+        if self.files is not None:
+            return digests_of(self.files, doing)
+        assert self.rows is not None
+        return digests_of_rows(self.rows, np.arange(len(self)))
+
+    def loaded(self) -> Samples:
+        """The same with their rows in memory, for a machine that has not their file."""
+        assert self.rows is not None
+        places = np.arange(len(self))
+        return replace(self, rows=Rows(self.rows[places], places))
+
+    def encoder(
+        self, remembered: Remembered, choice: Choice, file: Path | str
+    ) -> tuple[Encoder | None, Remembered]:
+        """What makes features of photographs; of features only whether they fit what is remembered.
+
+        With it comes what a file is to remember of the encoder.
+        """
+        if self.files is not None:
+            return load_encoder(remembered, choice, file)
+        check_same(remembered, self.made_by, file, self.name)
+        if remembered != {}:
+            return None, remembered
+        check_carried(self.made_by, choice.named, self.name)  # a new file takes it over
+        return None, self.made_by
+
+    def encode(
+        self, encoder: Encoder | None, batch_size: int = BATCH_SIZE, threads: int = THREADS
+    ) -> Encoded:
+        """Features of those that can be read, and why others cannot."""
+        if self.files is not None:
+            assert encoder is not None
+            return encode_files(self.files, encoder, batch_size, threads)
+        assert self.rows is not None
+        places = np.arange(len(self))
+        return Encoded(check_finite(self.rows[places], self.rows.places), places, {})
+
+    def batches(
+        self, encoder: Encoder | None, batch_size: int = BATCH_SIZE
+    ) -> Iterator[tuple[list[str], Encoded]]:
+        """The same a batch of photographs at a time, as soon as it is done, with its names."""
+        if self.files is None:
+            yield self.names, self.encode(None)
+            return
+        assert encoder is not None
+        for places, encoded in encode_batches(encoder, self.files, batch_size):
+            yield self.names[places.start : places.stop], encoded
+
+    @property
+    def reader(self) -> Callable[[int], bytes] | None:
+        """What reads the file of a photograph; ``None`` of features."""
+        files = self.files
+        return None if files is None else lambda place: files[place].read()
+
+    def unreadable(self) -> dict[str, str]:
+        """Which photographs cannot be read, and why; all of them are decoded."""
+        return {} if self.files is None else unreadable(self.names, self.files, THREADS)
+
+    def refuse_unreadable(self) -> None:
+        """Refuse files that are no images, if there are any; the error names unreadable ones, too.
+
+        Where there are none nothing is decoded: who encodes finds out which can be read.
+        """
+        if any(why != HIDDEN for why in self.skipped.values()):
+            refuse(self.skipped | self.unreadable())
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a table, which is read when they are asked for."""
+
+    table: NDArray[np.float32] | StoredRows
+    places: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self.table[self.places[rows]]
+
+    def at(self, rows: NDArray[np.int64]) -> Rows:
+        """Some of them."""
+        return Rows(self.table, self.places[rows])
+
+
+# --------------------------------------------------------------------------- with classes
+
+
+@contextmanager
+def open_samples(
+    path: str | Path, wanted: Wanted, *, depth: int | None = None, known: Collection[str] = ()
+) -> Iterator[Samples]:
+    """The samples of a folder, a zip archive or a feature file, which can be read in the block.
+
+    Parameters
+    ----------
+    wanted
+        What for, where there are parts for training and test.
+    depth
+        How deep the folders of classes are; found out if it is not given.
+    known
+        Classes that are known.
+    """
+    path = Path(path)
+    if holds_features(path):
+        yield features_of(path, wanted)
+        return
+    with ExitStack() as opened, reading_images():
+        yield list_classes(walk(path, opened), wanted, depth, known)
+
+
+def features_of(path: Path, wanted: Wanted) -> Samples:
+    """The training or the test part of a feature file."""
+    from frugalvae.images.feature_file import load_testing, open_training
+
+    if wanted == "testing":
+        found = load_testing(path)
+        return _of_features(path, found, "x_test", found.x_test, found.y_test)
+    found, table = open_training(path)
+    return _of_features(path, found, "x_train", table, found.y_train)
+
+
+def _of_features(
+    path: Path, found: Features, part: str, table: Any, labels: NDArray[Any]
+) -> Samples:
+    names = [ROW.format(part, row) for row in range(len(labels))]
+    rows = Rows(table, np.arange(len(labels)))
+    written = [_written(label) for label in labels.tolist()]
+    text = found.text and {_written(label): vector for label, vector in found.text.items()}
+    return Samples(
+        str(path), names, None, rows, np.array(written), made_by=found.encoder, text=text or None
+    )
+
+
+def _written(label: Any) -> Any:
+    """A label as it is compared: names as all systems write them, numbers as they are."""
+    return as_label(label) if isinstance(label, str) else label
+
+
+def list_classes(
+    found: Found, wanted: Wanted, depth: int | None = None, known: Collection[str] = ()
+) -> Samples:
+    """Give each image its class, and choose the parts that are wanted."""
+    if not found.files:
+        raise InputError(f"{found.name}: no images in it ({KINDS}); {HOW}")
+    known = {as_label(name) for name in known}
+    written = {path: tuple(map(as_label, path.parts[:-1])) for path in found.files}
+    try:
+        places = divide(set(written.values()), depth, known)
+        chosen, notes = choose_parts(Counter(places[folder] for folder in written.values()), wanted)
+    except InputError as error:
+        raise InputError(f"{found.name}: {error}") from error
+    taken = {path: places[folder] for path, folder in written.items() if places[folder] in chosen}
+    skipped = {
+        str(path): BESIDE for path, folder in written.items() if places[folder].role == ASIDE
+    }
+    counts = Counter(place.inside for place in taken.values())
+    classes, more = find_classes(found.name, counts, depth, known, {place.part for place in chosen})
+    loose = [path for path, place in taken.items() if place.inside not in classes]
+    skipped |= {str(path): LOOSE for path in loose}
+    paths = sorted(taken.keys() - set(loose))
+    labels = np.array(["/".join(classes[taken[path].inside]) for path in paths])
+    for label in set(labels.tolist()):
+        if not all(map(is_plain, label.split("/"))):
+            raise InputError(
+                f"{found.name}: the folder '{printable(label)}' cannot be a class: its name is "
+                "blank, has control characters, or is not UTF-8; rename it"
+            )
+    notes += more + _differently(paths, labels, taken)
+    files = [found.files[path] for path in paths]
+    test = _test_rows(found.name, labels, [taken[path].role for path in paths], wanted)
+    return Samples(
+        found.name,
+        list(map(str, paths)),
+        files,
+        labels=labels,
+        test=test,
+        skipped=found.skipped | skipped,
+        notes=notes,
+    )
+
+
+def _differently(
+    paths: Sequence[PurePosixPath], labels: NDArray[np.str_], taken: dict[PurePosixPath, Place]
+) -> list[str]:
+    """Classes of which several folders have the same name in different writings."""
+    writings: dict[str, set[Folder]] = {}
+    for path, label in zip(paths, labels.tolist(), strict=True):
+        start, folder = taken[path].start, path.parent.parts
+        writings.setdefault(label, set()).add(folder[start : start + label.count("/") + 1])
+    return [
+        f"class {label!r}: several folders write it differently"
+        for label, folders in writings.items()
+        if len(folders) > 1
+    ]
+
+
+def _test_rows(
+    name: str, labels: NDArray[np.str_], roles: Sequence[str | None], wanted: Wanted
+) -> NDArray[np.bool_]:
+    """Which images are the test set."""
+    if wanted != "both":
+        return np.full(len(labels), wanted == "testing")
+    test = np.array([role in (TEST, VALIDATION) for role in roles])
+    if not test.any():
+        test = held_out_rows(labels, TEST_PART, seed=0)
+    unknown = np.setdiff1d(labels[test], labels[~test])
+    if len(unknown):
+        raise InputError(
+            f"{name}: the test has classes that training lacks: {unknown[:5].tolist()}"
+        )
+    return test
+
+
+# --------------------------------------------------------------------------- without classes
+
+
+@contextmanager
+def open_unlabelled(
+    paths: Sequence[Path], part: Literal["x_train", "x_test"] = "x_test", label: Any = None
+) -> Iterator[list[Samples]]:
+    """Images, folders, archives and feature files in their order, whatever folders are called.
+
+    Images that follow each other are taken together. Of a feature file it is the array ``x``, or
+    else a part of it; with a ``label``, the rows of that class alone.
+    """
+    with ExitStack() as opened, reading_images():
+        groups = groupby(paths, holds_features)
+        yield [
+            samples
+            for is_table, group in groups
+            for samples in (
+                [_rows_of(path, part, label) for path in group]
+                if is_table
+                else [_photographs(list(group), opened)]
+            )
+        ]
+
+
+def _rows_of(path: Path, part: str, label: Any) -> Samples:
+    from frugalvae.images.feature_file import read_rows
+
+    if label is None or "x" in array_names(path):
+        x, made_by = read_rows(path, ("x", part) if label is None else ("x",))
+        names = [ROW.format(path, row) for row in range(len(x))]
+        return Samples(str(path), names, None, Rows(x, np.arange(len(x))), made_by=made_by)
+    found = features_of(path, "learning")
+    own = np.array([as_label(str(known)) == as_label(str(label)) for known in found.labels])
+    if not own.any():
+        raise FeatureFileError(f"{path}: no row of x_train is of class {label!r}; check its labels")
+    return found.at(np.flatnonzero(own))
+
+
+def _photographs(paths: Sequence[Path], opened: ExitStack) -> Samples:
+    """The images that were named, those of folders and archives, and what is left out there."""
+    files: list[tuple[str, File]] = []
+    skipped: dict[str, str] = {}
+    for path in paths:
+        if not is_folder(path):
+            files.append((str(path), on_disk(path)))
+            continue
+        found = walk(path, opened)
+        files += [(str(path / inside), file) for inside, file in found.files.items()]
+        skipped |= {f"{path}/{name}": why for name, why in found.skipped.items()}
+        if not found.files:
+            skipped[str(path)] = EMPTY
+    shown = ", ".join(map(str, paths))
+    if not files:
+        raise InputError(f"no images in {shown}; check the paths")
+    names = [name for name, _ in files]
+    return Samples(shown, names, [file for _, file in files], skipped=skipped)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether an input is a folder, or an archive of one."""
+    return path.is_dir() or (path.suffix.lower() == ".zip" and path.exists())
+
+
+# --------------------------------------------------------------------------- what is left out
+
+
+def refuse(left_out: Mapping[str, str]) -> None:
+    """Raise an error that names files that are not read, if there are any.
+
+    What is hidden or a system's own is no error: nobody put it there.
+    """
+    wrong = {path: why for path, why in left_out.items() if why != HIDDEN}
+    if wrong:
+        lines = "\n".join(named(wrong))
+        raise InputError(
+            f"{plural(len(wrong), 'file')} cannot be read; nothing was written. Repair or "
+            f"remove them, or leave out --strict to go on without them:\n{lines}"
+        )
+
+
+def named(left_out: Mapping[str, str]) -> list[str]:
+    """A line for each file; one line for all where many have the same reason.
+
+    >>> named({"cat/1.png": "the file is empty"})
+    ['  cat/1.png: the file is empty']
+    """
+    lines = []
+    for why, paths in grouped(left_out).items():
+        if len(paths) > EACH:
+            lines.append(f"  {shortened(paths)}: {why}")
+        else:
+            lines += [f"  {printable(path)}: {left_out[path]}" for path in paths]
+    more = len(lines) - SHOWN
+    return lines[:SHOWN] + ([f"  and {more:,} more"] if more > 0 else [])
+
+
+def counted(left_out: Mapping[str, str]) -> list[str]:
+    """One line per reason, with how many files have it.
+
+    >>> counted({"cat/a.txt": "not an image", "b.pdf": "not an image"})
+    ['left out, not an image: 2 (cat/a.txt, b.pdf)']
+    """
+    return [
+        f"left out, {why}: {len(paths):,} ({shortened(paths)})"
+        for why, paths in grouped(left_out).items()
+    ]
+
+
+def grouped(left_out: Mapping[str, str]) -> dict[str, list[str]]:
+    """Files by reason; what a reason says in parentheses differs from file to file."""
+    groups: dict[str, list[str]] = {}
+    for path, why in left_out.items():
+        groups.setdefault(why.partition(" (")[0], []).append(path)
+    return groups
