@@ -566,9 +566,9 @@ def test_an_identity_leads_back_to_its_encoder(
     ):
         told = json.loads(json.dumps(make_frozen(**made_with).identity))  # as files keep it
         model = str(clip_folder) if made_with["name"] == "clip" else None
-        made, _ = load_encoder(told, Choice(model=model), file, print)
+        made, _ = load_encoder(told, Choice(model=model), file)
         assert made.identity == told
         with pytest.raises(InputError, match="does not fit birds.frugal: weights differ"):
-            load_encoder(told | {"weights": "0"}, Choice(model=model), file, print)
+            load_encoder(told | {"weights": "0"}, Choice(model=model), file)
     with pytest.raises(InputError, match="model is 'here'. Choices: 'lite0'"):
-        load_encoder({"encoder": "efficientnet"}, Choice(model="here"), file, print)
+        load_encoder({"encoder": "efficientnet"}, Choice(model="here"), file)

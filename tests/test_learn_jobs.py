@@ -143,7 +143,7 @@ from frugalvae import encoding
 from tests.colours import Held
 if __name__ == "__main__":
     sums.LEAST = sums.MOST = 8
-    encode.SHARD = 4
+    encoding.SHARD = 4
     encoder = Held(pathlib.Path(sys.argv.pop(1)), after=2)
     if sys.argv.pop(1) == "go":
         encoder.gate.unlink()

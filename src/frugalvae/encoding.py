@@ -186,6 +186,7 @@ def complete(parts: Parts | None, shards: Sequence[Shard], run: ShardRunner) -> 
             part = next(fresh)
             parts.save(shard.number, part)
         yield part
+    next(fresh, None)  # tells that all is done
 
 
 def joined(shards: Sequence[Shard], done: Sequence[Encoded]) -> Encoded:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from frugalvae.encoding import Parts, complete, cut, describe, joined, resume
 from frugalvae.engines import Encode, Engine, here
@@ -28,8 +29,6 @@ from frugalvae.model import Model, Sums
 from frugalvae.samples import Samples, named
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from frugalvae.intake import Intake
     from frugalvae.interfaces import Encoder
 
@@ -266,6 +265,7 @@ def _encoded(
         own = shards[start : start + -(-len(chunk) // size)]
         start += len(own)
         yield joined(own, [next(done) for _ in own])
+    next(done, None)  # tells that all is done
 
 
 def adds_up(model: Model) -> bool:

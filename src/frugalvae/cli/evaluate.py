@@ -217,7 +217,7 @@ def tested(model: Model, samples: Samples, options: argparse.Namespace) -> Teste
         samples.refuse_unreadable()
     encoder, remembered = samples.encoder(model.encoder, choice(options), options.file)
     encoded = samples.encode(encoder, options.batch_size)
-    unreadable = {samples.names[place]: why for place, why in encoded.reasons.items()}
+    unreadable = {printable(samples.names[at]): why for at, why in encoded.reasons.items()}
     if options.strict:
         refuse(unreadable)
     if not len(encoded.places):

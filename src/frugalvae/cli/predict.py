@@ -24,7 +24,6 @@ from frugalvae.cli.options import (
     refuse_encoder,
 )
 from frugalvae.console import Display, complain
-from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import percent, printable
@@ -255,7 +254,7 @@ class Predictor:
             with open_unlabelled(paths) as opened:
                 for samples in opened:
                     if samples.files is None:  # or refuse features before any answer
-                        samples.encoder(self.model.encoder, Choice(), self.options.file)
+                        samples.encoder(self.model.encoder, choice(self.options), self.options.file)
                 for samples in opened:
                     yield from self.of(samples)
 
