@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, labels, shares
+from frugalvae import FrugalClassifier, labels, sums
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
 from frugalvae.images.feature_file import Features, stored_rows, write_features
@@ -506,7 +506,7 @@ def test_a_large_feature_file_is_read_a_share_at_a_time(
     tool("learn", path)
     whole = sums(tool.file)
     monkeypatch.setattr(feature_file, "LARGE", 0)
-    monkeypatch.setattr(shares, "MOST", 500)
+    monkeypatch.setattr(sums, "MOST", 500)
     other = Tool(tool.folder / "other", tool.capsys)
     other.folder.mkdir()
     assert "learned 3 classes from 3,000 samples" in other("learn", path)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae.cli import naming as cli_naming
+from frugalvae.cli import learn as cli_learn
 from frugalvae.encoders import remembered
 from frugalvae.errors import InputError
 from frugalvae.heads.names import FIRST, LAST, Names
@@ -321,10 +321,10 @@ def test_the_command_refuses_clearly(tool: Tool, tmp_path: Path, monkeypatch: An
 
 
 def test_names_are_split_at_commas_or_lines(tmp_path: Path) -> None:
-    assert cli_naming.names_in(" a heron , egret,, egret") == ["a heron", "egret"]
+    assert cli_learn.names_in(" a heron , egret,, egret") == ["a heron", "egret"]
     listed = tmp_path / "names"
     listed.write_text("heron, great blue\n egret \n", "utf-8")
-    assert cli_naming.names_in(str(listed)) == ["heron, great blue", "egret"]
+    assert cli_learn.names_in(str(listed)) == ["heron, great blue", "egret"]
 
 
 def test_a_numbered_class_is_taught_over_http_with_its_name() -> None:

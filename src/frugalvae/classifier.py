@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from frugalvae.care.explain import Explanation
     from frugalvae.care.findings import Finding
     from frugalvae.care.suggest import Suggestion
+    from frugalvae.encoders.remembered import Choice
     from frugalvae.images.photographs import Photograph
     from frugalvae.interfaces import Encoder, Head, Memory
 
@@ -262,7 +263,7 @@ class FrugalClassifier(Estimator):
                 asked = list(map(as_label, [names] if isinstance(names, str) else names))
                 made, remembered = self._encoder(encoder, model, settings)
                 text = naming.read_names(made, [*asked, *naming.unread(before)])
-            learned = naming.learn_names(before, text)
+            learned = naming.teach_names(before, text)
             self.model_ = learned if remembered is None else replace(learned, encoder=remembered)
             self.n_features_in_ = learned.n_features
         return self
@@ -725,50 +726,34 @@ class FrugalClassifier(Estimator):
         ['blue']
         """
         from frugalvae.encoders.remembered import Choice
-        from frugalvae.intake import choose_samples
         from frugalvae.samples import counted, named, open_samples
-        from frugalvae.sums import take
+        from frugalvae.verbs.learn import learn
 
-        before = self._model()
+        before, again = self._model(), [again] if isinstance(again, str) else again
         known = [*map(str, before.classes.tolist()), *before.aliases]
         opened = open_samples(folder, "learning", depth=depth, known=known)
-        with self._teaching(), opened as found:
+        with self._teaching(), opened as samples:
             before = self._model()
-            intake = choose_samples(
-                before,
-                found.labels,
-                lambda rows: found.at(rows).digests(),
-                again=[again] if isinstance(again, str) else again,
-            )
-            twins = nearly_known(map(str, intake.new), list(map(str, before.classes.tolist())))
-            for line in [*found.notes, *counted(found.skipped), *intake.left_out, *twins]:
-                logger.warning("%s: %s", found.name, line)
-            told = {"skipped": found.skipped, "assumed": found.notes, **intake.to_json()}
-            left_out = {"unreadable": {}, "left_out": [], **told}
-            if len(intake.rows):
-                given = encoder, model, settings
-                made, remembered = (
-                    self._encoder(*given)
-                    if found.files is not None
-                    else found.encoder(before.remembered, Choice(*given), "this classifier")
+            asked = Choice(encoder, model, settings, vars(self).get("_trust", ()))
+            lesson = learn(before, samples, asked, "this classifier", again=again, load=self._load)
+            problems = lesson.unreadable if strict else {}
+            for name, why in problems.items():
+                raise InputError(
+                    f"{len(problems)} of {sum(lesson.learned.values()) + len(problems)} "
+                    f"photographs cannot be read, the first is {name}: {why}; strict=False leaves "
+                    "out what cannot be read"
                 )
-                count = len(intake.rows)
-                taken = take(before, found, intake, made)
-                for name, why in taken.unreadable.items() if strict else ():
-                    raise InputError(
-                        f"{len(taken.unreadable)} of {count} photographs cannot be read, the first "
-                        f"is {name}: {why}; strict=False leaves out what cannot be read"
-                    )
-                taken.check_new(found.name)
-                if taken.unreadable:
-                    lines = "\n".join(named(taken.unreadable))
-                    logger.warning("%s: left out as unreadable:\n%s", found.name, lines)
-                if taken.counts:
-                    self.model_ = replace(before.learn(**taken.lesson), encoder=remembered)
-                    self.n_features_in_ = self.model_.n_features
-                left_out |= {"unreadable": taken.unreadable, "left_out": taken.missing}
-                left_out |= intake.to_json()  # what could be read
-            self.left_out_ = left_out
+            twins = nearly_known(map(str, lesson.intake.new), known)
+            lines = [*samples.notes, *counted(samples.skipped), *lesson.intake.left_out, *twins]
+            lines += ["left out as unreadable:", *named(lesson.unreadable)] * bool(
+                lesson.unreadable
+            )
+            for line in lines:
+                logger.warning("%s: %s", samples.name, line)
+            if lesson.learned:
+                self.model_ = lesson.model
+                self.n_features_in_ = self.model_.n_features
+            self.left_out_ = lesson.to_json()
         return self
 
     def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:
@@ -804,13 +789,20 @@ class FrugalClassifier(Estimator):
         self, name: str | None, model: str | None, settings: dict[str, Any]
     ) -> tuple[Encoder, dict[str, Any]]:
         """What makes features of photographs, and what is to be remembered of it."""
+        from frugalvae.encoders.remembered import Choice
+
+        asked = Choice(name, model, settings, vars(self).get("_trust", ()))
+        return self._load(self._model().remembered, asked, "this classifier")
+
+    def _load(
+        self, remembered: dict[str, Any] | None, asked: Choice, file: Path | str
+    ) -> tuple[Encoder, dict[str, Any]]:
+        """The encoder; it is loaded once, unless another is asked for."""
         from frugalvae.encoders.remembered import Choice, load_encoder
 
-        remembered = self._model().remembered
-        trust, loaded = vars(self).get("_trust", ()), vars(self).get("_loaded")
-        asked = Choice(name, model, settings, trust)
-        if loaded is None or asked != Choice(trust=trust) or remembered != loaded[1]:
-            loaded = load_encoder(remembered, asked, "this classifier")
+        loaded = vars(self).get("_loaded")
+        if loaded is None or asked != Choice(trust=asked.trust) or remembered != loaded[1]:
+            loaded = load_encoder(remembered, asked, file)
             self._loaded = loaded
         return loaded
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -81,10 +81,15 @@ def engine(
     if not (ray or address):
         yield here if jobs == 1 else in_processes(jobs)
         return
-    from frugalvae.cluster import Cluster
+    with ExitStack() as stack:
 
-    with closing(Cluster(address, jobs=jobs, gpus=gpus)) as cluster:
-        yield on_ray(cluster)
+        def run(work: Work[Piece, Result], pieces: Sequence[Piece]) -> Iterator[Result]:
+            from frugalvae.cluster import Cluster
+
+            cluster = Cluster(address, jobs=jobs, gpus=gpus)  # started when there is work
+            return on_ray(stack.enter_context(closing(cluster)))(work, pieces)
+
+        yield run
 
 
 @dataclass(frozen=True)

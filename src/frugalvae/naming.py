@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from frugalvae.model import Model
 
 
-def learn_names(model: Model, text: Mapping[Any, ArrayLike]) -> Model:
+def teach_names(model: Model, text: Mapping[Any, ArrayLike]) -> Model:
     """A model that also knows classes by the text features of their names, {label: vector}.
 
     Classes that are known already keep what they know; one that was taught without a text feature

@@ -143,14 +143,18 @@ class Samples:
         return replace(self, rows=Rows(self.rows[places], places))
 
     def encoder(
-        self, remembered: Remembered, choice: Choice, file: Path | str
+        self,
+        remembered: Remembered,
+        choice: Choice,
+        file: Path | str,
+        load: Callable[[Remembered, Choice, Path | str], tuple[Encoder, Remembered]] = load_encoder,
     ) -> tuple[Encoder | None, Remembered]:
         """What makes features of photographs; of features only whether they fit what is remembered.
 
         With it comes what a file is to remember of the encoder.
         """
         if self.files is not None:
-            return load_encoder(remembered, choice, file)
+            return load(remembered, choice, file)
         check_same(remembered, self.made_by, file, self.name)
         if remembered != {}:
             return None, remembered

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.answers import expectation, few_samples
-from frugalvae.cli.options import add, add_encoder, add_ray, choice, settings_of
-from frugalvae.console import Display, print_json
+from frugalvae.cli.options import add, add_encoder, add_ray, choice, refuse_encoder, settings_of
+from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
-from frugalvae.formatting import plural, size
+from frugalvae.formatting import plural, shortened, size
+from frugalvae.images import holds_features
+from frugalvae.labels import as_label, near, near_pairs, nearly_known
 
 if TYPE_CHECKING:
-    from frugalvae.cli.lesson import LessonResult
     from frugalvae.model import Model
+    from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
+    from frugalvae.verbs.learn import Lesson, Meant
 
+LONGEST = 2**20  # bytes of a file of names
 ONCE = ("memory", "head", "seed")  # and settings: chosen when a file is made
 
 
@@ -102,7 +109,8 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Learn what is new, and say what came of it."""
-    from frugalvae.cli.lesson import Lesson
+    from frugalvae.encoding import Parts
+    from frugalvae.history import with_source
     from frugalvae.storage.store import Store
 
     if (options.source is None) == (options.names is None):
@@ -117,18 +125,181 @@ def run(options: argparse.Namespace) -> None:
         started = time.perf_counter()
         model = model_to_teach(store, options)
         display = Display(options.quiet or options.json)
-        lesson = Lesson(options, model, store, display)
-        result = lesson.run()
-        if result.learned:
-            say_learned(display, options, result, time.perf_counter() - started)
+        teach = from_names if options.names else from_samples
+        lesson = teach(model, store, options, display)
+        changed = lesson.model is not model
+        if changed:
+            after, folder = lesson.model, options.source if lesson.learned else None
+            store.save(with_source(after, folder.resolve().name) if folder else after)
+            if folder and lesson.intake.what == "image":
+                Parts(store.path, {}).remove()
+        say_unreadable(lesson, options, display)
+        display.say(*lesson.intake.grown)
+        if lesson.learned:
+            say_learned(display, options, lesson, time.perf_counter() - started)
         elif options.dry_run:
             display.say(f"--dry-run: nothing was encoded, and {options.file} is as it was")
-        elif result.model is not model:
+        elif changed:
             display.say(f"nothing new in {source}; {options.file} remembers what is left out")
         else:
             display.say(f"nothing new in {source}; {options.file} is as it was")
     if options.json:
-        print_json(report(options, result))
+        print_json({"file": str(options.file), "dry_run": options.dry_run, **lesson.to_json()})
+
+
+def from_samples(
+    model: Model, store: Store, options: argparse.Namespace, display: Display
+) -> Lesson:
+    """Teach what is new in a folder, an archive or a feature file."""
+    from frugalvae.engines import engine
+    from frugalvae.samples import counted, open_samples
+    from frugalvae.verbs.learn import learn
+
+    if holds_features(options.source):
+        refuse_encoder(options, options.source)
+    known = [*map(str, model.classes.tolist()), *model.aliases]
+    opened = open_samples(options.source, "learning", depth=options.depth, known=known)
+    where = engine(options.jobs, ray=options.ray, address=options.ray_address, gpus=options.gpus)
+    with opened as samples, where as run_on:
+        display.say(*samples.notes, *counted(samples.skipped))
+        leave_out = excepted(options, samples, display.say)
+        with display.watching():
+            return learn(
+                model,
+                samples,
+                choice(options),
+                store.given,
+                again=options.again,
+                only=options.only,
+                leave_out=leave_out,
+                meant=lambda new: misspelt(new, model, options, display),
+                case_matters=options.case_matters,
+                strict=options.strict,
+                dry_run=options.dry_run,
+                engine=run_on,
+                batch_size=options.batch_size,
+                place=store.path,
+                say=display.say,
+            )
+
+
+def from_names(model: Model, store: Store, options: argparse.Namespace, display: Display) -> Lesson:
+    """Teach the names that were typed, and are new."""
+    from frugalvae.verbs.learn import learn_names
+
+    with display.watching():
+        return learn_names(
+            model,
+            [name for text in options.names for name in names_in(text)],
+            choice(options),
+            store.given,
+            again=options.again,
+            meant=lambda new: misspelt(new, model, options, display),
+            case_matters=options.case_matters,
+            dry_run=options.dry_run,
+            say=display.say,
+        )
+
+
+def names_in(text: str) -> list[str]:
+    """The names in ``heron, egret``, or in a file with a name per line; each once."""
+    path = Path(text)
+    lines = text.split(",")
+    if os.path.isfile(text):  # a list may be longer than any name of a file
+        if path.stat().st_size > LONGEST:
+            raise InputError(f"{path} is larger than {LONGEST:,} bytes; expected a name per line")
+        try:
+            lines = path.read_text("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is no text in UTF-8; expected a name per line") from error
+    names = list(dict.fromkeys(name for name in map(as_label, lines) if name))
+    if not names:
+        raise InputError(f"--names {text!r} holds no name; expected some, such as 'heron, egret'")
+    return names
+
+
+def excepted(
+    options: argparse.Namespace, samples: Samples, say: Callable[..., object]
+) -> Collection[str]:
+    """The samples that the list of ``--except`` names; a line says how many."""
+    if options.leave_out is None:
+        return ()
+    from frugalvae.care.except_list import read_list
+
+    listed = read_list(options.leave_out)
+    found, absent = set(listed) & set(samples.names), sorted(set(listed) - set(samples.names))
+    if listed and not found:
+        raise InputError(
+            f"--except {options.leave_out} names {shortened(listed, 1)}, and nothing of it is "
+            f"in {options.source}; give the folder that the list was made of, or check it again"
+        )
+    if absent:
+        say(f"not there, though --except names it: {shortened(absent)}")
+    say(f"{plural(len(found), samples.what)} left out, as {options.leave_out} says")
+    return found
+
+
+def misspelt(
+    new: Sequence[str], model: Model, options: argparse.Namespace, display: Display
+) -> Meant:
+    """Ask about new names that are nearly known ones: which to leave out, and which are known."""
+    leave, same = list[str](), dict[str, Any]()
+    labels = {str(label): label for label in model.classes.tolist()}
+    for name in new:
+        other = near(name, labels)
+        if other is None:
+            continue
+        answer = options.near or ask(name, other, options, display)
+        if answer == "same":
+            same[name] = labels[other]
+        elif answer == "skip":
+            leave.append(name)
+    if not options.near:
+        warn_of_twins([name for name in new if name not in {*leave, *same}])
+    return leave, same
+
+
+def warn_of_twins(new: Sequence[str]) -> None:
+    """Say which new names are nearly the same as each other; either may be misspelt."""
+    pairs = [f"{name!r} and {other!r}" for name, other in near_pairs(new)]
+    if pairs:
+        more = f" (and {plural(len(pairs) - 3, 'further pair')})" if len(pairs) > 3 else ""
+        complain(
+            f"warning: taught as classes of their own, and nearly the same names: "
+            f"{', '.join(pairs[:3])}{more}; 'frugalvae merge-classes' makes one of two, "
+            "--near new says that they are right"
+        )
+
+
+def ask(name: str, other: str, options: argparse.Namespace, display: Display) -> str:
+    """What a name means that is nearly a known one: asked at a terminal, else assumed."""
+    quiet = options.quiet or options.json or options.dry_run
+    if quiet or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        complain(
+            f"warning: {nearly_known([name], [other])[0]}; --near same takes such a name for "
+            "the known class, --near skip leaves it out, --near new says that it is right"
+        )
+        return "new"
+    display.say(f"{name!r} is no known class, but {other!r} is.")
+    meanings = {"n": "new", "s": "same", "l": "skip"}
+    for _ in range(3):
+        typed = input(f"A new class (n), the same as {other!r} (s), or leave it out (l)? ")
+        meant = meanings.get(typed.strip().lower()[:1])
+        if meant is not None:
+            return meant
+    return "skip"
+
+
+def say_unreadable(lesson: Lesson, options: argparse.Namespace, display: Display) -> None:
+    """Say which images cannot be read: what is lost is told in any case."""
+    from frugalvae.samples import named
+
+    say = complain if options.quiet else display.say
+    if lesson.unreadable:
+        lines = "\n".join(named(lesson.unreadable))
+        say(f"left out as unreadable, {len(lesson.unreadable):,}:\n{lines}")
+    for name in lesson.missing:
+        say(f"class {name!r} is left out: no image of it can be read")
 
 
 def model_to_teach(store: Store, options: argparse.Namespace) -> Model:
@@ -168,33 +339,13 @@ def new_model(options: argparse.Namespace) -> Model:
     return Model(recipe)
 
 
-def report(options: argparse.Namespace, result: LessonResult) -> dict[str, Any]:
-    """What ``--json`` prints."""
-    model = result.model
-    return {
-        "file": str(options.file),
-        "dry_run": options.dry_run,
-        "learned": {str(label): result.learned[label] for label in sorted(result.learned)},
-        "known": result.known,
-        "unreadable": result.skipped,
-        "left_out": result.missing,
-        "excepted": result.excepted,
-        "skipped": result.left_out,
-        "assumed": result.notes,
-        **result.intake.to_json(),
-        "classes": len(model.classes),
-        "expected": model.forecast.to_json() if model.forecast else None,
-        "encoder": model.remembered,
-    }
-
-
 def say_learned(
-    display: Display, options: argparse.Namespace, result: LessonResult, seconds: float
+    display: Display, options: argparse.Namespace, lesson: Lesson, seconds: float
 ) -> None:
     """What was learned, and what the file knows now."""
-    model = result.model
-    classes, count = plural(len(result.learned), "class"), sum(result.learned.values())
-    taught = f"from {plural(count, result.intake.what)}" if count else "by name alone"
+    model = lesson.model
+    classes, count = plural(len(lesson.learned), "class"), sum(lesson.learned.values())
+    taught = f"from {plural(count, lesson.intake.what)}" if count else "by name alone"
     known, taken = plural(len(model.classes), "class"), size(options.file.stat().st_size)
     few = few_samples(model.classes.tolist(), model.n_samples_of_class.tolist())
     display.say(
