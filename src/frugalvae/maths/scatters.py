@@ -65,8 +65,9 @@ class Scatters:
 
     def offsets(self, means: Array) -> Array:
         """Class means (k, r) along the axes of their class, (m,)."""
-        found: Array = np.einsum("mr,mr->m", self.axes, means[self.owners]).astype(np.float32)
-        return found
+        first = np.flatnonzero(np.diff(self.owners, prepend=-1))
+        parts = zip(self.owners[first], np.split(self.axes, first[1:]), strict=True)
+        return np.concatenate([axes @ means[own] for own, axes in parts]).astype(np.float32)
 
     def added(self, white: Array, means: Array, offsets: Array) -> Array:
         """What scatters add to log densities (n, k) of rows (n, r), of classes of means (k, r)."""
