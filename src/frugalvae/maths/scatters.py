@@ -65,6 +65,8 @@ class Scatters:
 
     def offsets(self, means: Array) -> Array:
         """Class means (k, r) along the axes of their class, (m,)."""
+        if not len(self):
+            return np.zeros(0, np.float32)
         first = np.flatnonzero(np.diff(self.owners, prepend=-1))
         parts = zip(self.owners[first], np.split(self.axes, first[1:]), strict=True)
         return np.concatenate([axes @ means[own] for own, axes in parts]).astype(np.float32)
