@@ -167,7 +167,7 @@ def test_the_network_is_written_once(folder: Path, monkeypatch: pytest.MonkeyPat
     features = (encoder := EfficientNetEncoder(size=64)).encode(batch(encoder))
     [path] = folder.iterdir()
     assert path.name.startswith("efficientnet-lite0-57934424-1-")
-    monkeypatch.delattr("frugalvae.encoders.efficientnet.read_checkpoint")
+    monkeypatch.delattr("frugalvae.encoders.checkpoint.read_checkpoint")
     again = EfficientNetEncoder(size=64)
     np.testing.assert_array_equal(again.encode(batch(again)), features)
 

@@ -6,9 +6,7 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +26,8 @@ def check_place(path: str | Path) -> None:
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
     try:
+        import tempfile
+
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
@@ -45,7 +45,7 @@ def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> N
     """
     path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     check_place(path)
-    beside = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
+    beside = path.with_name(f"{_prefix(path)}{os.urandom(4).hex()}")
     mode = _mode(like or path)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
     descriptor = os.open(beside, flags, 0o666 if mode is None else 0o600)  # less the umask

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import FrugalError
-from frugalvae.images.decode import reading_images
+from frugalvae.images.decode import File, reading_images
 from frugalvae.images.encode import joined
 from frugalvae.images.photographs import (
     AHEAD,
@@ -24,7 +24,6 @@ from frugalvae.images.photographs import (
     prepare,
     reason,
 )
-from frugalvae.images.walk import File
 from frugalvae.processes import TRIES, end_with_parent, starting
 from frugalvae.progress import track
 from frugalvae.shares import Photographs, Runner, Share, SummedShare, Work, here

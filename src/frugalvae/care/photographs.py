@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.care.image_quality import Quality, quality_of
-from frugalvae.images.decode import LARGE_BYTES, alone, decode
+from frugalvae.images.decode import LARGE_BYTES, File, alone, decode
 from frugalvae.images.photographs import AHEAD, THREADS, ahead, encode, reason
-from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 from frugalvae.maths.arrays import Array
 from frugalvae.progress import track

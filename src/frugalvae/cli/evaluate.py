@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from frugalvae.images.walk import File
+    from frugalvae.images.decode import File
     from frugalvae.model import Model
     from frugalvae.report.evaluation import Evaluation
 

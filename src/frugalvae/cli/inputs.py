@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from frugalvae.cli.options import choice, holds_features
 from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import FeatureFileError, InputError
-from frugalvae.images.decode import reading_images
+from frugalvae.images.decode import File, on_disk, reading_images
 from frugalvae.images.photographs import digests_of, digests_of_rows, encode_files
-from frugalvae.images.walk import EMPTY, File, Found, on_disk, walk
 from frugalvae.labels import as_label
 
+if TYPE_CHECKING:
+    from frugalvae.images.walk import Found
+
 #: Is told what is in a folder, before any of it is read.
-Look = Callable[[Path, Found], None]
+Look: TypeAlias = "Callable[[Path, Found], None]"
 
 
 @dataclass
@@ -119,6 +121,8 @@ def find_images(
         if not is_folder(path):
             files.append((str(path), on_disk(path)))
             continue
+        from frugalvae.images.walk import EMPTY, walk  # zip, tar and CIFAR, for folders alone
+
         found = walk(path, opened)
         look(path, found)
         files += [(str(path / inside), file) for inside, file in found.files.items()]

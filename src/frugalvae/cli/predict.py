@@ -275,12 +275,13 @@ class Predictor:
         from frugalvae.cli.inputs import find_images
         from frugalvae.encoders.remembered import load_encoder
         from frugalvae.images.decode import reading_images
-        from frugalvae.images.listing import refuse
         from frugalvae.images.photographs import encode_batches
 
         with ExitStack() as opened, reading_images():
             found, skipped = find_images(paths, opened)
             if self.options.strict:
+                from frugalvae.images.listing import refuse
+
                 refuse(skipped)
             yield [Unreadable(name, why, skipped=True) for name, why in skipped.items()]
             if self.encoder is None:

@@ -9,15 +9,20 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import os
 import re
+import stat
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from frugalvae.errors import how_to_install
+from frugalvae.errors import InputError, how_to_install
 
 MOST_BYTES = 300_000_000  # of a file
 MOST_PIXELS = 250_000_000  # the largest telephones make 200 million
@@ -36,6 +41,7 @@ BLOCK = 1 << 26  # bytes that Pillow asks for at a time; less is kept by threads
 STRIP_PIXELS = 1_000_000  # that are converted at a time then
 OVERSAMPLED = 2  # pixels to one of what is needed: fewer change features, more take time
 SIDE = 1024  # what is needed of a large image if nothing else is said
+NO_FILE = "not a regular file"
 HEAD = 32  # bytes at the beginning of a file that tell its format
 ORIENTATION = 0x0112
 
@@ -54,6 +60,42 @@ FORMATS = {
     "PPM": rb"P[1-6]\s+[\d#]",
 }
 PLAIN = {"1", "L", "RGB", "CMYK", "YCbCr"}  # without transparent parts, unless said beside them
+
+
+@dataclass(frozen=True)
+class File:
+    """A file: what reads it, what changes when it is replaced, and its size in bytes."""
+
+    read: Callable[[], bytes]
+    stamp: tuple[int, ...] = ()
+    size: int = 0
+
+
+def on_disk(path: Path) -> File:
+    """A file as encoding takes it."""
+    try:
+        state = os.stat(path)
+    except OSError:  # reading it says why
+        return File(partial(read_file, path))
+    return File(partial(read_file, path), (state.st_size, state.st_mtime_ns), state.st_size)
+
+
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a file, or the first of them; an error that does not repeat its name.
+
+    Only regular files are opened: a pipe or a device could be waited for without end.
+    """
+    try:
+        state = os.stat(path)
+        if not stat.S_ISREG(state.st_mode):
+            raise InputError(f"it is {NO_FILE}")
+        if most is None and state.st_size > MOST_BYTES:
+            raise InputError(f"the file has more than {MOST_BYTES:,} bytes")
+        with open(path, "rb") as file:
+            return file.read(MOST_BYTES if most is None else most)
+    except OSError as error:
+        raise InputError(error.strerror or str(error)) from error
+
 
 _one_large = threading.RLock()
 

@@ -16,11 +16,11 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place, json_digest, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
+from frugalvae.images.decode import File
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.images.listing import Listing, open_images, refuse
 from frugalvae.images.npz import read_arrays, write_arrays
 from frugalvae.images.photographs import THREADS, Encoded, Shard, encode_here, unreadable
-from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 
 SHARD = 64  # images that are lost at most when a command is killed

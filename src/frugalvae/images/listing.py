@@ -26,8 +26,8 @@ from frugalvae.images.classes import (
     divide,
     find_classes,
 )
-from frugalvae.images.decode import reading_images
-from frugalvae.images.walk import HIDDEN, KINDS, File, Found, walk
+from frugalvae.images.decode import File, reading_images
+from frugalvae.images.walk import HIDDEN, KINDS, Found, walk
 from frugalvae.labels import as_label, is_plain
 from frugalvae.maths.split import held_out_rows
 

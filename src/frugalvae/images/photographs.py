@@ -18,8 +18,15 @@ from PIL import Image
 
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images, rgb
-from frugalvae.images.walk import File, on_disk
+from frugalvae.images.decode import (
+    LARGE_BYTES,
+    File,
+    alone,
+    decode,
+    on_disk,
+    reading_images,
+    rgb,
+)
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track
 from frugalvae.taught import NONE, digest

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -161,6 +160,8 @@ class Store:
 
     def go_back(self) -> None:
         """Put back the file as it was before the last change, after :meth:`read_undo`."""
+        import shutil
+
         shutil.copymode(self.path, self.undo)
         os.replace(self.undo, self.path)
         sync_folder(self.path.parent)
