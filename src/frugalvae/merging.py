@@ -15,7 +15,7 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import shortened
 from frugalvae.interfaces import Replay, Task
 from frugalvae.labels import check_label
-from frugalvae.taught import Digests, renamed, with_digests, without
+from frugalvae.taught import DIGEST, Digests, among, renamed, with_digests, without
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
@@ -139,7 +139,7 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
 def _moved(digests: Digests, old: int, new: int) -> Digests:
     """Digests by class, with those of one class at another."""
     left = {number: found for number, found in digests.items() if number != old}
-    return with_digests(left, {new: digests.get(old, np.empty(0, np.uint64))})
+    return with_digests(left, {new: digests.get(old, np.empty(0, DIGEST))})
 
 
 def _renamed(other: Model, rename: Mapping[Any, Any]) -> Any:
@@ -180,12 +180,11 @@ def _check_apart(model: Model, other: Model, labels: Any) -> None:
     """Refuse what was taught to both, as far as that can be told."""
     if model is other:
         raise InputError("it cannot be merged with itself: all samples would count twice")
-    ours, number_of = model.digests, model.number_of
-    shared = {
-        label: int(np.isin(other.digests.get(number, []), ours.get(number_of[label], [])).sum())
-        for number, label in zip(other.numbers.tolist(), labels.tolist(), strict=True)
-        if label in number_of
-    }
+    number_of, none, shared = model.number_of, np.empty(0, DIGEST), dict[Any, int]()
+    for number, label in zip(other.numbers.tolist(), labels.tolist(), strict=True):
+        theirs = other.digests.get(number, none)
+        ours = model.digests.get(number_of.get(label, -1), none)
+        shared[label] = max(int(among(theirs, ours).sum()), int(among(ours, theirs).sum()))
     told = [f"{count:,} of {label!r}" for label, count in shared.items() if count]
     if told:
         raise InputError(

@@ -202,7 +202,7 @@ class Model:
         text: Mapping[Any, ArrayLike] | None = None,
         names: Mapping[Any, str] | None = None,
         defer_head: bool = False,
-        digests: Mapping[Any, NDArray[np.uint64]] | None = None,
+        digests: Mapping[Any, NDArray[np.bytes_]] | None = None,
         sums: Sums | None = None,
     ) -> Model:
         """With more samples, of new classes and known; see ``FrugalClassifier.partial_fit``.
@@ -279,7 +279,7 @@ class Model:
         numbers = {*task.classes, *summed.values()} - set(self.numbers.tolist())
         return replace(task, features=task.features[:0], labels=np.array(sorted(numbers), np.int64))
 
-    def _noted(self, digests: Mapping[Any, NDArray[np.uint64]], new: NDArray[Any]) -> Model:
+    def _noted(self, digests: Mapping[Any, NDArray[np.bytes_]], new: NDArray[Any]) -> Model:
         """With the digests of samples; names of new classes are no other names any more."""
         numbers = self.number_of
         more = {numbers[label]: found for label, found in digests.items()}
@@ -290,7 +290,7 @@ class Model:
             aliases=without(self.aliases, new.tolist()),
         )
 
-    def withholding(self, digests: Mapping[Any, NDArray[np.uint64]]) -> Model:
+    def withholding(self, digests: Mapping[Any, NDArray[np.bytes_]]) -> Model:
         """With digests, by label, of photographs that known classes are not to be taught."""
         numbers = self.number_of
         more = {
@@ -430,7 +430,7 @@ class Model:
         return replace(self, memory=memory, head=head, head_stale=False)
 
     def update(
-        self, label: Any, X: ArrayLike, *, digests: NDArray[np.uint64] | None = None
+        self, label: Any, X: ArrayLike, *, digests: NDArray[np.bytes_] | None = None
     ) -> Model:
         """With more samples of a known class; see :meth:`frugalvae.FrugalClassifier.update`."""
         position = position_of(label, self.classes, "; teach new classes with partial_fit()")

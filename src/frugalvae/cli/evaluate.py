@@ -256,11 +256,12 @@ def taught_before(model: Model, files: list[File]) -> int:
     import numpy as np
 
     from frugalvae.images.photographs import digests_of
+    from frugalvae.taught import among
 
     if not model.digests:
         return 0
     digests = digests_of(files, "looking for images that were taught")
-    return int(np.isin(digests, np.concatenate(list(model.digests.values()))).sum())
+    return int(among(digests, np.concatenate(list(model.digests.values()))).sum())
 
 
 def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:

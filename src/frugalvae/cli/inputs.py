@@ -20,6 +20,7 @@ from frugalvae.images.decode import reading_images
 from frugalvae.images.photographs import digests_of, digests_of_rows, encode_files
 from frugalvae.images.walk import EMPTY, File, Found, on_disk, walk
 from frugalvae.labels import as_label
+from frugalvae.taught import DIGEST
 
 #: Is told what is in a folder, before any of it is read.
 Look = Callable[[Path, Found], None]
@@ -46,7 +47,7 @@ class Gathered:
     x: NDArray[np.float32]
     unreadable: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    digests: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    digests: NDArray[np.bytes_] = field(default_factory=lambda: np.empty(0, DIGEST))
     images: list[str] = field(default_factory=list)
 
 

@@ -98,7 +98,7 @@ class Lesson:
         features = options.source is not None and holds_features(options.source)
         self.what = "sample" if features else "image"
         self.same: dict[str, Any] = {}  # names that were said to mean a known class
-        self.withheld: dict[str, NDArray[np.uint64]] = {}  # by folder, as --except says
+        self.withheld: dict[str, NDArray[np.bytes_]] = {}  # by folder, as --except says
 
     def run(self) -> LessonResult:
         """Teach what is new, with a line for all that is left out."""
@@ -135,7 +135,7 @@ class Lesson:
         self.say(f"{plural(int(found.sum()), self.what)} left out, as {options.leave_out} says")
         return found
 
-    def withhold(self, names: NDArray[Any], digests: NDArray[np.uint64]) -> None:
+    def withhold(self, names: NDArray[Any], digests: NDArray[np.bytes_]) -> None:
         """Remember which samples the list leaves out, by folder."""
         for name in np.unique(names).tolist():
             self.withheld[name] = digests[names == name]
@@ -341,7 +341,7 @@ class Lesson:
         """What the images come to; finished shards are kept beside the file."""
         batch, options = self.options.batch_size, self.options
         shard = batch * max(encoding.SHARD // batch, 1)
-        classes = [intake.labels.tolist(), intake.digests.tolist()]
+        classes = [intake.labels.tolist(), intake.digests.tobytes().hex()]
         of = depends_on(found, encoder.identity, shard, classes=classes)
         parts = None if self.on_ray else Parts(self.store.path, of)
         threads = THREADS if options.jobs == 1 else DECODERS

@@ -158,7 +158,7 @@ def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
 def digest_of_merge(additions: list[Addition]) -> str:
     """What tells a merge from any other: a killed one that is repeated must not count twice."""
     told = [(addition.checksum, addition.labels) for addition in additions]
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
 
 
 def refuse_twice(

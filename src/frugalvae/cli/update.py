@@ -47,10 +47,9 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
-    import numpy as np
-
     from frugalvae.cli.common import change_class
     from frugalvae.intake import taught_digests
+    from frugalvae.taught import among
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
             )
             report(options, label, 0, gathered)
             return
-        again = int(np.isin(gathered.digests, taught_digests(model, label)).sum())
+        again = int(among(gathered.digests, taught_digests(model, label)).sum())
         if again:
             display.say(f"{plural(again, 'example')} taught before, and counted once more")
         with display.watching():

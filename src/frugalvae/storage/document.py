@@ -17,7 +17,7 @@ from frugalvae.calibration import Calibration
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.labels import is_plain
 from frugalvae.novelty import TaughtNovelty
-from frugalvae.taught import BY_DIGEST, BYTES, unpack_digests
+from frugalvae.taught import BY_DIGEST, BYTES, OLDER, unpack_digests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -164,19 +164,18 @@ def _check_taught(document: Mapping[str, Any]) -> None:
 
 def read_digests(
     document: Mapping[str, Any], name: str, read: Callable[[Any, str], Any]
-) -> dict[int, NDArray[np.uint64]]:
+) -> dict[int, NDArray[np.bytes_]]:
     """Digests by the number of their class, of what a file packs under a name; or none."""
     if name not in document:
         return {}
     packed = read(document[name]["rows"], name)
     counts, numbers = document[name]["counts"], document["numbers"]
     right = isinstance(packed, np.ndarray) and packed.dtype == np.uint8
-    _require(right and packed.shape == (sum(counts), BYTES), "its digests are not as many")
+    right = right and packed.shape in {(sum(counts), size) for size in (BYTES, OLDER)}
+    _require(right, "its digests are not as many")
     found = np.split(unpack_digests(packed), np.cumsum(counts)[:-1])
-    for of_class in found:
-        _require(bool((of_class[1:] >= of_class[:-1]).all()), "its digests are not in order")
     by_number = zip(numbers, found, strict=True)
-    return {number: of_class for number, of_class in by_number if len(of_class)}
+    return {number: np.sort(of_class) for number, of_class in by_number if len(of_class)}
 
 
 def _check_encoder(encoder: Any) -> None:

@@ -43,7 +43,7 @@ from frugalvae.storage.document import (
 )
 from frugalvae.storage.model_checks import check_answers, check_model, check_roles, parts_of
 from frugalvae.storage.objects import Reader, Writer
-from frugalvae.taught import BY_DIGEST, pack_digests
+from frugalvae.taught import BY_DIGEST, DIGEST, pack_digests
 
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
 
@@ -199,7 +199,7 @@ def taught(model: Model, writer: Writer) -> dict[str, Any]:
     """Digests and other names of classes, if there are any."""
     found: dict[str, Any] = {}
     for name in BY_DIGEST:
-        by_class, none = getattr(model, name), np.empty(0, np.uint64)
+        by_class, none = getattr(model, name), np.empty(0, DIGEST)
         if by_class:
             kept = [by_class.get(number, none) for number in model.numbers.tolist()]
             rows = writer.write(pack_digests(kept), name)
