@@ -14,7 +14,7 @@ from frugalvae.checks import check_kind, check_learned, check_named, position_of
 from frugalvae.errors import InputError
 from frugalvae.formatting import shortened
 from frugalvae.interfaces import Replay, Task
-from frugalvae.labels import check_label
+from frugalvae.labels import by_label, check_label
 from frugalvae.taught import DIGEST, Digests, among, renamed, with_digests, without
 
 if TYPE_CHECKING:
@@ -144,9 +144,9 @@ def _moved(digests: Digests, old: int, new: int) -> Digests:
 
 def _renamed(other: Model, rename: Mapping[Any, Any]) -> Any:
     """The other model's labels as they are to be."""
+    rename = {label: check_label(name) for label, name in by_label(rename).items()}
     for label, name in rename.items():
         position_of(label, other.classes)
-        check_label(name)
         check_kind(np.array([name]), other.classes)
     labels = np.array([rename.get(label, label) for label in other.classes.tolist()])
     twice = [label for label in set(labels.tolist()) if (labels == label).sum() > 1]

@@ -450,7 +450,7 @@ class Model:
         position = position_of(old, self.classes)
         if np.ndim(new):
             raise InputError(f"the new label is {new!r}; expected one label, such as 'emu' or 7")
-        check_label(new)
+        new = check_label(new)
         label = np.array([new])
         check_kind(label, self.classes)
         if label[0] in self.classes:
@@ -585,9 +585,10 @@ class Model:
     def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
         """Features (n_samples, d) of a class as the memory recalls them."""
         check_number("n_samples", n_samples, 1, whole=True)
-        number = int(self.numbers[position_of(label, self.classes)])
+        position = position_of(label, self.classes)
+        number = int(self.numbers[position])
         assert self.memory is not None
-        if label in self.by_name:
+        if self.classes[position] in self.by_name:
             raise InputError(f"class {label!r} is known by name alone: there is nothing to sample")
         return self.memory.sample(number, n_samples, self._generator("sample", number, seed))
 

@@ -19,7 +19,6 @@ from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.decode import reading_images
 from frugalvae.images.photographs import digests_of, digests_of_rows, encode_files
 from frugalvae.images.walk import EMPTY, File, Found, on_disk, walk
-from frugalvae.labels import as_label
 from frugalvae.taught import DIGEST
 
 #: Is told what is in a folder, before any of it is read.
@@ -103,8 +102,7 @@ def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remember
     if "x" in array_names(path):
         return read_rows(path, ("x",))
     features = load_training(path)
-    labels = [as_label(str(known)) for known in features.y_train.tolist()]
-    x = features.x_train[np.array(labels) == as_label(str(label))]
+    x = features.x_train[features.y_train.astype(str) == str(label)]
     if not len(x):
         raise FeatureFileError(f"{path}: no row of x_train is of class {label!r}; check its labels")
     return x, features.encoder

@@ -30,7 +30,7 @@ from frugalvae.images.photographs import (
     unreadable,
 )
 from frugalvae.intake import Intake, choose_samples
-from frugalvae.labels import as_label, check_case, near, near_pairs, nearly_known
+from frugalvae.labels import check_case, near, near_pairs, nearly_known
 from frugalvae.shares import (
     Lot,
     TakenPhotographs,
@@ -253,7 +253,7 @@ class Lesson:
 
         features, table = open_training(path)
         check_same(self.encoder, features.encoder, self.store.given, path)
-        names: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
+        names: NDArray[Any] = features.y_train
         rows = [ROW.format(row) for row in range(len(names))]
         left_out = self.excepted(rows)
         kept = np.flatnonzero(~left_out)
@@ -271,7 +271,7 @@ class Lesson:
         if encoder == {}:  # a new file has none
             encoder = features.encoder
             check_carried(encoder, choice(self.options).named, path)
-        text = {key(label): vector for label, vector in (features.text or {}).items()}
+        text = features.text or {}
         lot = Lot(intake, row_share_count(len(intake.rows)))
         shares = row_shares(table, lot.rows, lot.positions, lot.count)
         with self.display.watching(), self.runner() as runner:
@@ -395,8 +395,3 @@ class Lesson:
         if not (self.what == "sample" or self.on_ray):
             Parts(self.store.path, {}).remove()
         result.model = model
-
-
-def key(label: Any) -> Any:
-    """A label as it is compared: names as all systems write them, numbers as they are."""
-    return as_label(label) if isinstance(label, str) else label

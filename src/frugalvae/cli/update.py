@@ -103,12 +103,12 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
 
 def one_class(label: Any, classes: Sequence[Any], flat: bool, say: Callable[[str], object]) -> Look:
     """Refuses a folder in which there are folders of other classes than the one that is meant."""
-    others = {as_label(str(other)) for other in classes} - {as_label(str(label))}
+    others = {*map(str, classes)} - {str(label)}
 
     def look(path: Path, found: Found) -> None:
         inner = {part for inside in found.files for part in inside.parts[:-1]}
         named = {*inner, path.resolve().name}
-        own = {part for part in inner if as_label(part) == as_label(str(label))}
+        own = {part for part in inner if as_label(part) == str(label)}
         beside = inner - own if own else set()
         wrong = sorted({part for part in named if as_label(part) in others} | beside)
         if wrong and not flat:

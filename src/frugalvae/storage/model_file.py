@@ -35,6 +35,7 @@ from frugalvae.model import Model, Recipe
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.document import (
     GET_ANOTHER,
+    as_kept,
     check_document,
     labels_from_json,
     labels_to_json,
@@ -114,7 +115,7 @@ def read_file(path: Path, named: Path | None = None) -> Contents:
 def _checked(content: bytes) -> Contents:
     document, arrays = from_bytes(content)
     check_document(document, len(content))
-    return Contents(document, arrays, len(content))
+    return Contents(as_kept(document), arrays, len(content))
 
 
 def load(path: str | Path, device: str | None = None, *, trust: Collection[str] = ()) -> Model:
