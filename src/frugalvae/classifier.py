@@ -671,7 +671,7 @@ class FrugalClassifier(Estimator):
         >>> [(event["action"], event["classes"]) for event in clf.history()]
         [('learn', {'a': 1, 'b': 1})]
         """
-        return copy.deepcopy(list(self._fitted().history))
+        return copy.deepcopy(list(self._model().history))
 
     def learn_images(
         self,
