@@ -88,7 +88,8 @@ def in_newer_memory(model: Model) -> Model:
     if not has_older_memory(model):
         return model
     _check_counted(model)
-    memory = MomentMemory.of_factors(model.memory, model.count_of)  # type: ignore[arg-type]
+    with model.computing():
+        memory = MomentMemory.of_factors(model.memory, model.count_of)  # type: ignore[arg-type]
     head, rng = copy.deepcopy(model.head), model.recipe.generator("head", model.n_tasks)
     assert head is not None
     if getattr(head, "needs_density", False):

@@ -472,7 +472,13 @@ class Model:
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores (n, k), columns in the order of ``classes``."""
         head, features = self._answering_head(), check_features(X, self.n_features)
-        scores = np.concatenate([head.logits(block) for block in in_blocks(features)])
+        with self.computing(), np.errstate(all="ignore"):  # what comes of it is looked at below
+            scores = np.concatenate([head.logits(block) for block in in_blocks(features)])
+        if not np.isfinite(scores.max(axis=1)).all():
+            raise InputError(
+                "some answers are no finite numbers: what was learned is out of proportion; leave "
+                "out samples that are far larger than others, or scale the features to about 1"
+            )
         return scores[:, np.argsort(head.classes)]  # numbers ascend
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -557,7 +563,8 @@ class Model:
             )
         if self.n_samples_of_class.max() == 1:  # nothing shows how samples of a class differ
             return np.ones(len(features))
-        reference = self.reference
+        with self.computing():
+            reference = self.reference
         if not taught.quantiles or taught.score != reference.score:
             taught = taught.with_samples(reference.of_replay, reference.score)
         familiar = taught.familiarity(reference.novelty(features))
@@ -590,7 +597,8 @@ class Model:
         assert self.memory is not None
         if self.classes[position] in self.by_name:
             raise InputError(f"class {label!r} is known by name alone: there is nothing to sample")
-        return self.memory.sample(number, n_samples, self._generator("sample", number, seed))
+        with self.computing():
+            return self.memory.sample(number, n_samples, self._generator("sample", number, seed))
 
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
@@ -605,8 +613,15 @@ class Model:
     @contextmanager
     def computing(self) -> Iterator[None]:
         """On the device that is asked for; what becomes infinite is told by ``check_learned``."""
-        with computing_on(self.recipe.device), np.errstate(over="ignore", invalid="ignore"):
-            yield
+        try:
+            with computing_on(self.recipe.device), np.errstate(over="ignore", invalid="ignore"):
+                yield
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"what was learned cannot be computed with ({error}): some features are far "
+                "larger than others; scale them to about 1, or leave out the samples with the "
+                "largest"
+            ) from error
 
     def _answering_head(self) -> Head:
         if self.head_stale or self.head is None:

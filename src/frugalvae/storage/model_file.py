@@ -58,7 +58,8 @@ def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
         if not model.head_stale:
             check_kept(head, head.arrays())  # it may finish its sums here
     writer = Writer(half=dtype == "float16")
-    content = to_bytes(describe(model, writer), writer.arrays)
+    with np.errstate(all="ignore"):  # what becomes infinite is refused below
+        content = to_bytes(describe(model, writer), writer.arrays)
     try:
         again = make(_checked(content), path, model.recipe.device, modules_of(model, writer))
         verify(again, path)
