@@ -56,7 +56,8 @@ def save(model: Model, path: str | Path, dtype: str = "float32") -> None:
         memory, head = parts_of(model)
         check_learned(memory)
         if not model.head_stale:
-            check_kept(head, head.arrays())  # it may finish its sums here
+            with model.computing():
+                check_kept(head, head.arrays())  # it may finish its sums here
     writer = Writer(half=dtype == "float16")
     with np.errstate(all="ignore"):  # what becomes infinite is refused below
         content = to_bytes(describe(model, writer), writer.arrays)
