@@ -336,6 +336,6 @@ def test_a_numbered_class_is_taught_over_http_with_its_name() -> None:
     model = FrugalClassifier().fit(rows, [0, 0, 1, 1], text=text).model_
     eye = SimpleNamespace(encoder=Reading(reads=True)("colours"), remembered={"encoder": "colours"})
     server: Any = SimpleNamespace(looker=SimpleNamespace(eye=lambda _: eye))
-    pictures = ClassPictures("7", rows[:1] + 60, np.array([3], np.uint64), {})
+    pictures = ClassPictures("7", rows[:1] + 60, np.array([b"a"], "S16"), {})
     label, after, _ = learned(server, model, pictures, case_matters=False)
     assert (label, after.classes.tolist()) == (7, [0, 1, 7])

@@ -64,6 +64,15 @@ def counted(document: Any, arrays: Any) -> None:
     document["n_samples_of_class"] = [2**40] * 3
 
 
+def longer(arrays: dict[str, Array], begin: str) -> dict[str, Array]:
+    """Arrays whose names begin so, of 1e21."""
+    found = {
+        name: np.full_like(kept, 1e21) for name, kept in arrays.items() if name.startswith(begin)
+    }
+    assert found
+    return found
+
+
 RANPAC: Any = ("none", lambda: make_head("ranpac", width=20))
 #: Memory, head, what is changed, and what is said.
 FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
@@ -133,6 +142,30 @@ FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
         turned("memory.means_", lambda x: np.full_like(x, 1e20)),
         "means_ of its GaussianMemory .*from 1e.20 to 1e.20; expected each feature",
     ),
+    "shares of nothing": (
+        ("mixture", {"parts": 1}),
+        "bayes",
+        turned("memory.mixtures_.0.weights", np.zeros_like),
+        "weights of its Mixture .*from 0 to 0; expected share",
+    ),
+    "directions longer than features": (
+        "factors",
+        "bayes",
+        lambda _, arrays: arrays.update(longer(arrays, "memory.factors_")),
+        r"factors_ of its FactorMemory .*expected each feature \(\*, rank_\)",
+    ),
+    "rows longer than samples": (
+        "moments",
+        "bayes",
+        lambda _, arrays: arrays.update(longer(arrays, "memory.arrays.root_scales")),
+        r"roots_ of its MomentMemory .*expected each root \(\*, rank_\)",
+    ),
+    "rows of a head": (
+        "none",
+        "fecam",
+        lambda _, arrays: arrays.update(longer(arrays, "head.roots_")),
+        r"roots_ of its FeCAMHead .*expected each root \(\*, d\)",
+    ),
     "not a number": (
         "store-all",
         "nearest-mean",
@@ -180,6 +213,31 @@ def test_what_no_samples_give_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(MemoryFileError, match=message) as caught:
         FrugalClassifier.load(path)
     assert str(path) in str(caught.value)
+
+
+def test_what_cannot_be_computed_with_is_told_and_no_traceback(tmp_path: Path) -> None:
+    """Features that are all correlated with each other by 1 and -1 at once have no samples."""
+    path = tmp_path / "it.frugal"
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 8)), np.repeat(NAMES, 20)
+    FrugalClassifier(make_memory("moments", budget="470B")).fit(x, y).save(path)
+    change = turned("memory.arrays.correlations", lambda kept: np.full_like(kept, -32767))
+    forge(path, change)
+    classifier = FrugalClassifier.load(path)
+    with pytest.raises(InputError, match="what was learned cannot be computed with"):
+        classifier.sample("ant", 3)
+    assert main(["status", str(path), "--verify"]) == 2
+
+
+def test_answers_that_are_no_numbers_are_not_given() -> None:
+    classifier: Any = taught("none", "fecam")
+    model, x = classifier.model_, np.ones((2, DIM), np.float32)
+    for wrong in (np.nan, np.inf, -np.inf):
+        scores = np.array([[0.0, wrong, 1.0], [wrong] * 3])
+        model.head.logits = lambda _, scores=scores: scores
+        for ask in (classifier.predict, classifier.predict_proba, model.logits):
+            with pytest.raises(InputError, match="some answers are no finite numbers"):
+                ask(x)
 
 
 # --------------------------------------------------------------------------- what is written

@@ -74,6 +74,7 @@ def test_when_the_only_class_is_forgotten_nothing_is_known(tmp_path: Path) -> No
     for clf in (classifier, copied(classifier, tmp_path / "empty.frugal")):
         assert clf.model_.classes.tolist() == []
         assert [event["action"] for event in clf.history_] == ["learn", "forget"]
+        assert [event["action"] for event in clf.history()] == ["learn", "forget"]
         with pytest.raises(NotFittedError):
             clf.predict([[0.0, 1.0]])
         wider = np.eye(5, dtype=np.float32)  # of any kind and width, as at first

@@ -671,7 +671,7 @@ class FrugalClassifier(Estimator):
         >>> [(event["action"], event["classes"]) for event in clf.history()]
         [('learn', {'a': 1, 'b': 1})]
         """
-        return copy.deepcopy(list(self._fitted().history))
+        return copy.deepcopy(list(self._model().history))
 
     def learn_images(
         self,
@@ -738,7 +738,7 @@ class FrugalClassifier(Estimator):
                 before,
                 found.labels,
                 lambda rows: digests_of(found.at(rows).files),
-                again=[again] if isinstance(again, str) else again,
+                again=list(map(as_label, [again] if isinstance(again, str) else again)),
             )
             twins = nearly_known(map(str, intake.new), list(map(str, before.classes.tolist())))
             for line in [*found.notes, *counted(found.skipped), *intake.left_out, *twins]:

@@ -66,7 +66,12 @@ def read_source(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     """
     if path.resolve() in extending:
         raise InputError(f"{path} extends itself, be it by way of others; name another file")
-    source = tomllib.loads(path.read_text("utf-8"))
+    try:
+        source = tomllib.loads(path.read_text("utf-8"))
+    except RecursionError:
+        raise InputError(
+            f"{path} has too many brackets in each other; nothing was started"
+        ) from None
     if not isinstance(source.get("extends"), str):
         return source
     base = read_source(path.parent / source.pop("extends"), (*extending, path.resolve()))

@@ -14,7 +14,7 @@ from frugalvae.images.photographs import AHEAD, THREADS, ahead, encode, reason
 from frugalvae.interfaces import Encoder
 from frugalvae.maths.arrays import Array
 from frugalvae.progress import track
-from frugalvae.taught import NONE, digest
+from frugalvae.taught import DIGEST, NONE, digest
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MeasuredPhotographs:
     features: NDArray[np.float32]
     places: NDArray[np.int64]
     reasons: dict[int, str]
-    digests: NDArray[np.uint64]
+    digests: NDArray[np.bytes_]
     qualities: dict[int, Quality]
 
     @property
@@ -49,10 +49,10 @@ class MeasuredPhotographs:
 
 def measure(files: Sequence[File], encoder: Encoder, batch_size: int) -> MeasuredPhotographs:
     """Read, measure and encode photographs; each file is read once."""
-    digests, qualities = np.full(len(files), NONE, np.uint64), dict[int, Quality]()
+    digests, qualities = np.full(len(files), NONE, DIGEST), dict[int, Quality]()
     side = getattr(encoder, "side", None)
 
-    def look(file: File) -> tuple[int, Quality | None, NDArray[np.float32] | str]:
+    def look(file: File) -> tuple[bytes, Quality | None, NDArray[np.float32] | str]:
         found = NONE
         try:
             with alone(file.size > LARGE_BYTES):

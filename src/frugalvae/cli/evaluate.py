@@ -25,7 +25,7 @@ from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import percent, plural, printable
-from frugalvae.labels import as_label, folded, listing
+from frugalvae.labels import folded, listing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -256,11 +256,12 @@ def taught_before(model: Model, files: list[File]) -> int:
     import numpy as np
 
     from frugalvae.images.photographs import digests_of
+    from frugalvae.taught import among
 
     if not model.digests:
         return 0
     digests = digests_of(files, "looking for images that were taught")
-    return int(np.isin(digests, np.concatenate(list(model.digests.values()))).sum())
+    return int(among(digests, np.concatenate(list(model.digests.values()))).sum())
 
 
 def alike(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
@@ -309,8 +310,8 @@ def known(
 
     place = {label: n for n, label in enumerate(model.classes.tolist())}
     numbers = {name: place[label] for name, label in model.aliases.items() if label is not None}
-    numbers |= {as_label(str(label)): n for label, n in place.items()}
-    written = [as_label(str(label)) for label in labels.tolist()]
+    numbers |= {str(label): n for label, n in place.items()}
+    written = labels.astype(str)
     names, inverse, counts = np.unique(written, return_inverse=True, return_counts=True)
     found = np.array([numbers.get(name, -1) for name in names.tolist()], np.int64)
     if (found < 0).all():

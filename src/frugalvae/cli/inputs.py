@@ -18,7 +18,7 @@ from frugalvae.encoders.remembered import Remembered, check_same, load_encoder
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.images.decode import File, on_disk, reading_images
 from frugalvae.images.photographs import digests_of, digests_of_rows, encode_files
-from frugalvae.labels import as_label
+from frugalvae.taught import DIGEST
 
 if TYPE_CHECKING:
     from frugalvae.images.walk import Found
@@ -48,7 +48,7 @@ class Gathered:
     x: NDArray[np.float32]
     unreadable: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    digests: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    digests: NDArray[np.bytes_] = field(default_factory=lambda: np.empty(0, DIGEST))
     images: list[str] = field(default_factory=list)
 
 
@@ -104,8 +104,7 @@ def rows_of_class(path: Path, label: Any) -> tuple[NDArray[np.float32], Remember
     if "x" in array_names(path):
         return read_rows(path, ("x",))
     features = load_training(path)
-    labels = [as_label(str(known)) for known in features.y_train.tolist()]
-    x = features.x_train[np.array(labels) == as_label(str(label))]
+    x = features.x_train[features.y_train.astype(str) == str(label)]
     if not len(x):
         raise FeatureFileError(f"{path}: no row of x_train is of class {label!r}; check its labels")
     return x, features.encoder

@@ -13,6 +13,7 @@ from frugalvae.cli.options import add, add_encoder, add_ray, choice, settings_of
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, size
+from frugalvae.labels import as_label
 
 if TYPE_CHECKING:
     from frugalvae.cli.lesson import LessonResult
@@ -86,6 +87,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--again",
+        type=as_label,
         action="append",
         default=[],
         metavar="CLASS",

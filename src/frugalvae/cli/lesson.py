@@ -30,7 +30,7 @@ from frugalvae.images.photographs import (
     unreadable,
 )
 from frugalvae.intake import Intake, choose_samples
-from frugalvae.labels import as_label, check_case, near, near_pairs, nearly_known
+from frugalvae.labels import check_case, near, near_pairs, nearly_known
 from frugalvae.shares import (
     Lot,
     TakenPhotographs,
@@ -98,7 +98,7 @@ class Lesson:
         features = options.source is not None and holds_features(options.source)
         self.what = "sample" if features else "image"
         self.same: dict[str, Any] = {}  # names that were said to mean a known class
-        self.withheld: dict[str, NDArray[np.uint64]] = {}  # by folder, as --except says
+        self.withheld: dict[str, NDArray[np.bytes_]] = {}  # by folder, as --except says
 
     def run(self) -> LessonResult:
         """Teach what is new, with a line for all that is left out."""
@@ -135,7 +135,7 @@ class Lesson:
         self.say(f"{plural(int(found.sum()), self.what)} left out, as {options.leave_out} says")
         return found
 
-    def withhold(self, names: NDArray[Any], digests: NDArray[np.uint64]) -> None:
+    def withhold(self, names: NDArray[Any], digests: NDArray[np.bytes_]) -> None:
         """Remember which samples the list leaves out, by folder."""
         for name in np.unique(names).tolist():
             self.withheld[name] = digests[names == name]
@@ -253,7 +253,7 @@ class Lesson:
 
         features, table = open_training(path)
         check_same(self.encoder, features.encoder, self.store.given, path)
-        names: NDArray[Any] = np.array([key(label) for label in features.y_train.tolist()])
+        names: NDArray[Any] = features.y_train
         rows = [ROW.format(row) for row in range(len(names))]
         left_out = self.excepted(rows)
         kept = np.flatnonzero(~left_out)
@@ -271,7 +271,7 @@ class Lesson:
         if encoder == {}:  # a new file has none
             encoder = features.encoder
             check_carried(encoder, choice(self.options).named, path)
-        text = {key(label): vector for label, vector in (features.text or {}).items()}
+        text = features.text or {}
         lot = Lot(intake, row_share_count(len(intake.rows)))
         shares = row_shares(table, lot.rows, lot.positions, lot.count)
         with self.display.watching(), self.runner() as runner:
@@ -341,7 +341,7 @@ class Lesson:
         """What the images come to; finished shards are kept beside the file."""
         batch, options = self.options.batch_size, self.options
         shard = batch * max(encoding.SHARD // batch, 1)
-        classes = [intake.labels.tolist(), intake.digests.tolist()]
+        classes = [intake.labels.tolist(), intake.digests.tobytes().hex()]
         of = depends_on(found, encoder.identity, shard, classes=classes)
         parts = None if self.on_ray else Parts(self.store.path, of)
         threads = THREADS if options.jobs == 1 else DECODERS
@@ -395,8 +395,3 @@ class Lesson:
         if not (self.what == "sample" or self.on_ray):
             Parts(self.store.path, {}).remove()
         result.model = model
-
-
-def key(label: Any) -> Any:
-    """A label as it is compared: names as all systems write them, numbers as they are."""
-    return as_label(label) if isinstance(label, str) else label

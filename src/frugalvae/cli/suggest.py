@@ -133,13 +133,13 @@ def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Unlabelled]
     from frugalvae.images.decode import reading_images
     from frugalvae.images.feature_file import read_rows
     from frugalvae.images.photographs import THREADS, digests_of, digests_of_rows, encode_files
-    from frugalvae.taught import NONE
+    from frugalvae.taught import DIGEST, NONE, among
 
-    taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
+    taught = np.concatenate([np.empty(0, DIGEST), *model.digests.values()])
     if holds_features(options.source):
         x, made_by = read_rows(options.source, ("x", "x_train"))
         check_same(model.encoder, made_by, options.file, options.source)
-        fresh = np.flatnonzero(~np.isin(digests_of_rows(x, np.arange(len(x))), taught))
+        fresh = np.flatnonzero(~among(digests_of_rows(x, np.arange(len(x))), taught))
         notes = told_before(len(x) - len(fresh), "sample")
         yield Unlabelled(
             x[fresh], [f"{options.source}[{row}]" for row in fresh.tolist()], None, notes
@@ -149,7 +149,7 @@ def open_pool(model: Model, options: argparse.Namespace) -> Iterator[Unlabelled]
         found, skipped = find_images([options.source], opened)
         encoder, _ = load_encoder(model.encoder, choice(options), options.file)
         digests = digests_of([file for _, file in found])
-        new = ~np.isin(digests, taught) | (digests == NONE)
+        new = ~among(digests, taught) | (digests == NONE)
         found = [found[row] for row in np.flatnonzero(new)]
         files = [file for _, file in found]
         encoded = encode_files(files, encoder, options.batch_size, THREADS)

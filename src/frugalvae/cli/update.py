@@ -47,10 +47,9 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
-    import numpy as np
-
     from frugalvae.cli.common import change_class
     from frugalvae.intake import taught_digests
+    from frugalvae.taught import among
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
             )
             report(options, label, 0, gathered)
             return
-        again = int(np.isin(gathered.digests, taught_digests(model, label)).sum())
+        again = int(among(gathered.digests, taught_digests(model, label)).sum())
         if again:
             display.say(f"{plural(again, 'example')} taught before, and counted once more")
         with display.watching():
@@ -104,12 +103,12 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
 
 def one_class(label: Any, classes: Sequence[Any], flat: bool, say: Callable[[str], object]) -> Look:
     """Refuses a folder in which there are folders of other classes than the one that is meant."""
-    others = {as_label(str(other)) for other in classes} - {as_label(str(label))}
+    others = {*map(str, classes)} - {str(label)}
 
     def look(path: Path, found: Found) -> None:
         inner = {part for inside in found.files for part in inside.parts[:-1]}
         named = {*inner, path.resolve().name}
-        own = {part for part in inner if as_label(part) == as_label(str(label))}
+        own = {part for part in inner if as_label(part) == str(label)}
         beside = inner - own if own else set()
         wrong = sorted({part for part in named if as_label(part) in others} | beside)
         if wrong and not flat:

@@ -102,7 +102,7 @@ def list_classes(
     """Give each image its class, and choose the parts that are wanted."""
     if not found.files:
         raise InputError(f"{found.name}: no images in it ({KINDS}); {HOW}")
-    known = {as_label(name) for name in known}
+    known = set(known)
     written = {path: tuple(map(as_label, path.parts[:-1])) for path in found.files}
     try:
         places = divide(set(written.values()), depth, known)
