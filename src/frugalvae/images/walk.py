@@ -25,10 +25,12 @@ from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from frugalvae.errors import InputError
+from frugalvae.files import read_plain
 from frugalvae.formatting import printable, size
 from frugalvae.images.cifar import PARTS, as_ppm, read_cifar
 from frugalvae.images.classes import HOW, role_of
-from frugalvae.images.decode import HEAD, MOST_BYTES, format_of
+from frugalvae.images.decode import HEAD, format_of
+from frugalvae.images.limits import MOST_BYTES
 from frugalvae.images.npz import UNPACKED
 
 #: What claims to be an image; other files are images if their content is one.
@@ -203,18 +205,9 @@ def on_disk(path: Path) -> File:
 
 
 def read_file(path: Path, most: int | None = None) -> bytes:
-    """The bytes of a file, or the first of them; an error that does not repeat its name.
-
-    Only regular files are opened: a pipe or a device could be waited for without end.
-    """
+    """The bytes of a file, or the first of them; an error that does not repeat its name."""
     try:
-        state = os.stat(path)
-        if not stat.S_ISREG(state.st_mode):
-            raise InputError(f"it is {NO_FILE}")
-        if most is None and state.st_size > MOST_BYTES:
-            raise InputError(f"the file has more than {MOST_BYTES:,} bytes")
-        with open(path, "rb") as file:
-            return file.read(MOST_BYTES if most is None else most)
+        return read_plain(path, MOST_BYTES if most is None else most, first=most is not None)
     except OSError as error:
         raise InputError(error.strerror or str(error)) from error
 
