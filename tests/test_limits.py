@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 
-from frugalvae.images.decode import FORMATS, decode, opened, shrunk
+from frugalvae.images.decode import FORMATS, decode, opened, reading_images, shrunk
 from frugalvae.images.limits import (
     LARGE_PIXELS,
     MOST,
@@ -283,7 +283,7 @@ def test_decoding_takes_no_more_memory_than_is_said(known: str, tmp_path: Path) 
     print(said)
     for line in said.splitlines():
         _, taken, estimate = line.rsplit(" ", 2)
-        assert int(taken) <= int(estimate) + 4_000_000, line
+        assert int(taken) <= int(estimate) + 8_000_000, line  # and what is loaded
     assert len(said.splitlines()) == 4 * len(modes) * len(ways)
 
 
@@ -298,12 +298,13 @@ def test_every_format_has_a_most_of_pixels(known: str) -> None:
 
 def test_a_jpeg_whose_scans_take_much_memory_is_refused() -> None:
     content = as_jpeg(Image.new("CMYK", (64, 64))).replace(
-        struct.pack(">HH", 64, 64), struct.pack(">HH", 14_000, 14_000)
+        struct.pack(">HH", 64, 64), struct.pack(">HH", 15_000, 15_000)
     )
-    image = opened(content, "JPEG")
+    with reading_images():
+        image = opened(content, "JPEG")
     check_decoding(image, "JPEG", 1, 64, MOST_PIXELS)
     with pytest.raises(ValueError, match="take more than 1,600,000,000 bytes of memory"):
-        check_decoding(image, "JPEG", 18, 64, MOST_PIXELS)
+        check_decoding(image, "JPEG", 10, 64, MOST_PIXELS)
 
 
 # --------------------------------------------------------------------------- work

@@ -241,8 +241,9 @@ def rgb(image: Image.Image) -> Image.Image:
 def coloured(image: Image.Image) -> Image.Image:
     """In red, green and blue, transparent parts white."""
     if image.mode.startswith("I"):  # 16 bits of grey, which converting would clip
-        grey = np.asarray(image).clip(0, 65535) / 257
-        image = Image.fromarray(grey.round().astype(np.uint8))
+        grey = np.asarray(image).clip(0, 65535).astype(np.float32)
+        grey /= 257
+        image = Image.fromarray(grey.round(out=grey).astype(np.uint8))
     if image.mode in PLAIN and "transparency" not in image.info:
         return image.convert("RGB")
     colours = image.convert("RGBA")
