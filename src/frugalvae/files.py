@@ -63,6 +63,20 @@ def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> N
     sync_folder(path.parent)
 
 
+def read_plain(path: str | Path, most: int = 10_000_000, *, first: bool = False) -> bytes:
+    """The bytes of a regular file of at most ``most``, or its first ones; errors do not name it.
+
+    A pipe or a device is refused: it could be waited for without end.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise InputError("it is not a regular file")
+    with open(path, "rb") as file:
+        content = file.read(most + (not first))
+    if len(content) > most:
+        raise InputError(f"the file has more than {most:,} bytes")
+    return content
+
+
 def unfinished(path: Path) -> list[Path]:
     """Files that killed processes left while they were writing this one."""
     name = re.compile(re.escape(_prefix(path)) + r"\w{8}")

@@ -11,6 +11,7 @@ from frugalvae.cli.lesson import LessonResult
 from frugalvae.cli.options import choice
 from frugalvae.encoders.remembered import load_encoder
 from frugalvae.errors import InputError
+from frugalvae.files import read_plain
 from frugalvae.formatting import plural, shortened
 from frugalvae.labels import as_label, check_case
 from frugalvae.naming import learn_names, read_names, unread
@@ -58,13 +59,15 @@ def names_in(text: str) -> list[str]:
     """The names in ``heron, egret``, or in a file with a name per line; each once."""
     path = Path(text)
     lines = text.split(",")
-    if os.path.isfile(text):  # a list may be longer than any name of a file
-        if path.stat().st_size > LONGEST:
-            raise InputError(f"{path} is larger than {LONGEST:,} bytes; expected a name per line")
+    if os.path.exists(text) and not os.path.isdir(text):  # a list may be longer than any path
         try:
-            lines = path.read_text("utf-8-sig").splitlines()
+            lines = read_plain(path, LONGEST).decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is no text in UTF-8; expected a name per line") from error
+        except (OSError, InputError) as error:
+            raise InputError(
+                f"{path} cannot be read ({error}); expected a name per line"
+            ) from error
     names = list(dict.fromkeys(name for name in map(as_label, lines) if name))
     if not names:
         raise InputError(f"--names {text!r} holds no name; expected some, such as 'heron, egret'")
