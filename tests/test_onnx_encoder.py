@@ -512,6 +512,17 @@ def test_damaged_models_are_one_line(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("name", ["preprocessor_config.json", "config.json"])
+def test_settings_of_endless_brackets_are_no_traceback(tmp_path: Path, name: str) -> None:
+    linear(tmp_path / "model.onnx")
+    (tmp_path / name).write_text("[" * 100_000)
+    if name == "config.json":  # of which only the kind is looked up
+        assert OnnxEncoder(tmp_path, **HOW).dim == 5
+    else:
+        with pytest.raises(InputError, match=f"{name}: no JSON of settings"):
+            OnnxEncoder(tmp_path, **HOW)
+
+
 def test_other_networks_are_told(tmp_path: Path, clip_onnx: Path) -> None:
     with pytest.raises(InputError, match="a.onnx: ONNX Runtime cannot load .*mine"):
         OnnxEncoder(linear(tmp_path / "a.onnx", domain="mine"), **HOW)
