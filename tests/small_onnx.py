@@ -226,6 +226,7 @@ def forged(where: str, tensor: bytes) -> bytes:
     else:
         weights = graph.constant(np.ones((3, 5), np.float32))
         more = {
+            "inside": b"",
             "function": message([(25, message([(1, "f"), (11, message([(5, tensor)]))]))]),
             "training": message([(20, message([(1, message([(5, tensor)]))]))]),
             "sparse": message([(7, message([(15, message([(1, tensor)]))]))]),
