@@ -798,7 +798,7 @@ class Fuzzer:
             trial.faults.append("status refuses what load accepts")
             return
         told = [name for task in answer["tasks"] for name in task]
-        if told != [str(label) for label in classifier.classes_.tolist()]:
+        if told != [str(label) for label in classifier.model_.classes.tolist()]:
             trial.faults.append(f"status tells of other classes: {told}")
 
     def _history(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
