@@ -61,7 +61,11 @@ CLI: dict[str, tuple[str, bool, bool] | None] = {
     "history": ("{file}", False, False),
     "sample": ("{file} cat -o {out}.npz", False, True),
     "encode": ("{zip} -o {out}.npz --encoder onnx --model {model} {how}", False, False),
-    "run": ("{features} --tasks 2 --memory gaussian-diagonal --head nearest-mean", False, False),
+    "run": (
+        "{features} --tasks 2 --memory gaussian-diagonal --head nearest-mean -o {out}.json",
+        False,
+        False,
+    ),
     "bench": ("run {toml} --seeds 0 --results {out}", True, True),
     "report": ("{results} -o {out}.md", False, False),
     "memory": None,
