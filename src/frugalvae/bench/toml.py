@@ -75,7 +75,11 @@ def read_source(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
         ) from None
     if not isinstance(source.get("extends"), str):
         return source
-    base = read_source(path.parent / source.pop("extends"), (*extending, path.resolve()))
+    name = Path(source.pop("extends"))
+    beside = path.parent / name
+    if name.is_absolute() or ".." in name.parts or not beside.is_file():
+        raise InputError(f"{path}: extends is '{name}'; expected a file in its folder or below")
+    base = read_source(beside, (*extending, path.resolve()))
     rows = [*base.get("rows", ()), *source.pop("rows", ())]
     return base | source | {"rows": rows}
 
