@@ -92,6 +92,11 @@ class Contents:
     arrays: dict[str, Array]
     size: int
 
+    @property
+    def half(self) -> bool:
+        """Whether the file has float16."""
+        return any(array.dtype == np.float16 for array in self.arrays.values())
+
 
 def read_file(path: Path, named: Path | None = None) -> Contents:
     """What is in a file; ``named`` is what errors call it."""
