@@ -162,9 +162,7 @@ def mutants_of(tree: ast.Module, file: str) -> list[Mutant]:
                 inside, now, whole = name, early, owner
                 if early and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     now = field != "body"  # defaults are made on import
-                if early and isinstance(
-                    child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-                ):
+                if now and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                     inside = f"{name}.{child.name}".lstrip(".")
                     whole = child if not isinstance(child, ast.ClassDef) else owner
                 for new in changes(child):

@@ -79,6 +79,13 @@ def test_the_operators(code: str, expected: list[str]) -> None:
     assert ast.unparse(tree) == ast.unparse(ast.parse(code))
 
 
+def test_what_a_function_inside_does_is_a_change_of_the_function_that_tests_call() -> None:
+    code = "class A:\n def f(self):\n  def g():\n   return 1 + x\n  return g"
+    found = [each.name for each in mutants_of(ast.parse(code), "code")]
+    assert len(found) == 5
+    assert set(found) == {"A.f"}
+
+
 def test_the_table_names_what_is_there_and_gives_reasons() -> None:
     table = tomllib.loads(Path("tests/mutants.toml").read_text("utf-8"))
     for file, near in table["near"].items():
