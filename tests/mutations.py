@@ -157,7 +157,9 @@ def mutants_of(tree: ast.Module, file: str) -> list[Mutant]:
             for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
                 if not isinstance(child, ast.AST) or is_words(child):
                     continue
-                if isinstance(node, ast.keyword) and isinstance(child, ast.UnaryOp):
+                if isinstance(node, ast.keyword) and (
+                    node.arg in HARMLESS or isinstance(child, ast.UnaryOp)
+                ):
                     continue  # axis=-1: of matrices, 1 is the same
                 inside, now, whole = name, early, owner
                 if early and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

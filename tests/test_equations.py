@@ -94,6 +94,13 @@ def test_unit_scales_rows_to_length_one_and_leaves_zeros() -> None:
     assert_equal(unit(rows), expected)
 
 
+def test_the_unit_of_a_row_does_not_depend_on_its_scale_nor_on_other_rows() -> None:
+    """Also where its squares are infinite, or zero."""
+    row = torch.tensor([3.0, 4.0])  # float32
+    scales = torch.tensor([1e-37, 1e-30, 1.0, 1e30, 5e37])
+    torch.testing.assert_close(unit(scales[:, None] * row), (row / 5).expand(5, 2))
+
+
 def test_conditional_elbo_equals_its_monte_carlo_estimate(
     posterior: tuple[Tensor, Tensor],
 ) -> None:

@@ -56,6 +56,7 @@ def test_a_mutant_is_named_by_its_change_and_not_by_its_line() -> None:
     [
         ("x += 1", ["x = 1", "x -= 1", "x += 0", "x += 2"]),
         ("x = a and not b", ["x = a or not b", "x = not b", "x = a", "x = a and b"]),
+        ("f(strict=True, copy=False)", ["pass"]),
         ("f(x, axis=0)", ["pass", "f(x)", "f(x, axis=1)"]),
         ("self.x = min(y)", ["pass", "self.x = max(y)"]),
         ("x = y[:n]", ["x = y[:]"]),

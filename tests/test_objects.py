@@ -166,6 +166,7 @@ def test_what_is_shared_is_shared_again() -> None:
     assert three is four
     assert one.flags.writeable
     assert one is not array
+    assert type(again(Fields(array)).one) is np.ndarray
 
 
 def test_arrays_are_written_row_by_row_and_copied() -> None:
@@ -183,7 +184,8 @@ def test_half_rounds_float32_but_what_is_exact_or_symmetric() -> None:
     x32, x64, eye = np.ones(2, np.float32), np.ones(2), np.eye(2, dtype=np.float32)
     part = Learns()
     part.sums_, part.means_ = x32, x32.copy()
-    found = written([x32.copy(), x64, eye, part, {1: x32 + 1}, Rounds()], half=True)[1]
+    plain = Fields(x32.copy())
+    found = written([x32.copy(), x64, eye, part, {1: x32 + 1}, Rounds(), plain], half=True)[1]
     types = {name: kept[0] for name, kept in found.items()}
     assert types == {
         "it.0": "float16",
@@ -193,6 +195,7 @@ def test_half_rounds_float32_but_what_is_exact_or_symmetric() -> None:
         "it.3.means_": "float16",
         "it.4": "float16",
         "it.5.means": F32,
+        "it.6.one": "float16",
     }
     assert again(x32, half=True).dtype == np.float32
     assert written(x32)[1] == {"it": [F32, [1, 1]]}
