@@ -303,7 +303,8 @@ class _Held:
         if kind == "classes":
             return bool(one == self.known)
         if kind == "rank":
-            return type(one) is int and 1 <= one <= self.width
+            least = 1 if self.known else 0  # of classes that are known by name alone
+            return type(one) is int and least <= one <= self.width
         if kind == "decoder":
             return type(one) is int and 0 <= one < len(self.part.decoders_)
         if kind == "names":
