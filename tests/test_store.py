@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import os
 import stat
 import struct
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,11 @@ from frugalvae.errors import (
 from frugalvae.files import locked, sync_folder, unfinished, write_bytes
 from frugalvae.forgetting import forget
 from frugalvae.images.encode import Parts
+from frugalvae.novelty import TaughtNovelty
 from frugalvae.storage import container, model_file
 from frugalvae.storage import store as store_module
 from frugalvae.storage.container import from_bytes, is_half, to_bytes
+from frugalvae.storage.receipts import QUANTILES, receipt, state
 from frugalvae.storage.store import BLOCK, FULL, Store, _same
 from tests.conftest import blobs
 from tests.fuzzing import sign
@@ -484,3 +488,33 @@ def test_files_are_compared_up_to_the_first_difference(size: int, tmp_path: Path
         other.write_bytes(different)
         assert not _same(one, other)
         assert not _same(other, one)
+
+
+# --------------------------------------------------------------------------- receipts
+
+
+@pytest.mark.parametrize("scrub", [False, True])
+@pytest.mark.parametrize("quantiles", [(), tuple(map(float, range(101)))])
+def test_a_receipt_says_what_was_removed_and_what_remains(
+    scrub: bool, quantiles: tuple[float, ...], file: Path
+) -> None:
+    store = Store(file)
+    before, digest = state(store), hashlib.sha256(file.read_bytes()).hexdigest()
+    assert before == {"bytes": file.stat().st_size, "sha256": digest}
+    model, remains = forget(store.load(), 1, scrub=scrub)
+    store.save(model)
+    after = state(store)
+    model = replace(model, taught_novelty=TaughtNovelty(quantiles, 20))
+    found = receipt(model, 1, ["a trace"], before, after)
+    assert found == {
+        "class": 1,
+        "samples": 10,
+        "bytes": before["bytes"] - after["bytes"],
+        "remains": ["a trace", QUANTILES] if quantiles and not scrub else ["a trace"],
+        "classes": 1,
+        "before": before,
+        "after": after,
+        "when": model.history[-1]["when"],
+        "scrub": scrub,
+    }
+    assert remains == []

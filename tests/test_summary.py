@@ -128,7 +128,7 @@ def test_arrays_of_one_purpose_are_added_up() -> None:
         "memory.arrays.roots": np.zeros(5, np.int8),
         "memory.arrays.root_scales": np.zeros(2, np.float32),
         "memory.arrays.counts": np.zeros(2, np.int64),
-        "memory.arrays.nothing": np.zeros(0),
+        "memory.arrays.variances": np.zeros(0),
         "digests": np.zeros((7, 6), np.uint8),
         "withheld": np.zeros((1, 6), np.uint8),
         "parameters.head.means_": np.zeros(1),
