@@ -19,10 +19,11 @@ from frugalvae.heads import HEADS
 from frugalvae.maths.arrays import Array
 from frugalvae.memories import MEMORIES
 from frugalvae.memories.gaussian import GaussianMemory
+from frugalvae.memories.mixture import Mixture
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.storage import model_checks
 from frugalvae.storage.container import from_bytes, to_bytes
-from frugalvae.storage.parts import HELPERS
+from frugalvae.storage.parts import HELPERS, from_state
 from frugalvae.storage.store import Store
 from frugalvae.storage.tables import DIAGONALS, KINDS, TABLES, check_held, in_words, parsed
 from tests.conftest import SMALL, blobs
@@ -460,6 +461,16 @@ def test_many_small_arrays_are_all_looked_at() -> None:
             spread[wrong] = np.array([1.0, -1.0])
             with pytest.raises(MemoryFileError, match="from -1 to 1"):
                 check_held(part(means_=means, covariances_=spread), 2)
+
+
+@pytest.mark.parametrize("name", ["weights", "means", "variances"])
+def test_a_field_is_of_the_kind_that_its_class_says(name: str) -> None:
+    fields: dict[str, Any] = dict.fromkeys(("weights", "means", "variances"), np.ones(1))
+    assert isinstance(from_state(Mixture, fields), Mixture)
+    with pytest.raises(MemoryFileError, match=f"^{name} of a Mixture is '3'$"):
+        from_state(Mixture, fields | {name: 3})
+    with pytest.raises(MemoryFileError, match="^a Mixture has the fields means, variances, weig"):
+        from_state(Mixture, fields | {"other": np.ones(1)})
 
 
 def test_a_part_from_outside_checks_itself() -> None:

@@ -83,6 +83,11 @@ def test_what_the_null_space_protects_does_not_move(dynamic: bool) -> None:
     torch.testing.assert_close(decoded_means(memory, [0, 1, 2]), before, rtol=1e-3, atol=1e-4)
 
 
+def test_a_decoder_counts_the_tasks_that_taught_it() -> None:
+    assert [each.tasks for each in taught([0, 1], [2], [3]).decoders_] == [3]
+    assert [each.tasks for each in taught([0, 1], [2], [3], dynamic=True).decoders_] == [1, 2, 3]
+
+
 def test_the_null_space_forgets_less_than_a_free_decoder_and_frozen_not_at_all() -> None:
     settings = {"classwise": False, "max_steps": 300}
     drifts = {

@@ -89,10 +89,10 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
         if classes:
             _check_part(document[role], role)
     try:
-        read_confidence(document["confidence"])
+        _, novelty = read_confidence(document["confidence"])
     except (InputError, TypeError, OverflowError) as error:
         raise MemoryFileError(f"its confidence cannot be used ({error})") from error
-    _check_whole("count", document["confidence"].get("count", 0), 0, LARGEST)
+    _check_whole("count", novelty.count, 0, LARGEST)
     _check_encoder(document["encoder"])
 
 

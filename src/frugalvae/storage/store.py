@@ -191,8 +191,9 @@ class Store:
     def _sweep(self, any_age: bool = False) -> None:
         """Remove unfinished files of killed commands."""
         for path in [*unfinished(self.path), *unfinished(self._before)]:
-            if any_age or time.time() - path.stat().st_mtime > STALE:
-                path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # whoever was writing it is done
+                if any_age or time.time() - path.stat().st_mtime > STALE:
+                    path.unlink()
 
 
 def _second_name(path: Path, name: Path) -> None:
