@@ -40,7 +40,7 @@ from pathlib import Path
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.images.decode import reading_images
 from frugalvae.images.photographs import THREADS, encode_files
-from frugalvae.images.walk import on_disk
+from frugalvae.images.decode import on_disk
 seconds, paths = float(sys.argv[1]), [Path(word) for word in sys.argv[2:]]
 encoder, _ = load_encoder({}, Choice(), "", print)
 with reading_images():

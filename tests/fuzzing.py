@@ -1,5 +1,7 @@
 """Mutates ``.frugal`` files, with checksums that fit, and shows them to every verb.
 
+Every tenth case is a photograph at the limits of its format instead.
+
 Each case is a seed: the same number always makes the same file. A verb may refuse a file with
 one of our errors or answer; what it answers must be what the loaded classifier answers. Memory
 and time are bounded. ``make fuzz`` runs thousands of cases, ``make test`` some hundreds.
@@ -14,6 +16,7 @@ import functools
 import hashlib
 import io
 import json
+import os
 import random
 import shutil
 import struct
@@ -34,6 +37,7 @@ from PIL import Image
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.cli import main as cli
 from frugalvae.errors import FrugalError
+from frugalvae.images.decode import decode, reading_images
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.maths.arrays import Array
 from frugalvae.storage.container import from_bytes, to_bytes
@@ -334,10 +338,102 @@ def change_moments(document: Document, arrays: Arrays, chance: random.Random) ->
     )()
 
 
+def retype(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """The same bytes as numbers of another type."""
+    name = chance.choice(sorted(arrays))
+    array = arrays[name]
+    arrays[name] = array.view(
+        f"{chance.choice('iuf' if array.itemsize > 1 else 'iu')}{array.itemsize}"
+    )
+
+
+def change_sign(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """Of one number, of a row, or of all."""
+    name = chance.choice(sorted(arrays))
+    array = arrays[name].copy()
+    rows = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
+    row, column = chance.randrange(rows.shape[0]), chance.randrange(rows.shape[1])
+    where: Any = chance.choice([(row, column), row, slice(None)])
+    with np.errstate(over="ignore"):
+        rows[where] = -rows[where]
+    arrays[name] = array
+
+
+def change_counts(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """A number of samples wherever it is told: in the document, and in the memory's arrays."""
+    counts = document["n_samples_of_class"]
+    row = chance.randrange(len(counts))
+    other = chance.choice([0, 1, 2, counts[row] + 1, 10**6, 2**32 - 1, -1])
+    for name, array in arrays.items():
+        if array.shape == (len(counts),) and array.tolist() == counts:
+            changed = array.astype(np.int64)
+            changed[row] = other
+            arrays[name] = changed.astype(array.dtype)
+    counts[row] = other
+    for path in places(document["memory"]):
+        if path[-1] in ("counts_", "counts") and isinstance(at(document["memory"], path), list):
+            at(document["memory"], path)[row] = other
+
+
+#: Documents and arrays of all files, from which others take what fits.
+DONORS: list[tuple[Document, Arrays]] = []
+
+
+def array_of_another(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """An array of another file, of the same type and shape if there is one."""
+    name = chance.choice(sorted(arrays))
+    alike = [
+        array
+        for _, others in DONORS
+        for array in others.values()
+        if (array.dtype, array.shape) == (arrays[name].dtype, arrays[name].shape)
+        and not np.array_equal(array, arrays[name])
+    ]
+    arrays[name] = chance.choice(alike)
+
+
+def part_of_another(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """The memory or the head of another file, with all of its arrays."""
+    other, theirs = chance.choice(DONORS)
+    role = chance.choice(["memory", "head"])
+    document[role] = copy.deepcopy(other[role])
+    for name in [name for name in arrays if name.startswith(f"{role}.")]:
+        del arrays[name]
+    arrays.update({name: array for name, array in theirs.items() if name.startswith(f"{role}.")})
+
+
+#: What payloads would make, and what they would import.
+MARK = Path(tempfile.gettempdir()) / f"frugalvae-fuzz-mark-{os.getpid()}"
+UNUSED = "this"  # which no program imports
+PAYLOADS: list[tuple[str, dict[str, Any]]] = [
+    ("subprocess:Popen", {"args": ["touch", str(MARK)]}),
+    ("io:FileIO", {"file": str(MARK), "mode": "w"}),
+    ("logging:FileHandler", {"filename": str(MARK)}),
+    ("zipfile:ZipFile", {"file": str(MARK), "mode": "w"}),
+    (f"{UNUSED}:Encoder", {}),
+]
+
+
+def name_code(document: Document, arrays: Arrays, chance: random.Random) -> None:
+    """A payload where a text stands, or an object; or as the encoder."""
+    name, settings = chance.choice(PAYLOADS)
+    path = some_place(document, chance)
+    value, holder = at(document, path), at(document, path[:-1])
+    if chance.random() < 0.3:
+        given = {"name": name, "settings": settings}
+        document["encoder"] = {"encoder": name, "given": given}
+    elif isinstance(value, str):
+        holder[path[-1]] = name
+    else:
+        inner = chance.choice([{"settings": settings, "learned": {}}, {"fields": settings}])
+        holder[path[-1]] = {"class": name, **inner}
+
+
 MUTATIONS = [
     replace_value, replace_value, nudge, nudge, remove, rename_key, swap, one_class_less, permute,
     other_class, huge, change_array, change_array, exchange_arrays,
-    change_moments,
+    change_moments, retype, change_sign, change_counts, array_of_another, part_of_another,
+    name_code, name_code,
 ]  # fmt: skip
 
 
@@ -387,6 +483,55 @@ def mutated(content: bytes, chance: random.Random) -> bytes:
     return changed
 
 
+# --------------------------------------------------------------------------- photographs
+
+#: Longest side of each format, or one that is long enough; modes; and what else is chosen.
+LIMITS: dict[str, tuple[int, list[str], dict[str, list[Any]]]] = {
+    "JPEG": (65_500, ["L", "RGB", "CMYK"], {"progressive": [False, True]}),
+    "PNG": (100_000, ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"], {}),
+    "WEBP": (16_383, ["RGB", "RGBA"], {"lossless": [False, True], "method": [0]}),
+    "TIFF": (100_000, ["1", "L", "RGB", "CMYK", "I;16"], {"compression": [None, "tiff_lzw"]}),
+    "BMP": (100_000, ["1", "L", "RGB"], {}),
+    "GIF": (65_535, ["L", "P"], {}),
+    "JPEG2000": (65_500, ["L", "RGB", "RGBA"], {"irreversible": [False, True]}),
+    "PPM": (100_000, ["1", "L", "RGB"], {}),
+}
+MOST_PIXELS = 2_000_000
+SIDES = [0, 1, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 2**31 - 1, 2**31, 2**32 - 1]
+
+
+def photograph(chance: random.Random) -> tuple[bytes, str, tuple[int, int] | None]:
+    """A photograph at a limit, and its size; or one that claims another size, or is damaged."""
+    kind = chance.choice(sorted(LIMITS))
+    most, modes, settings = LIMITS[kind]
+    size = chance.choice([(1, 1), (1, most), (most, 1), (237, 123), (237, 123)])
+    buffer = io.BytesIO()
+    chosen = {name: chance.choice(values) for name, values in settings.items()}
+    Image.new(chance.choice(modes), size, 1).save(buffer, kind, **chosen)
+    content = buffer.getvalue()
+    how = chance.choice(["whole", "size", "size", "bytes", "cut", "repeated"])
+    if how == "whole":
+        return content, f"{kind} of {size}", size
+    if how == "size":
+        sides = [side for side in size if side > 1] or [1]
+        for form in chance.sample([">H", "<H", ">I", "<I"], 4):
+            with contextlib.suppress(struct.error):
+                old = struct.pack(form, chance.choice(sides))
+                new = struct.pack(form, chance.choice(SIDES) % 256 ** len(old))
+                content = content.replace(old, new, 1)
+    changed = bytearray(content)
+    start = chance.randrange(len(changed))
+    if how == "bytes":
+        for _ in range(chance.choice([1, 3, 10])):
+            changed[chance.randrange(min(len(changed), 400))] = chance.randrange(256)
+    elif how == "cut":
+        del changed[start:]
+    elif how == "repeated":
+        end = min(len(changed), start + chance.choice([10, 100, 1000]))
+        changed[start:start] = changed[start:end] * chance.choice([1, 10, 1000])
+    return bytes(changed), f"{kind} of {size}, {how}", None
+
+
 # --------------------------------------------------------------------------- verbs
 
 
@@ -419,6 +564,7 @@ class Fuzzer:
             kind: beginning(folder / "first", *made_of, named=kind == NAMED)
             for kind, made_of in parts
         }
+        DONORS[:] = [from_bytes(content) for content in self.contents.values()]
         x, y = blobs(5)
         self.rows = x[::10]
         names = np.array(["ant", "bee", "cat", "dog", "emu"])[y]
@@ -434,8 +580,32 @@ class Fuzzer:
     def try_case(self, case: int) -> Trial:
         """Make the file of a number, and give it to every verb."""
         chance = random.Random(case)
+        if case % 10 == 9:
+            return self.try_photograph(case, *photograph(chance))
         kind = chance.choice(sorted(self.contents))
         return self.try_content(mutated(self.contents[kind], chance), kind, case)
+
+    def try_photograph(
+        self, case: int, content: bytes, kind: str, size: tuple[int, int] | None
+    ) -> Trial:
+        """Decode a photograph: whole ones have their size, and none takes more than it may."""
+        trial = Trial(case, kind, len(content))
+
+        def decoded() -> None:
+            try:
+                with reading_images():
+                    image = decode(content, 224, MOST_PIXELS)
+            except Exception as error:
+                if out_of_memory(error) or size is not None:
+                    trial.faults.append(f"decode ends in {type(error).__name__}: {error}")
+                return
+            trial.loaded = True
+            whole = size is None or image.size == size or "JPEG " in kind  # which is made smaller
+            if image.mode != "RGB" or not whole or image.width * image.height > MOST_PIXELS:
+                trial.faults.append(f"decode gives {image.mode} of {image.size}")
+
+        self._watch(trial, "decode", decoded)
+        return trial
 
     def try_content(self, content: bytes, kind: str, case: int = 0) -> Trial:
         """Give a file to every verb."""
@@ -466,6 +636,10 @@ class Fuzzer:
             last = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{Path(last.filename).name}:{last.lineno}"
             trial.faults.append(f"{name} ends in {type(error).__name__}: {error} ({place})")
+        if MARK.exists() or UNUSED in sys.modules:
+            trial.faults.append(f"{name} does what the file names")
+            MARK.unlink(missing_ok=True)
+            sys.modules.pop(UNUSED, None)
         seconds, taken = time.process_time() - started, peak() - before
         trial.peak = max(trial.peak, taken)
         if seconds > trial.seconds:
@@ -619,7 +793,7 @@ class Fuzzer:
             trial.faults.append("status refuses what load accepts")
             return
         told = [name for task in answer["tasks"] for name in task]
-        if told != [str(label) for label in classifier.classes_.tolist()]:
+        if told != [str(label) for label in classifier.model_.classes.tolist()]:
             trial.faults.append(f"status tells of other classes: {told}")
 
     def _history(self, trial: Trial, classifier: FrugalClassifier | None) -> None:

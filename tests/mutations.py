@@ -157,14 +157,14 @@ def mutants_of(tree: ast.Module, file: str) -> list[Mutant]:
             for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
                 if not isinstance(child, ast.AST) or is_words(child):
                     continue
-                if isinstance(node, ast.keyword) and isinstance(child, ast.UnaryOp):
+                if isinstance(node, ast.keyword) and (
+                    node.arg in HARMLESS or isinstance(child, ast.UnaryOp)
+                ):
                     continue  # axis=-1: of matrices, 1 is the same
                 inside, now, whole = name, early, owner
                 if early and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     now = field != "body"  # defaults are made on import
-                if early and isinstance(
-                    child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-                ):
+                if now and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                     inside = f"{name}.{child.name}".lstrip(".")
                     whole = child if not isinstance(child, ast.ClassDef) else owner
                 for new in changes(child):

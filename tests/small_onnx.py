@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from frugalvae.encoders.onnx_file import Graph, _value, message
+
 SETTINGS = (
     "config.json",
     "preprocessor_config.json",
@@ -192,3 +194,41 @@ def linear(path: Path, *, outputs: str = "features", **how: Any) -> Path:
     model = onnx.helper.make_model(graph, ir_version=8, opset_imports=opsets)
     onnx.save_model(model, path, **how)
     return path
+
+
+def named(location: str, tag: int = 13) -> bytes:
+    """Weights "w" of three colours that stand in another file, however their field is written."""
+    entries = [("location", location), ("length", "60")]
+    told = [(tag, message([(1, key), (2, value)])) for key, value in entries]
+    return message([(1, 3), (1, 5), (2, 1), (8, "w"), *told, (14, 1)])
+
+
+def forged(where: str, tensor: bytes) -> bytes:
+    """The same network as ``linear``, with its weights, or a tensor besides, anywhere."""
+    graph = Graph("images", ["n", 3, "h", "w"])
+    flat = graph.add("Flatten", graph.add("GlobalAveragePool", "images"))
+    weights, more = "w", b""
+    product = message([(1, flat), (1, "w"), (2, "y"), (4, "MatMul")])
+    if where == "graph":
+        graph.constants.append(tensor)
+    elif where == "constant":
+        value = message([(1, "value"), (5, tensor), (20, 4)])
+        graph.nodes.append(message([(2, "w"), (4, "Constant"), (5, value)]))
+    elif where == "nested graph":
+        inner = message([(1, product), (2, "g"), (5, tensor), (12, _value("y", ["n", 5]))])
+        branches = [
+            (5, message([(1, f"{branch}_branch"), (6, inner), (20, 5)]))
+            for branch in ("then", "else")
+        ]
+        graph.constants.append(message([(2, 9), (8, "yes"), (9, b"\1")]))
+        graph.nodes.append(message([(1, "yes"), (2, "features"), (4, "If"), *branches]))
+        return graph.to_bytes("features", ["n", 5])
+    else:
+        weights = graph.constant(np.ones((3, 5), np.float32))
+        more = {
+            "inside": b"",
+            "function": message([(25, message([(1, "f"), (11, message([(5, tensor)]))]))]),
+            "training": message([(20, message([(1, message([(5, tensor)]))]))]),
+            "sparse": message([(7, message([(15, message([(1, tensor)]))]))]),
+        }[where]
+    return graph.to_bytes(graph.add("MatMul", flat, weights), ["n", 5]) + more

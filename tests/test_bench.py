@@ -470,6 +470,7 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
             ["paper.a is 3.0; expected [mean]", "paper.b is [1, 2, 3]; expected [mean]"],
         ),
         ("title = ", ["Invalid value"]),
+        (f"title = {'[' * 5_000}{']' * 5_000}", ["has too many brackets in each other"]),
         (
             HEAD + ROWS + 'sedes = [0]\nkind = "tabel"\ntasks = 0',
             ["3 mistakes; nothing was started", "'seeds'", "'table'", "tasks is 0"],

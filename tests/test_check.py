@@ -23,6 +23,7 @@ from frugalvae.maths.arrays import unit
 from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.memories import make_memory
 from frugalvae.model import Model, Recipe
+from frugalvae.taught import NONE, digest
 from tests.conftest import real_features
 
 
@@ -283,9 +284,9 @@ def test_scaled_and_compressed_copies_have_the_same_pattern() -> None:
 
 def test_what_was_taught_is_recognised_by_its_digest() -> None:
     x, y = blobs()
-    digests = np.arange(1, 101, dtype=np.uint64)
+    digests = np.array([digest(bytes([row])) for row in range(100)])
     model = Model().learn(x, y, digests={label: digests[y == label] for label in range(5)})
-    checked = check(model, x[[3, 50]] + 0.5, [0, 4], digests=np.array([4, 51], np.uint64))
+    checked = check(model, x[[3, 50]] + 0.5, [0, 4], digests=digests[[3, 50]])
     told = [(f.row, f.why) for f in checked.of_kind("taught-before")]
     assert told == [(1, "exactly this was taught before, as 2")]
     assert checked.taught == [0]
@@ -297,18 +298,18 @@ def test_what_was_taught_is_recognised_by_its_digest() -> None:
 @pytest.mark.parametrize("last", [False, True])
 def test_a_changed_copy_is_recognised_beside_what_was_taught(last: bool) -> None:
     x, y = blobs()
-    digests = np.arange(1, 101, dtype=np.uint64)
+    digests = np.array([digest(bytes([row])) for row in range(100)])
     model = Model().learn(x, y, digests={label: digests[y == label] for label in range(5)})
     place = 100 if last else 0  # the new one is the duplicate, wherever it stands
     both, labels = np.insert(x, place, x[7] + 0.01, axis=0), np.insert(y, place, y[7])
-    checked = check(model, both, labels, digests=np.insert(digests, place, 0))
+    checked = check(model, both, labels, digests=np.insert(digests, place, NONE))
     assert [(f.row, f.twin) for f in checked.of_kind("duplicate")] == [(place, 7 + (not last))]
     assert len(checked.taught) == 100
 
 
 def test_a_class_is_not_counted_twice() -> None:
     x, y = blobs(each=3)
-    digests = np.arange(1, 16, dtype=np.uint64)
+    digests = np.array([digest(bytes([row])) for row in range(15)])
     model = Model().learn(x, y, digests={label: digests[y == label] for label in range(5)})
     checked = check(model, x, y, digests=digests)  # three samples, though taught and in the folder
     assert {f.why for f in checked.of_kind("few")} == {

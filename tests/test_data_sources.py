@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from frugalvae.bench.data_sources import find_data, fingerprint, in_data_folder, parse_data
 from frugalvae.bench.execute import make_run
@@ -127,6 +130,26 @@ def test_the_recorded_confusions_are_those_of_the_accuracies(features: Features)
     assert counts.sum() == len(features.y_test)
     right = counts.diagonal() / counts.sum(axis=1)
     assert np.allclose(right.reshape(3, 2).mean(axis=1), record["accuracy"][-1])
+
+
+def test_folders_of_data_may_have_a_comma(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "mine, and yours"
+    for number, name in enumerate(("omniglot_small1.zip", "omniglot_small2.zip")):
+        folder.mkdir(exist_ok=True)
+        drawn = io.BytesIO()
+        Image.new("L", (8, 8), 50 * number).save(drawn, "PNG")
+        with zipfile.ZipFile(folder / name, "w") as archive:
+            for row in range(4):
+                archive.writestr(f"letter {number}/{row}.png", drawn.getvalue() + bytes([row]))
+    monkeypatch.setenv("FRUGALVAE_DATA", str(folder))
+    found, absent = find_data(["omniglot"], {})
+    assert absent == {}
+    assert found["omniglot"].data.classes.tolist() == ["letter 0", "letter 1"]
+    given = {"mine": str(folder / "omniglot_small1.zip")}
+    assert find_data(["mine"], given)[0]["mine"].to_json()["file"] == "omniglot_small1.zip"
+    given["mine"] = ",".join(["/dev/null/no", str(folder)])
+    with pytest.raises(InputError):
+        find_data(["mine"], given)
 
 
 @pytest.mark.parametrize("place", ["", "features", "images"])

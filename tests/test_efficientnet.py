@@ -115,11 +115,11 @@ def test_files_that_were_taught_before_know_it() -> None:
     before = EfficientNetEncoder(unit=False).identity
     assert EfficientNetEncoder().identity == {**before, "unit": True}
     for given in ({}, {"given": {"name": "efficientnet", "settings": {"model": "lite0"}}}):
-        found, remembered = load_encoder({**IN_THE_FIELD, **given}, Choice(), "old.frugal", print)
+        found, remembered = load_encoder({**IN_THE_FIELD, **given}, Choice(), "old.frugal")
         assert found.identity == before
-        assert load_encoder(remembered, Choice(), "old.frugal", print)[1] == remembered
+        assert load_encoder(remembered, Choice(), "old.frugal")[1] == remembered
         with pytest.raises(InputError, match="unit differ"):
-            load_encoder(IN_THE_FIELD, Choice(settings={"unit": True}), "old.frugal", print)
+            load_encoder(IN_THE_FIELD, Choice(settings={"unit": True}), "old.frugal")
     digests = {EfficientNetEncoder(model).identity["weights"] for model in MODELS}
     assert len(digests) == 3
 
@@ -167,7 +167,7 @@ def test_the_network_is_written_once(folder: Path, monkeypatch: pytest.MonkeyPat
     features = (encoder := EfficientNetEncoder(size=64)).encode(batch(encoder))
     [path] = folder.iterdir()
     assert path.name.startswith("efficientnet-lite0-57934424-1-")
-    monkeypatch.delattr("frugalvae.encoders.efficientnet.read_checkpoint")
+    monkeypatch.delattr("frugalvae.encoders.checkpoint.read_checkpoint")
     again = EfficientNetEncoder(size=64)
     np.testing.assert_array_equal(again.encode(batch(again)), features)
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from frugalvae.maths import equations, latent_priors, nullspace, training
 from frugalvae.maths.equations import (
@@ -92,6 +93,30 @@ def test_unit_scales_rows_to_length_one_and_leaves_zeros() -> None:
     rows = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, -7.0]], dtype=torch.float64)
     expected = torch.tensor([[0.6, 0.8], [0.0, 0.0], [0.0, -1.0]], dtype=torch.float64)
     assert_equal(unit(rows), expected)
+
+
+def test_the_unit_of_a_row_does_not_depend_on_its_scale_nor_on_other_rows() -> None:
+    """Also where its squares are infinite, or zero."""
+    row = torch.tensor([3.0, 4.0])  # float32
+    scales = torch.tensor([1e-37, 1e-30, 1.0, 1e30, 5e37])
+    torch.testing.assert_close(unit(scales[:, None] * row), (row / 5).expand(5, 2))
+
+
+def test_repulsion_takes_no_tensor_of_all_differences() -> None:
+    """Of means that are far apart: k^2 distances, and not k^2 m differences."""
+
+    class Sizes(TorchDispatchMode):
+        largest = 0
+
+        def __torch_dispatch__(self, function: Any, types: Any, given: Any, how: Any = None) -> Any:
+            found = function(*given, **(how or {}))
+            if isinstance(found, Tensor):
+                self.largest = max(self.largest, found.numel())
+            return found
+
+    with Sizes() as sizes:
+        repulsion(normal(40, 30))
+    assert sizes.largest == 40**2
 
 
 def test_conditional_elbo_equals_its_monte_carlo_estimate(

@@ -15,6 +15,7 @@ import pytest
 from frugalvae.images.dataset import load_images
 from frugalvae.images.decode import FORMATS, HEAD, decode, format_of
 from tests.test_images import picture
+from tests.test_limits import scans
 from tests.tool import Encoders, Tool, paint
 
 TEXTS = [
@@ -122,6 +123,15 @@ def test_photographs_are_found_by_content(tool: Tool, encoders: Encoders) -> Non
     answers = tool.json("predict", images / "cat", code=1)
     assert len(answers["predictions"]) == 6 + len(names())
     assert [Path(entry["input"]).name for entry in answers["unreadable"]] == ["text.jpg"]
+
+
+def test_a_photograph_that_would_take_minutes_is_left_out(tool: Tool, encoders: Encoders) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    (images / "cat" / "slow.jpg").write_bytes(scans(350))
+    why = "cat/slow.jpg: a JPEG of 356 scans over 4000 x 3000 pixels; decoding it may take minutes"
+    assert why in tool.learn(images)
+    assert "of 356 scans over" in tool("predict", images / "cat", code=1)
+    assert "of 356 scans over" in tool("check", images)
 
 
 def test_so_they_are_in_data_sets_and_archives(tmp_path: Path) -> None:

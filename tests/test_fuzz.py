@@ -43,17 +43,23 @@ def test_a_mutated_file_gets_a_clean_error_or_the_right_answer(fuzzer: Fuzzer, f
 
 def test_every_kind_of_file_and_of_mutation_is_tried(fuzzer: Fuzzer) -> None:
     """Or a mutation that always fails would go unnoticed."""
+
+    def seen(document: Any, arrays: dict[str, Array]) -> str:
+        return repr(
+            (document, {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()})
+        )
+
     changed = set()
     for mutation in MUTATIONS:
         for kind, content in fuzzer.contents.items():
             document, arrays = from_bytes(content)
-            before = repr((document, {name: (a.shape, a.tobytes()) for name, a in arrays.items()}))
+            before = seen(document, arrays)
             for seed in range(5):
                 try:
                     mutation(document, arrays, random.Random(seed))
                 except (LookupError, TypeError, ValueError, AttributeError):
                     continue
-            after = repr((document, {name: (a.shape, a.tobytes()) for name, a in arrays.items()}))
+            after = seen(document, arrays)
             changed |= {(mutation.__name__, kind)} if before != after else set()
     assert {name for name, _ in changed} == {mutation.__name__ for mutation in MUTATIONS}
     assert {kind for _, kind in changed} == kinds().keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -78,6 +79,30 @@ def test_attention_is_not_taken_from_elsewhere(clip_folder: Path, tmp_path: Path
     model = copied(clip_folder, tmp_path / "model", **towers, **theirs)
     assert TransformersEncoder(model).digest == TransformersEncoder(clip_folder).digest
     assert load_text_tower(str(model)).dim == 24
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("adapter_config.json", {"base_model_name_or_path": "a/b"}, "names another model"),
+        ("config.json", {"quantization_config": {"quant_method": "mxfp4"}}, "asks for code of oth"),
+        *(
+            ("model.safetensors.index.json", {"metadata": {}, "weight_map": {"x": where}}, "names")
+            for where in ("../model/model.safetensors", "/dev/zero", "pipe", "")
+        ),
+    ],
+)
+def test_a_model_names_nothing_else(
+    clip_folder: Path, trap: Path, name: str, content: dict[str, Any], reason: str
+) -> None:
+    """Neither another model, nor a file elsewhere, nor a package that is to compute it."""
+    model = copied(clip_folder, trap.with_name("model"))
+    before = json.loads((model / name).read_text()) if (model / name).exists() else {}
+    (model / name).write_text(json.dumps(before | content))
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(model / "pipe")
+    with pytest.raises(InputError, match=f"no CLIPVisionModelWithProjection .*{reason}"):
+        TransformersEncoder(model)
 
 
 def evil(path: Path, trap: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import itertools
 import shutil
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, labels, sums
+from frugalvae import FrugalClassifier, labels
+from frugalvae import sums as chunked
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
 from frugalvae.images.feature_file import Features, stored_rows, write_features
@@ -23,9 +25,15 @@ from frugalvae.labels import near, near_pairs
 from frugalvae.model import Model
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.model_file import read_file
-from frugalvae.taught import digest, pack_digests, renamed, unpack_digests
+from frugalvae.taught import NONE, digest, pack_digests, renamed, unpack_digests
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool, paint
+
+#: A grey PNG. Followed by either of two numbers, its digests begin with six equal bytes.
+GREY = base64.b85decode(
+    b"iBL{Q4GJ0x0000DNk~Le00002000022mk;809V~o_y7O^4oO5oRCt_YtYBbbU;qFDY5;s*WY=y00000<MNUMnLSTX"
+)
+COLLIDING = 12083908, 18405103
 
 
 def photo(folder: Path, name: str, number: int) -> None:
@@ -166,16 +174,16 @@ def test_strict_names_what_is_no_image_and_what_cannot_be_read_in_one_error(tool
     assert tool.file.read_bytes() == before
 
 
-def test_digests_cost_six_bytes_and_go_with_their_class(tool: Tool) -> None:
+def test_digests_cost_16_bytes_and_go_with_their_class(tool: Tool) -> None:
     tool("learn", paint(tool.folder / "one", "cat", "dax"))
     parts = tool.json("status")["components"]
-    assert parts["digests of photographs"] == {"numbers": 12, "bytes": 72}
+    assert parts["digests of photographs"] == {"numbers": 12, "bytes": 192}
     report = FrugalClassifier.load(tool.file).memory_report()
-    assert {part.name: part.bytes for part in report.components}["digests of photographs"] == 72
+    assert {part.name: part.bytes for part in report.components}["digests of photographs"] == 192
     tool("forget", "cat")
-    assert tool.json("status")["components"]["digests of photographs"]["bytes"] == 36
+    assert tool.json("status")["components"]["digests of photographs"]["bytes"] == 96
     tool("undo")
-    assert tool.json("status")["components"]["digests of photographs"]["bytes"] == 72
+    assert tool.json("status")["components"]["digests of photographs"]["bytes"] == 192
     tool("learn", paint(tool.folder / "one", "emu"))
     tool("undo")
     assert "6 images of 1 new class: emu" in tool("learn", tool.folder / "one")
@@ -300,7 +308,8 @@ def test_going_over_a_folder_of_many_known_classes_looks_at_each_once(
 ) -> None:
     """Nothing is made for each class that takes as long as there are classes."""
     y = np.arange(known)
-    found = {number: np.array([number + 1], np.uint64) for number in y.tolist()}
+    digests = np.array([digest(bytes([number % 256, number // 256])) for number in y.tolist()])
+    found = {number: digests[[number]] for number in y.tolist()}
     model = Model().learn(np.random.default_rng(0).normal(size=(known, 4)), y, digests=found)
     made: list[str] = []
     for name in ("number_of", "count_of"):
@@ -309,7 +318,7 @@ def test_going_over_a_folder_of_many_known_classes_looks_at_each_once(
         kept.__set_name__(Model, name)
         monkeypatch.setattr(Model, name, kept)
     model = replace(model)  # which has none of them yet
-    intake = choose_samples(model, y, lambda rows: (rows + 1).astype(np.uint64))
+    intake = choose_samples(model, y, lambda rows: digests[rows])
     assert sum(intake.already.values()) == known
     assert len(made) <= 2
 
@@ -506,7 +515,7 @@ def test_a_large_feature_file_is_read_a_share_at_a_time(
     tool("learn", path)
     whole = sums(tool.file)
     monkeypatch.setattr(feature_file, "LARGE", 0)
-    monkeypatch.setattr(sums, "MOST", 500)
+    monkeypatch.setattr(chunked, "MOST", 500)
     other = Tool(tool.folder / "other", tool.capsys)
     other.folder.mkdir()
     assert "learned 3 classes from 3,000 samples" in other("learn", path)
@@ -622,23 +631,56 @@ def test_files_whose_digests_or_names_make_no_sense_are_refused(tool: Tool, erro
         FrugalClassifier.load(tool.file)
 
 
-def test_digests_that_are_not_in_order_are_refused(tool: Tool) -> None:
-    tool("learn", paint(tool.folder / "one", "cat", "dax"))
-    document, arrays = from_bytes(tool.file.read_bytes())
-    arrays["digests"] = np.ascontiguousarray(arrays["digests"][::-1])
+def made_by_an_older_version(file: Path) -> None:
+    """Keep the first six bytes of each digest, as older versions did."""
+    document, arrays = from_bytes(file.read_bytes())
+    for name in ("digests", "withheld"):
+        if name in arrays:
+            arrays[name] = np.ascontiguousarray(arrays[name][:, :6])
     del document["sha256"]
-    tool.file.write_bytes(to_bytes(document, arrays))
-    with pytest.raises(MemoryFileError, match="its digests are not in order"):
-        FrugalClassifier.load(tool.file)
+    file.write_bytes(to_bytes(document, arrays))
+
+
+def test_a_file_with_digests_of_six_bytes_goes_on_learning(tool: Tool) -> None:
+    images = paint(tool.folder / "one", "cat", "dax")
+    photo(images, "cat", 8)
+    tool("learn", images)
+    tool("unlearn", "cat", images / "cat" / "8.png")
+    made_by_an_older_version(tool.file)
+    photo(images, "cat", 9)
+    told = tool.json("learn", images)
+    assert told["learned"] == {"cat": 1}
+    assert told["already"] == {"cat": 6, "dax": 6}
+    assert told["withheld"] == {"cat": 1}
+    assert "nothing new" in tool("learn", images)  # what was written holds both kinds
+    older = tool.folder / "older.frugal"
+    older.write_bytes(tool.file.read_bytes())
+    made_by_an_older_version(older)
+    for one, other in ((tool.file, older), (older, tool.file)):
+        with pytest.raises(InputError, match=r"the same photographs.*: 7 of 'cat', 6 of 'dax'"):
+            FrugalClassifier.load(one).merge(FrugalClassifier.load(other))
+    assert "was never taught" in tool("unlearn", "cat", images / "cat" / "8.png", code=2)
+    tool("unlearn", "cat", images / "cat" / "0.png")
+    assert tool.json("learn", images)["withheld"] == {"cat": 2}
+
+
+def test_photographs_that_share_what_older_versions_kept_are_two(tool: Tool) -> None:
+    """Their first six bytes are the same; 2**24 attempts found them."""
+    pair = [GREY + number.to_bytes(4, "little") for number in COLLIDING]
+    one, other = map(digest, pair)
+    assert one[:6] == other[:6]
+    assert one != other
+    images = paint(tool.folder / "one", "cat", "dax")
+    for number, content in enumerate(pair):
+        (images / "cat" / f"mine {number}.png").write_bytes(content)
+        assert tool.json("learn", images)["learned"]["cat"] == (1 if number else 7)
 
 
 def test_names_come_back_and_digests_are_packed() -> None:
     assert renamed(renamed({}, "a", "b"), "b", "a") == {"b": "a"}
-    found = np.sort(np.array([digest(bytes([n])) for n in range(9)], np.uint64))
+    found = np.array([digest(bytes([n])) for n in range(9)])
     np.testing.assert_array_equal(unpack_digests(pack_digests([found[:4], found[4:]])), found)
-    intake = choose_samples(
-        Model(), np.array(["a", "a"]), lambda rows: np.zeros(len(rows), np.uint64)
-    )
+    intake = choose_samples(Model(), np.array(["a", "a"]), lambda rows: np.full(len(rows), NONE))
     assert intake.new == {"a": 2}  # what cannot be read is no copy of anything
     with pytest.raises(InputError):
         Model().learn(np.empty((0, 3)), np.array([], "U1"))

@@ -765,6 +765,22 @@ def test_samples_have_mean_and_variance_of_their_class(budget: Any) -> None:
         assert apart < 0.1 * variance**0.5
 
 
+@budgets()
+def test_variances_of_features_and_of_classes_are_those_of_plain_sums(budget: Any) -> None:
+    """Relative to the others, a class of one or two samples is as any: they say nothing of it."""
+    task = samples((30, 12, 3, 2, 1))
+    own = [scatter_of(task.of(label)).diagonal() for label in task.classes]
+    freedom = 48 - 5
+    plain = sum(own) / freedom
+    expected = (freedom * plain + 30 * plain.mean()) / (freedom + 30)
+    ratios = [own[c].sum() / (n - 1) / plain.sum() for c, n in enumerate((30, 12, 3))]
+    variances, found = taught(task, budget=budget).mapped_variances()
+    np.testing.assert_allclose(found, [*ratios, 1, 1], rtol=1e-4)
+    assert variances.sum() == pytest.approx(plain.sum(), rel=1e-5)
+    if budget != FEW:
+        np.testing.assert_allclose(variances, expected, rtol=1e-4)
+
+
 def test_it_is_the_default() -> None:
     assert make_memory("moments").__class__ is MomentMemory
     clf = FrugalClassifier().fit(samples().features, samples().labels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -315,6 +316,10 @@ def test_the_command_refuses_clearly(tool: Tool, tmp_path: Path, monkeypatch: An
     binary = tmp_path / "x.txt"
     binary.write_bytes(b"\xff\xfe\x00")
     assert "is no text in UTF-8" in tool("learn", "--names", binary, code=2)
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", "/dev/zero"):
+        said = tool("learn", "--names", place, code=2)
+        assert f"{place} cannot be read (it is not a regular file); expected a name" in said
     monkeypatch.setattr(remembered, "make_frozen", Reading(reads=False))
     assert "cannot read names; expected CLIP or SigLIP" in tool("learn", "--names", "emu", code=2)
     assert not tool.file.exists()
@@ -336,6 +341,6 @@ def test_a_numbered_class_is_taught_over_http_with_its_name() -> None:
     model = FrugalClassifier().fit(rows, [0, 0, 1, 1], text=text).model_
     eye = SimpleNamespace(encoder=Reading(reads=True)("colours"), remembered={"encoder": "colours"})
     server: Any = SimpleNamespace(looker=SimpleNamespace(eye=lambda _: eye))
-    pictures = ClassPictures("7", rows[:1] + 60, np.array([3], np.uint64), {})
+    pictures = ClassPictures("7", rows[:1] + 60, np.array([b"a"], "S16"), {})
     label, after, _ = learned(server, model, pictures, case_matters=False)
     assert (label, after.classes.tolist()) == (7, [0, 1, 7])

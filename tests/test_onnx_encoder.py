@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import pickle
 import random
 import shutil
@@ -18,9 +20,10 @@ from PIL import Image
 from frugalvae.cli.main import main
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.onnx import OnnxEncoder
-from frugalvae.encoders.onnx_file import named_files, read_model
+from frugalvae.encoders.onnx_file import OnnxModel, message, named_files, read_model
 from frugalvae.encoders.preprocess import from_config
 from frugalvae.encoders.remembered import check_same
+from frugalvae.encoders.session import Network
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import load_features
 from tests.small_clip import save_clip
@@ -28,7 +31,9 @@ from tests.small_onnx import (
     export_clip,
     export_dino,
     export_siglip,
+    forged,
     linear,
+    named,
     save_dino,
     save_siglip,
 )
@@ -387,7 +392,20 @@ def test_the_hubs_cache_is_a_folder_of_links(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["../secret", "{}/secret", "C:\\secret", "a/../../secret", "link"]
+    "where",
+    [
+        *(
+            "../secret",
+            "{}/secret",
+            "C:\\secret",
+            "a/../../secret",
+            "link",
+            ".",
+            "",
+            "./weights.bin",
+        ),
+        "*/_ORT_MEM_ADDR_/*",  # which ONNX Runtime takes for an address in memory
+    ],
 )
 def test_no_file_elsewhere_is_read(tmp_path: Path, where: str) -> None:
     secret = tmp_path / "secret"
@@ -400,43 +418,81 @@ def test_no_file_elsewhere_is_read(tmp_path: Path, where: str) -> None:
         OnnxEncoder(path, **HOW)
 
 
-def test_files_are_found_wherever_they_are_named(tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx")
-    tensor = onnx.numpy_helper.from_array(np.zeros(2, np.float32), "w")
-    tensor.ClearField("raw_data")
-    tensor.data_location = onnx.TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="here")
+def test_weights_of_a_graph_of_our_own_hand_are_read(tmp_path: Path) -> None:
+    """Or the forgeries below would be refused for another reason."""
+    (tmp_path / "m.onnx").write_bytes(forged("graph", named("w.bin")))
+    for scale in (1, 2):
+        (tmp_path / "w.bin").write_bytes((np.ones((3, 5), np.float32) * scale).tobytes())
+        encoder = OnnxEncoder(tmp_path / "m.onnx", size=8, mean=[0] * 3, std=[1] * 3)
+        np.testing.assert_allclose(features(encoder)[2], scale)  # an image that is red
 
-    def naming(where: str) -> Any:
-        copy = onnx.TensorProto()
-        copy.CopyFrom(tensor)
-        copy.external_data[0].value = where
-        return copy
 
-    make = onnx.helper
-    inner = make.make_graph([], "inner", [], [], [naming("in a graph of a node")])
-    nodes = [
-        make.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=inner),
-        make.make_node("Constant", [], ["z"], value=naming("in an attribute")),
-    ]
-    graph = make.make_graph(nodes, "g", [], [], [naming("in the graph")])
-    function = make.make_function(
-        "mine",
-        "f",
-        [],
-        ["z"],
-        [make.make_node("Constant", [], ["z"], value=naming("in a function"))],
-        [],
-    )
-    graph.sparse_initializer.add().values.CopyFrom(naming("in a sparse one"))
-    model = make.make_model(graph, functions=[function])
-    assert set(named_files(model.SerializeToString())) == {
-        "in the graph",
-        "in a graph of a node",
-        "in an attribute",
-        "in a function",
-        "in a sparse one",
-    }
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (forged("graph", named("w.bin", 13 + 2**29)), "not in the format of protocol buffers"),
+        (forged("graph", named("w.bin", 13 + 2**61)), "a number of more than 64 bits"),
+        (forged("constant", named("w.bin")), "weights in another file that are none of its"),
+        (forged("nested graph", named("w.bin")), "weights in another file that are none of its"),
+        (forged("function", named("w.bin")), "it has functions, which is not read here"),
+        (forged("training", named("w.bin")), "it has training information, which is not read"),
+        (forged("sparse", named("w.bin")), "it has sparse weights, which is not read here"),
+        (message([(99, "x")]), "it has a field 99 in its model, which is not read here"),
+        (message([(99, 1)]), "it has a field 99 in its model, which is not read here"),
+        (message([(0, "x")]), "not in the format of protocol buffers"),
+        (bytes([6 << 3 | 3, 6 << 3 | 4]), "not in the format of protocol buffers"),  # a group
+        (bytes([6 << 3 | 6]), "not in the format of protocol buffers"),
+        (bytes([1 << 3, *[255] * 10, 1]), "a number of more than 64 bits"),
+        (bytes([1 << 3, *[255] * 9, 2]), "a number of more than 64 bits"),
+        (bytes([6 << 3 | 5, 0, 0, 0]), "it is cut off"),
+    ],
+)
+def test_what_onnx_runtime_might_read_otherwise_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: bytes, reason: str
+) -> None:
+    """It opens the file of the first, and of nested graphs from wherever the command is run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.bin").write_bytes(bytes(60))
+    (tmp_path / "m.onnx").write_bytes(model)
+    with pytest.raises(InputError, match=f"m.onnx: no ONNX file .*{reason}"):
+        OnnxEncoder(tmp_path / "m.onnx", **HOW)
+
+
+def test_a_digest_belongs_to_one_graph_and_its_files_alone() -> None:
+    """Bytes at an end of the one were once as good as at the start of the other."""
+    name = "2 " + 32 * "d"  # which is a doc_string to who reads on
+    graph, weights = forged("graph", named(name)), bytes(60)
+    assert list(named_files(graph + name.encode())) == [name]
+    one = OnnxModel(graph, {name: name.encode() + weights})
+    other = OnnxModel(graph + name.encode(), {name: weights})
+    assert one.digest != other.digest
+    assert OnnxModel(graph).digest == hashlib.sha256(graph).hexdigest()[:16]  # as it always was
+
+
+def test_what_was_digested_is_what_computes(tmp_path: Path) -> None:
+    path = linear(tmp_path / "m.onnx")
+    model, images = read_model(path), np.ones((1, 3, 4, 4), np.float32)
+    expected = Network(model).run("features", {"images": images})
+    path.write_bytes(forged("sparse", b""))
+    network = Network(model, path=path)
+    np.testing.assert_array_equal(network.run("features", {"images": images}), expected)
+    for again in (network.to, lambda _: pickle.dumps(network)):
+        with pytest.raises(InputError, match="m.onnx: no ONNX file"):
+            again("cpu")
+        linear(path, outputs="others")
+        with pytest.raises(InputError, match="m.onnx: it was changed since it was loaded"):
+            again("cpu")
+        path.write_bytes(forged("sparse", b""))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_in_a_models_folder_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "model.onnx")
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} is opened"))
+    with pytest.raises(InputError, match="model.onnx: no file, or none that ends"):
+        OnnxEncoder(tmp_path, **HOW)
 
 
 def test_damaged_models_are_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -454,6 +510,17 @@ def test_damaged_models_are_one_line(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert 100 < len(refused) < 300
     assert not any("\n" in line for line in refused)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", ["preprocessor_config.json", "config.json"])
+def test_settings_of_endless_brackets_are_no_traceback(tmp_path: Path, name: str) -> None:
+    linear(tmp_path / "model.onnx")
+    (tmp_path / name).write_text("[" * 100_000)
+    if name == "config.json":  # of which only the kind is looked up
+        assert OnnxEncoder(tmp_path, **HOW).dim == 5
+    else:
+        with pytest.raises(InputError, match=f"{name}: no JSON of settings"):
+            OnnxEncoder(tmp_path, **HOW)
 
 
 def test_other_networks_are_told(tmp_path: Path, clip_onnx: Path) -> None:

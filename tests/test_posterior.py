@@ -461,6 +461,22 @@ def test_the_shared_covariance_whitens(sizes: list[int], dim: int) -> None:
         assert shared.noise == pytest.approx(noise, abs=1e-9)
 
 
+@pytest.mark.parametrize(("sizes", "dim"), [([3, 1], 60), ([3] * 4, 60), ([30, 40], 60)])
+def test_the_ridge_follows_how_unequal_variances_are_beyond_chance(
+    sizes: list[int], dim: int
+) -> None:
+    x, y, _ = blobs(sizes, dim)
+    x /= np.arange(1, dim + 1)
+    known = moments_of(x, y)
+    assert known.scatter is not None
+    freedom = len(x) - len(sizes)
+    level = known.scatter.trace() / dim + 0.6 * known.means.var(axis=0, ddof=1).mean()
+    within = known.scatter / freedom + guess(known.means, freedom)
+    expected = ridge_share(within, freedom, len(x)) * level / (freedom + 1)
+    for told in (known, replace(known, scatter=None)):
+        assert SharedCovariance.of(told).ridge == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize(("sizes", "dim"), [([9, 20, 4], 5), ([3, 4, 1, 5], 30), ([1, 1], 4)])
 def test_rows_say_what_a_scatter_says(sizes: list[int], dim: int) -> None:
     x, y, _ = blobs(sizes, dim)

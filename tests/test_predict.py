@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -314,6 +315,25 @@ def test_names_are_shown_as_text_and_kept_as_they_are_for_scripts(taught: Tool) 
     assert [answer["input"] for answer in answers] == [str(path) for path in paths]
     rows = csv.DictReader(io.StringIO(taught("predict", *paths, "--csv"), newline=""))
     assert [row["input"] for row in rows] == [str(path) for path in paths]
+
+
+FORMULAS = ["=HYPERLINK(1)", "+1+1", "-1-1", "@SUM(1)"]
+
+
+def test_csv_has_nothing_that_a_spreadsheet_takes_for_a_formula(tool: Tool) -> None:
+    x = np.eye(4, 3) + 1.0
+    clf = FrugalClassifier(random_state=0).fit(x.repeat(3, axis=0), np.repeat(FORMULAS, 3))
+    clf.save(tool.file)
+    np.savez(tool.folder / "=rows.npz", x=x.astype(np.float32))
+    with contextlib.chdir(tool.folder):
+        said = tool("predict", "=rows.npz", "--csv", "--top=4", "--sets=50%")
+        told = tool.json("predict", "=rows.npz")["predictions"]
+    rows = [*csv.DictReader(io.StringIO(said))]
+    assert {row["label"] for row in rows} == {f"'{name}" for name in FORMULAS}
+    assert rows[0]["input"] == "'=rows.npz[0]"
+    cells = [cell for row in rows for cell in row.values()]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    assert {answer["label"] for answer in told} <= set(FORMULAS)  # JSON is for programs
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only")

@@ -436,6 +436,17 @@ def test_what_does_not_fit_is_told(content: bytes, scratch: Path) -> None:
     refused(scratch, forged(content, change), message)
 
 
+@pytest.mark.parametrize("value", ["3", 3.0, -3, True, {"dict": []}, None])
+def test_a_template_has_learned_nothing_of_another_kind(
+    value: Any, content: bytes, scratch: Path
+) -> None:
+    """What was taught is compared with a table; a template knows no class, and is not."""
+    settings = {"covariance": "diagonal"}
+    template = {"class": "GaussianMemory", "settings": settings, "learned": {"count_": value}}
+    change = put("parameters", "memory", template)
+    refused(scratch, forged(content, change), "count_ of a GaussianMemory is '")
+
+
 def resized(content: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
     """The file with another header, and a checksum that fits."""
     size = struct.unpack("<Q", content[:8])[0]

@@ -540,7 +540,10 @@ def test_errors_of_starting_are_told(tmp_path: Path) -> None:
     assert "there is no such file" in failing(file)
     assert "give --token-file" in failing(file, "--teach", "--host", "0.0.0.0")
     assert "has 6 letters; expected 16 or more" in failing(file, "--teach", "--token-file", short)
-    assert "cannot be read" in failing(file, "--teach", "--token-file", tmp_path / "none")
+    for place, why in ((tmp_path / "none", "No such file"), ("/dev/zero", "not a regular file")):
+        said = failing(file, "--teach", "--token-file", place)
+        assert f"{place} cannot be read" in said
+        assert why in said
     assert "is not a port" in failing(file, "--teach", "--port", "70000")
     assert "does not exist" in failing(file, "--teach", "--keep", tmp_path / "none")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -148,10 +148,10 @@ def test_a_picture_that_there_is_no_room_for_is_told(
     with monkeypatch.context() as patched:
         patched.setattr(state, "write_bytes", full)
         with pytest.raises(RefusedError, match="no room for the picture in the folder") as refused:
-            kept.keep(b"picture", 5)
+            kept.keep(b"picture", b"five")
     assert refused.value.status == 507
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(state, "write_bytes", lambda path, _: path.rmdir())  # fails otherwise
         with pytest.raises(FileNotFoundError):
-            kept.keep(b"picture", 5)
+            kept.keep(b"picture", b"five")
     kept.close()

@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from tests.serving import START, Served
+from tests.test_limits import scans
 from tests.tool import paint
 from tests.waiting import PATIENCE, wait_until
 
@@ -165,6 +166,21 @@ def test_bodies_byte_by_byte_keep_nobody_else_out(tmp_path: Path) -> None:
             left = [one for one in left if one.socket not in ready or one.wait()]
         assert all(b"HTTP/1.1 408" in one.got for one in slow)
         wait_until(lambda: asked(served, "/status", address="127.0.0.1")[0] == 200)
+
+
+def test_100_photographs_of_many_scans_keep_nobody_else_out(tmp_path: Path) -> None:
+    """They are refused before they are decoded, each of which took seconds."""
+    bomb, dark = scans(350), picture(10)
+    with serving(tmp_path, "--time-limit", "20") as served, clients(served, 100) as many:
+        for one in many:
+            one.send(head("/predict" if one in many[2:] else "/explain", len(bomb)) + bomb)
+        for path in ("/predict", "/explain"):
+            assert asked(served, path, dark)[0] == 200
+        for one in many:
+            assert one.wait()
+        assert {one.status for one in many} <= {413, 429}
+        assert all(b"356 scans over" in one.got for one in many if one.status == 413)
+        assert asked(served, "/predict", dark, "127.0.0.1")[0] == 200
 
 
 def test_100_slow_photographs_keep_nobody_else_out(tmp_path: Path) -> None:

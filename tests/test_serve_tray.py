@@ -22,7 +22,7 @@ class Clock:
 
 def seen(small: int, features: int = 10) -> Seen:
     """A picture whose small picture has so many bytes."""
-    return Seen(np.zeros(features, np.float32), 1, "colours", b"x" * small)
+    return Seen(np.zeros(features, np.float32), b"1", "colours", b"x" * small)
 
 
 def add(tray: Tray, *pictures: Seen) -> list[str]:

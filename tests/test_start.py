@@ -7,9 +7,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
+
+from frugalvae import FrugalClassifier
+from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import BLOCK
+from frugalvae.memories import make_memory
 
 HEAVY = ("torch", "sklearn", "scipy", "matplotlib", "ray", "transformers", "jinja2", "pandas")
 
@@ -67,6 +74,78 @@ def test_no_heavy_package_is_imported_between_a_photograph_and_its_name(
     for verb, packages in imported(*commands):
         heavy = packages & set(HEAVY)
         assert not heavy, f"{verb} imports {', '.join(sorted(heavy))}"
+
+
+#: Modules of ours that teaching, folders or other questions need, and the name of one photograph
+#: does not; and what they bring along.
+ELSEWHERE = {
+    *("numpy.random", "tarfile", "zipfile", "pickletools", "tempfile", "secrets", "difflib"),
+    *("frugalvae.encoders.checkpoint", "frugalvae.heads.names", "frugalvae.images.cifar"),
+    *("frugalvae.images.classes", "frugalvae.images.listing", "frugalvae.images.npz"),
+    *("frugalvae.images.walk", "frugalvae.maths.held_out", "frugalvae.maths.left_out"),
+    *("frugalvae.maths.typicality", "frugalvae.memories.forecast"),
+    *("frugalvae.memories.held_out_batch", "frugalvae.classifier"),
+}
+
+COLD = """
+import collections, json, sys
+import numpy, onnxruntime, PIL.Image, PIL.JpegImagePlugin  # the least that any program needs
+before = set(sys.modules)
+opened = collections.Counter()
+sys.addaudithook(lambda event, given: opened.update([str(given[0])] if event == "open" else []))
+from frugalvae.cli.main import main
+from frugalvae.maths.shared_covariance import SharedCovariance
+rules, of = [], SharedCovariance.of.__func__
+SharedCovariance.of = classmethod(lambda *given: rules.append(given) or of(*given))
+assert main(["predict", *sys.argv[1:]]) == 0
+modules = sorted(set(sys.modules) - before)
+read = [opened[path] for path in sys.argv[1:]]
+print(json.dumps({"modules": modules, "read": read, "rules": len(rules)}))
+"""
+
+
+def test_one_photograph_needs_one_rule_each_file_once_and_no_module_of_other_verbs(
+    photographs: Path, tmp_path: Path
+) -> None:
+    """What a cold ``predict`` takes, counted; ``make bench-start`` has the seconds."""
+    file, one = tmp_path / "colours.frugal", photographs / "red" / "0.jpg"
+    imported(["learn", file, photographs])
+    script = [sys.executable, "-c", COLD, str(file), str(one)]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    counted = json.loads(done.stdout.splitlines()[-1])
+    assert not ELSEWHERE & set(counted["modules"])
+    ours = [name for name in counted["modules"] if name.startswith("frugalvae")]
+    assert len(ours) <= 80, ours
+    assert counted["read"] == [1, 1]
+    assert counted["rules"] == 1
+
+
+def test_a_file_of_real_size_is_answered_by_small_factorisations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One covariance, by blocks: none is decomposed whole, inverted whole, or twice."""
+    rng, dim, sizes = np.random.default_rng(0), 300, list[int]()
+    path, labels = tmp_path / "many.frugal", np.arange(800) % 8
+    x = rng.normal(size=(800, dim)) + 3 * rng.normal(size=(8, dim))[labels]
+    classifier = FrugalClassifier(make_memory("moments", budget="200kB"))
+    for lesson in (labels < 4, labels >= 4):
+        classifier.partial_fit(x[lesson], labels[lesson])
+    classifier.save(path)
+    assert classifier.model_.memory.scatter_.shape == (dim, dim)
+
+    def counting(name: str) -> None:
+        whole = getattr(np.linalg, name)
+
+        def counted(matrix: Array, *rest: Any) -> Any:
+            sizes.extend([matrix.shape[-1]] * (name == "cholesky" or matrix.shape[-1] > BLOCK))
+            return whole(matrix, *rest)
+
+        monkeypatch.setattr(np.linalg, name, counted)
+
+    for name in ("cholesky", "inv", "eigh", "solve", "svd", "qr"):
+        counting(name)
+    FrugalClassifier.load(path).predict_proba(x[:1])
+    assert sorted(sizes) == [dim % BLOCK, BLOCK, BLOCK]
 
 
 def test_importing_the_package_imports_next_to_nothing() -> None:

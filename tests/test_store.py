@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
 import stat
 import struct
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +17,25 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.errors import BusyError, InputError, MemoryFileError
+from frugalvae.encoding import Parts
+from frugalvae.errors import (
+    BusyError,
+    FrugalError,
+    InputError,
+    MemoryFileError,
+    UntrustedError,
+)
 from frugalvae.files import locked, sync_folder, unfinished, write_bytes
 from frugalvae.forgetting import forget
-from frugalvae.storage import container
+from frugalvae.novelty import TaughtNovelty
+from frugalvae.storage import container, model_file
+from frugalvae.storage import store as store_module
 from frugalvae.storage.container import from_bytes, to_bytes
-from frugalvae.storage.store import BLOCK, Store, _same
+from frugalvae.storage.receipts import QUANTILES, receipt, state
+from frugalvae.storage.store import BLOCK, FULL, Store, _same
 from tests.conftest import blobs
 from tests.fuzzing import sign
+from tests.outside import MeanMemory
 
 MIDDLE: Any = {"first": np.arange(3, dtype="<i4"), "second": np.ones((2, 2), "<i2")}
 
@@ -209,21 +223,36 @@ def left_by_another(file: Path, seconds: float) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("seconds", "swept"), [(0, False), (45, False), (75, True)])
+@pytest.mark.parametrize(("seconds", "swept"), [(0, False), (60, False), (61, True)])
 def test_an_unfinished_file_is_swept_once_nobody_can_be_writing_it(
-    file: Path, seconds: float, swept: bool
+    file: Path, seconds: float, swept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(time, "time", lambda: 2e9)
     path = left_by_another(file, seconds)
     with Store(file).changing("a test", wait=0):
         assert path.exists() is not swept
     assert [found.name for found in unfinished(file)] == ([] if swept else [path.name])
 
 
-def test_what_may_hold_samples_is_swept_at_any_age(file: Path) -> None:
-    path = left_by_another(file, 0)
+def test_what_may_hold_samples_is_swept_at_any_age(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_by_another(file, 0)
+    Parts(file, {"images": "0"}).open()
+    Store(file).save(taught(11).model_)
+    disk = Disk(monkeypatch)
     Store(file).save(taught(12).model_, undoable=False)
-    assert not path.exists()
     assert [found.name for found in file.parent.iterdir()] == [file.name]
+    assert disk.done.count("folder") == 2, "before the file is replaced, and after"
+
+
+@pytest.mark.parametrize("any_age", [False, True])
+def test_a_file_that_another_has_finished_meanwhile_is_not_swept(
+    file: Path, any_age: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = file.with_name("gone")
+    monkeypatch.setattr(store_module, "unfinished", lambda _: [gone])
+    Store(file)._sweep(any_age)
 
 
 def test_only_files_of_that_name_are_swept(file: Path) -> None:
@@ -276,6 +305,112 @@ def test_a_change_that_was_killed_is_finished_or_taken_back(file: Path) -> None:
     assert file.read_bytes() == content
 
 
+def test_a_change_whose_file_is_gone_can_be_undone(file: Path) -> None:
+    store, before = Store(file), file.with_name(f".{file.name}.before")
+    file.rename(before)
+    with store.changing("a test", wait=0):
+        pass
+    assert [found.name for found in file.parent.iterdir()] == [store.undo.name]
+
+
+@pytest.mark.parametrize("undoable", [True, False])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_change_that_fails_leaves_what_there_was(
+    there: bool, undoable: bool, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not there:
+        file.unlink()
+    content = file.read_bytes() if there else None
+    plain = model_file.save
+
+    def fail(model: Any, path: Path, *dtype: str) -> None:
+        if path == file:
+            raise RuntimeError("a fault")
+        plain(model, path, *dtype)
+
+    monkeypatch.setattr(model_file, "save", fail)
+    with pytest.raises(RuntimeError, match="a fault"):
+        Store(file).save(taught(12).model_, undoable=undoable)
+    assert [found.read_bytes() for found in file.parent.iterdir()] == ([content] if there else [])
+
+
+def test_the_first_step_can_be_undone(tmp_path: Path) -> None:
+    store = Store(tmp_path / "it.frugal")
+    store.save(taught().model_)
+    assert store.read_undo().document["classes"]["values"] == []
+    store.go_back()
+    assert not len(store.load(empty=True).classes)
+
+
+def test_undo_keeps_who_may_read_the_file(file: Path) -> None:
+    store = Store(file)
+    store.save(taught(12).model_)
+    file.chmod(0o640)
+    store.undo.chmod(0o600)
+    store.go_back()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+def test_a_copy_is_kept_where_a_file_can_have_no_second_name(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    file.chmod(0o640)
+    content, store = file.read_bytes(), Store(file)
+    store.save(taught(12).model_)
+    assert store.undo.read_bytes() == content
+    assert stat.S_IMODE(store.undo.stat().st_mode) == 0o640
+
+
+def test_a_file_that_cannot_be_changed_is_told_before_the_work(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="the folder .* does not exist; make it first"):
+        Store(file.parent / "nowhere" / "it.frugal").changing("a test", wait=0).__enter__()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match=f"^{file} is write-protected, and is as it was"):
+        Store(file).changing("a test", wait=0).__enter__()
+
+
+@pytest.mark.parametrize("code", FULL)
+def test_a_full_disk_is_told_and_other_faults_go_through(code: int, file: Path) -> None:
+    with (
+        pytest.raises(FrugalError, match=f"^{file}: there is no room to write it"),
+        Store(file).changing("a test", wait=0),
+    ):
+        raise OSError(code, "full")
+    with pytest.raises(PermissionError), Store(file).changing("a test", wait=0):
+        raise PermissionError(errno.EACCES, "not yours")
+
+
+def test_a_damaged_file_is_told_with_the_way_back(file: Path) -> None:
+    store, damaged = Store(file), file.read_bytes()[:-1]
+    file.write_bytes(damaged)
+    with pytest.raises(MemoryFileError, match="another copy, or save the classifier again$"):
+        store.load()
+    store.undo.write_bytes(damaged)
+    with pytest.raises(MemoryFileError, match=f"; 'frugalvae undo {file}' goes back to what"):
+        store.load()
+
+
+def test_parts_from_outside_are_loaded_where_the_store_trusts_them(tmp_path: Path) -> None:
+    path = tmp_path / "it.frugal"
+    for count in (20, 21):
+        task = blobs([0, 1], dim=4, per_class=count)
+        classifier = FrugalClassifier(MeanMemory(), "nearest-mean")
+        Store(path).save(classifier.fit(task.features, task.labels).model_)
+    trusting = Store(path, trust=["tests.outside"])
+    assert type(trusting.load().memory) is MeanMemory
+    assert trusting.read_undo().document["n_samples_of_class"] == [20, 20]
+    for act in (Store(path).load, Store(path).read_undo):
+        with pytest.raises(UntrustedError) as caught:  # which going back would not mend
+            act()
+        assert "frugalvae undo" not in str(caught.value)
+
+
 def test_a_missing_file_is_told_with_how_to_make_one(tmp_path: Path) -> None:
     store = Store(tmp_path / "none.frugal")
     for act in (store.load, store.read, store.read_undo, store.check_there):
@@ -307,3 +442,33 @@ def test_files_are_compared_up_to_the_first_difference(size: int, tmp_path: Path
         other.write_bytes(different)
         assert not _same(one, other)
         assert not _same(other, one)
+
+
+# --------------------------------------------------------------------------- receipts
+
+
+@pytest.mark.parametrize("scrub", [False, True])
+@pytest.mark.parametrize("quantiles", [(), tuple(map(float, range(101)))])
+def test_a_receipt_says_what_was_removed_and_what_remains(
+    scrub: bool, quantiles: tuple[float, ...], file: Path
+) -> None:
+    store = Store(file)
+    before, digest = state(store), hashlib.sha256(file.read_bytes()).hexdigest()
+    assert before == {"bytes": file.stat().st_size, "sha256": digest}
+    model, remains = forget(store.load(), 1, scrub=scrub)
+    store.save(model)
+    after = state(store)
+    model = replace(model, taught_novelty=TaughtNovelty(quantiles, 20))
+    found = receipt(model, 1, ["a trace"], before, after)
+    assert found == {
+        "class": 1,
+        "samples": 10,
+        "bytes": before["bytes"] - after["bytes"],
+        "remains": ["a trace", QUANTILES] if quantiles and not scrub else ["a trace"],
+        "classes": 1,
+        "before": before,
+        "after": after,
+        "when": model.history[-1]["when"],
+        "scrub": scrub,
+    }
+    assert remains == []

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import add_ridge, pack, solve_lower, solve_upper, square_root, unpack
+from frugalvae.maths.shared_covariance import Moments, SharedCovariance
+from frugalvae.maths.symmetric import (
+    BLOCK,
+    add_ridge,
+    inverse_root,
+    pack,
+    solve_lower,
+    solve_upper,
+    square_root,
+    unpack,
+)
 
 
 def normal(*shape: int, seed: int = 0) -> Array:
@@ -112,3 +122,47 @@ def test_solving_a_triangle_keeps_the_precision(size: int) -> None:
     lower = np.linalg.cholesky(covariance(size, 2 * size)).astype(np.float32)
     right = np.ones((size, 1), np.float32)
     assert solve_lower(lower, right).dtype == solve_upper(lower, right).dtype == np.float32
+
+
+# --------------------------------------------------------------------------- by blocks
+
+
+@pytest.mark.parametrize("size", [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 44])
+def test_inverse_root_is_that_of_cholesky(size: int) -> None:
+    matrix = covariance(size) + np.eye(size)
+    before = matrix.copy()
+    inverse = inverse_root(matrix)
+    np.testing.assert_allclose(inverse, np.linalg.inv(np.linalg.cholesky(matrix)), atol=1e-9)
+    assert not np.triu(inverse, 1).any()
+    assert np.array_equal(matrix, before)
+
+
+def test_inverse_root_of_what_is_not_positive_is_an_error() -> None:
+    matrix = np.eye(2 * BLOCK)
+    matrix[-1, -1] = -1.0
+    with pytest.raises(np.linalg.LinAlgError):
+        inverse_root(matrix)
+
+
+@pytest.mark.parametrize("negative", [0.0, 3.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whitening_by_blocks_against_a_dense_inverse(
+    negative: float, dtype: type[np.floating]
+) -> None:
+    """Also where samples that were taken out left a negative variance, which counts as none."""
+    size, counts = BLOCK + 70, np.array([500.0, 500.0])
+    scatter = 998 * covariance(size) / size
+    values, vectors = np.linalg.eigh(scatter)
+    values[0] -= 998 * negative
+    scatter = vectors * values @ vectors.T
+    before, no_rows = scatter.copy(), (np.empty((0, size)), np.empty(0, int))
+    known = Moments(counts, normal(2, size), scatter, *no_rows, np.empty((2, 0)))
+    shared = SharedCovariance.of(known, ridge=0.5)
+    dense = (vectors * np.maximum(values, 0)) @ vectors.T / 998 + shared.ridge * np.eye(size)
+    rows = normal(5, size, seed=1).astype(dtype)
+    white = shared.whiten(rows)
+    assert white.dtype == dtype
+    np.testing.assert_allclose(white @ white.T, rows @ np.linalg.inv(dense) @ rows.T, rtol=1e-4)
+    inverse_trace = np.linalg.inv(dense).trace()
+    assert shared.noise == pytest.approx(1 - shared.ridge * inverse_trace / size)
+    assert np.array_equal(scatter, before)

@@ -19,10 +19,11 @@ from frugalvae.heads import HEADS
 from frugalvae.maths.arrays import Array
 from frugalvae.memories import MEMORIES
 from frugalvae.memories.gaussian import GaussianMemory
+from frugalvae.memories.mixture import Mixture
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.storage import model_checks
 from frugalvae.storage.container import from_bytes, to_bytes
-from frugalvae.storage.parts import HELPERS
+from frugalvae.storage.parts import HELPERS, from_state
 from frugalvae.storage.store import Store
 from frugalvae.storage.tables import DIAGONALS, KINDS, TABLES, check_held, in_words, parsed
 from tests.conftest import SMALL, blobs
@@ -62,6 +63,15 @@ def as_whole(array: Array) -> Array:
 
 def counted(document: Any, arrays: Any) -> None:
     document["n_samples_of_class"] = [2**40] * 3
+
+
+def longer(arrays: dict[str, Array], begin: str) -> dict[str, Array]:
+    """Arrays whose names begin so, of 1e21."""
+    found = {
+        name: np.full_like(kept, 1e21) for name, kept in arrays.items() if name.startswith(begin)
+    }
+    assert found
+    return found
 
 
 RANPAC: Any = ("none", lambda: make_head("ranpac", width=20))
@@ -133,6 +143,30 @@ FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
         turned("memory.means_", lambda x: np.full_like(x, 1e20)),
         "means_ of its GaussianMemory .*from 1e.20 to 1e.20; expected each feature",
     ),
+    "shares of nothing": (
+        ("mixture", {"parts": 1}),
+        "bayes",
+        turned("memory.mixtures_.0.weights", np.zeros_like),
+        "weights of its Mixture .*from 0 to 0; expected share",
+    ),
+    "directions longer than features": (
+        "factors",
+        "bayes",
+        lambda _, arrays: arrays.update(longer(arrays, "memory.factors_")),
+        r"factors_ of its FactorMemory .*expected each feature \(\*, rank_\)",
+    ),
+    "rows longer than samples": (
+        "moments",
+        "bayes",
+        lambda _, arrays: arrays.update(longer(arrays, "memory.arrays.root_scales")),
+        r"roots_ of its MomentMemory .*expected each root \(\*, rank_\)",
+    ),
+    "rows of a head": (
+        "none",
+        "fecam",
+        lambda _, arrays: arrays.update(longer(arrays, "head.roots_")),
+        r"roots_ of its FeCAMHead .*expected each root \(\*, d\)",
+    ),
     "not a number": (
         "store-all",
         "nearest-mean",
@@ -180,6 +214,31 @@ def test_what_no_samples_give_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(MemoryFileError, match=message) as caught:
         FrugalClassifier.load(path)
     assert str(path) in str(caught.value)
+
+
+def test_what_cannot_be_computed_with_is_told_and_no_traceback(tmp_path: Path) -> None:
+    """Features that are all correlated with each other by 1 and -1 at once have no samples."""
+    path = tmp_path / "it.frugal"
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 8)), np.repeat(NAMES, 20)
+    FrugalClassifier(make_memory("moments", budget="470B")).fit(x, y).save(path)
+    change = turned("memory.arrays.correlations", lambda kept: np.full_like(kept, -32767))
+    forge(path, change)
+    classifier = FrugalClassifier.load(path)
+    with pytest.raises(InputError, match="what was learned cannot be computed with"):
+        classifier.sample("ant", 3)
+    assert main(["status", str(path), "--verify"]) == 2
+
+
+def test_answers_that_are_no_numbers_are_not_given() -> None:
+    classifier: Any = taught("none", "fecam")
+    model, x = classifier.model_, np.ones((2, DIM), np.float32)
+    for wrong in (np.nan, np.inf, -np.inf):
+        scores = np.array([[0.0, wrong, 1.0], [wrong] * 3])
+        model.head.logits = lambda _, scores=scores: scores
+        for ask in (classifier.predict, classifier.predict_proba, model.logits):
+            with pytest.raises(InputError, match="some answers are no finite numbers"):
+                ask(x)
 
 
 # --------------------------------------------------------------------------- what is written
@@ -402,6 +461,16 @@ def test_many_small_arrays_are_all_looked_at() -> None:
             spread[wrong] = np.array([1.0, -1.0])
             with pytest.raises(MemoryFileError, match="from -1 to 1"):
                 check_held(part(means_=means, covariances_=spread), 2)
+
+
+@pytest.mark.parametrize("name", ["weights", "means", "variances"])
+def test_a_field_is_of_the_kind_that_its_class_says(name: str) -> None:
+    fields: dict[str, Any] = dict.fromkeys(("weights", "means", "variances"), np.ones(1))
+    assert isinstance(from_state(Mixture, fields), Mixture)
+    with pytest.raises(MemoryFileError, match=f"^{name} of a Mixture is '3'$"):
+        from_state(Mixture, fields | {name: 3})
+    with pytest.raises(MemoryFileError, match="^a Mixture has the fields means, variances, weig"):
+        from_state(Mixture, fields | {"other": np.ones(1)})
 
 
 def test_a_part_from_outside_checks_itself() -> None:

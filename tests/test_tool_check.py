@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -117,6 +118,10 @@ def test_a_list_of_another_folder_is_refused(tool: Tool, photographs: Path, here
     assert not tool.file.exists()
     said = tool("learn", photographs, "--except", "nowhere.txt", code=2)
     assert "--except nowhere.txt cannot be read" in said
+    os.mkfifo(here / "pipe")
+    for place in ("pipe", "/dev/zero"):  # which would never end
+        said = tool("learn", photographs, "--except", place, code=2)
+        assert f"--except {place} cannot be read (it is not a regular file); give a list" in said
     (here / "list.txt").write_text("elsewhere/1.png\nemu/1.png\n")
     said = tool.learn(photographs, "--except", "list.txt")
     assert "not there, though --except names it: elsewhere/1.png" in said

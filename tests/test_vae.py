@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
+from frugalvae.maths import nullspace
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.latent_priors import FixedPointPrior
 from frugalvae.maths.nullspace import LayerInputs
@@ -31,6 +32,23 @@ def taught(*tasks: list[int], **settings: Any) -> VAEMemory:
     for classes in tasks:
         memory.learn(blobs(classes), rng)
     return memory
+
+
+def test_each_layer_is_decomposed_once_per_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found after a task is what the next one may change: nothing was fed since."""
+    sums: list[torch.Tensor] = []
+    spectrum = nullspace.spectrum
+    monkeypatch.setattr(nullspace, "spectrum", lambda sum_: sums.append(sum_) or spectrum(sum_))
+    memory = taught([0, 1], [2], [3], decoder="null-space")
+    layers = len(memory.decoders_[0].inputs)
+    assert len(memory.decoders_) == 1
+    assert len(sums) == 3 * layers
+    before = [space.null_basis for space in memory._null_spaces(memory.decoders_[0])]
+    for inputs in memory.decoders_[0].inputs:
+        inputs.add(torch.ones(1, len(inputs.sum_)))
+    after = memory._null_spaces(memory.decoders_[0])
+    assert len(sums) == 4 * layers
+    assert not any(torch.equal(one, two.null_basis) for one, two in zip(before, after, strict=True))
 
 
 def drift(memory: VAEMemory, later: list[int], labels: list[int]) -> float:
@@ -63,6 +81,11 @@ def test_what_the_null_space_protects_does_not_move(dynamic: bool) -> None:
     before = decoded_means(memory, [0, 1, 2])
     memory.learn(blobs([3, 4]), np.random.default_rng(1))
     torch.testing.assert_close(decoded_means(memory, [0, 1, 2]), before, rtol=1e-3, atol=1e-4)
+
+
+def test_a_decoder_counts_the_tasks_that_taught_it() -> None:
+    assert [each.tasks for each in taught([0, 1], [2], [3]).decoders_] == [3]
+    assert [each.tasks for each in taught([0, 1], [2], [3], dynamic=True).decoders_] == [1, 2, 3]
 
 
 def test_the_null_space_forgets_less_than_a_free_decoder_and_frozen_not_at_all() -> None:

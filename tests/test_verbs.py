@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -74,6 +75,7 @@ def test_when_the_only_class_is_forgotten_nothing_is_known(tmp_path: Path) -> No
     for clf in (classifier, copied(classifier, tmp_path / "empty.frugal")):
         assert clf.model_.classes.tolist() == []
         assert [event["action"] for event in clf.history_] == ["learn", "forget"]
+        assert [event["action"] for event in clf.history()] == ["learn", "forget"]
         with pytest.raises(NotFittedError):
             clf.predict([[0.0, 1.0]])
         wider = np.eye(5, dtype=np.float32)  # of any kind and width, as at first
@@ -138,6 +140,18 @@ def test_sums_are_updated_as_if_all_samples_had_come_at_once(memory: str, head: 
         one, other = (getattr(made, part).arrays() for made in (at_once, updated))
         for name, kept in one.items():
             np.testing.assert_allclose(other[name], kept, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("memory", "count"), [("gaussian-diagonal", 14), ("moments", 7)])
+def test_a_class_that_an_old_file_does_not_count_had_as_many_samples_as_come_now(
+    memory: str, count: int
+) -> None:
+    """Such a file has 0 for each class; a memory that counts keeps what it counted."""
+    classifier = FrugalClassifier(memory, "nearest-mean").fit(*named([0, 1]))
+    model = classifier.model_
+    classifier.model_ = replace(model, n_samples_of_class=0 * model.n_samples_of_class)
+    classifier.update("class 1", named([1])[0][:7])
+    assert classifier.n_samples_of_class_.tolist() == [0, count]
 
 
 def test_a_deferred_head_stays_due() -> None:

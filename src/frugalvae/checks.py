@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.errors import InputError, UnknownClassError, suggestion
-from frugalvae.labels import listing
+from frugalvae.labels import as_label, as_labels, by_label, listing
 from frugalvae.maths.arrays import Array
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def check_labels(y: ArrayLike, count: int) -> NDArray[Any]:
         raise InputError(f"y has labels like {labels.tolist()[0]!r}. {EXPECTED}")
     if labels.dtype.kind == "O" and {type(label) for label in labels} != {str}:
         raise InputError(f"y has labels of several kinds. {EXPECTED}")
-    return labels
+    return as_labels(labels)
 
 
 def check_finite(
@@ -119,7 +119,7 @@ def position_of(label: Any, classes: NDArray[Any], advice: str = "") -> int:
     >>> position_of("emu", np.array(["cat", "emu"]))
     1
     """
-    same = classes == label if np.ndim(label) == 0 else np.zeros(0, bool)
+    same = classes == as_label(label) if np.ndim(label) == 0 else np.zeros(0, bool)
     position = np.flatnonzero(same)
     if not len(position):
         near = suggestion(label, classes.tolist())
@@ -137,7 +137,7 @@ def check_text(
         return {}
     if not isinstance(text, Mapping):
         raise InputError(f"text is a {type(text).__name__}; expected {{label: vector, ...}}")
-    vectors = {}
+    text, vectors = by_label(text), {}
     for number, label in enumerate(new.tolist(), start=offset):
         if label not in text:
             raise InputError(f"text has no entry for class {label!r}; give one for every class")
@@ -158,7 +158,7 @@ def check_names(names: Mapping[Any, str] | None, new: NDArray[Any], offset: int)
     given = {} if names is None else names
     if not isinstance(given, Mapping):
         raise InputError(f"names is a {type(given).__name__}; expected {{label: name, ...}}")
-    found = {}
+    given, found = by_label(given), {}
     for number, label in enumerate(new.tolist(), start=offset):
         name = given.get(label, label)
         if label in given and not (isinstance(name, str) and name.strip()):

@@ -672,7 +672,7 @@ class FrugalClassifier(Estimator):
         >>> [(event["action"], event["classes"]) for event in clf.history()]
         [('learn', {'a': 1, 'b': 1})]
         """
-        return copy.deepcopy(list(self._fitted().history))
+        return copy.deepcopy(list(self._model().history))
 
     def learn_images(
         self,
@@ -729,7 +729,8 @@ class FrugalClassifier(Estimator):
         from frugalvae.samples import counted, named, open_samples
         from frugalvae.verbs.learn import learn
 
-        before, again = self._model(), [again] if isinstance(again, str) else again
+        before = self._model()
+        again = list(map(as_label, [again] if isinstance(again, str) else again))
         known = [*map(str, before.classes.tolist()), *before.aliases]
         opened = open_samples(folder, "learning", depth=depth, known=known)
         with self._teaching(), opened as samples:
@@ -745,9 +746,8 @@ class FrugalClassifier(Estimator):
                 )
             twins = nearly_known(map(str, lesson.intake.new), known)
             lines = [*samples.notes, *counted(samples.skipped), *lesson.intake.left_out, *twins]
-            lines += ["left out as unreadable:", *named(lesson.unreadable)] * bool(
-                lesson.unreadable
-            )
+            if lesson.unreadable:
+                lines += ["left out as unreadable:", *named(lesson.unreadable)]
             for line in lines:
                 logger.warning("%s: %s", samples.name, line)
             if lesson.learned:

@@ -17,10 +17,10 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place, json_digest, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
+from frugalvae.images.decode import File
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.images.npz import read_arrays, write_arrays
 from frugalvae.images.photographs import THREADS, Encoded, Shard
-from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 from frugalvae.samples import Samples, open_samples, refuse
 

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from frugalvae.errors import FrugalError
-from frugalvae.images.decode import reading_images
+from frugalvae.images.decode import File, reading_images
 from frugalvae.images.photographs import (
     DECODERS,
     THREADS,
@@ -26,7 +26,6 @@ from frugalvae.images.photographs import (
     encode_here,
     reason,
 )
-from frugalvae.images.walk import File
 from frugalvae.processes import TRIES, end_with_parent, starting
 from frugalvae.progress import track
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 from collections.abc import Iterable, Iterator
@@ -130,6 +129,8 @@ def suggestion(name: object, known: Iterable[object]) -> str:
     ''
     """
     names = {str(candidate): candidate for candidate in known}
+    import difflib
+
     close = difflib.get_close_matches(str(name), names, n=1)
     return f" Did you mean {names[close[0]]!r}?" if close else ""
 

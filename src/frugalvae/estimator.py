@@ -15,6 +15,7 @@ import numpy as np
 
 from frugalvae.checks import EXPECTED, check_features, check_finite, check_labels, check_one_kind
 from frugalvae.errors import InputError
+from frugalvae.labels import as_labels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -31,6 +32,10 @@ if find_spec("sklearn"):
         """A classifier of scikit-learn that notes width and names of features."""
 
         n_features_in_: int
+
+        def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
+            """The share of rows that are classified correctly."""
+            return float(super().score(X, as_labels(np.asarray(y)), sample_weight))
 
         def check_samples(
             self, X: ArrayLike, y: ArrayLike, first: bool
@@ -104,7 +109,7 @@ else:
 
         def score(self, X: ArrayLike, y: ArrayLike) -> float:
             """The share of rows that are classified correctly."""
-            return float(np.mean(self.predict(X) == np.asarray(y)))  # type: ignore[attr-defined]
+            return float(np.mean(self.predict(X) == as_labels(np.asarray(y))))  # type: ignore[attr-defined]
 
         def check_samples(
             self, X: ArrayLike, y: ArrayLike, first: bool

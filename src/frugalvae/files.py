@@ -6,9 +6,7 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +26,8 @@ def check_place(path: str | Path) -> None:
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
     try:
+        import tempfile
+
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
@@ -45,7 +45,7 @@ def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> N
     """
     path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     check_place(path)
-    beside = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
+    beside = path.with_name(f"{_prefix(path)}{os.urandom(4).hex()}")
     mode = _mode(like or path)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
     descriptor = os.open(beside, flags, 0o666 if mode is None else 0o600)  # less the umask
@@ -61,6 +61,20 @@ def write_bytes(path: str | Path, content: bytes, like: Path | None = None) -> N
         beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def read_plain(path: str | Path, most: int = 10_000_000, *, first: bool = False) -> bytes:
+    """The bytes of a regular file of at most ``most``, or its first ones; errors do not name it.
+
+    A pipe or a device is refused: it could be waited for without end.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise InputError("it is not a regular file")
+    with open(path, "rb") as file:
+        content = file.read(most + (not first))
+    if len(content) > most:
+        raise InputError(f"the file has more than {most:,} bytes")
+    return content
 
 
 def unfinished(path: Path) -> list[Path]:

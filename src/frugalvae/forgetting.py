@@ -23,7 +23,7 @@ DRAWS = 256  # samples of a class that stand for it where others are learned ane
 
 
 def unlearn(
-    model: Model, label: Any, X: ArrayLike, *, digests: NDArray[np.uint64] | None = None
+    model: Model, label: Any, X: ArrayLike, *, digests: NDArray[np.bytes_] | None = None
 ) -> Model:
     """A model without samples of a class; see :meth:`frugalvae.FrugalClassifier.unlearn`."""
     position = position_of(label, model.classes)

@@ -10,6 +10,7 @@ SHOWN = 3  # names of a kind that are told
 #: Kinds of characters that steer a terminal instead of standing for something: controls,
 #: invisible formatting such as a change of direction, lone surrogates, and line separators.
 STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what formulas of spreadsheets begin with
 JOINERS = "\u200c\u200d"  # needed to write Persian, Hindi and many emoji; they do no harm
 
 
@@ -17,7 +18,7 @@ def printable(text: str) -> str:
     r"""Text that is safe on a terminal: what would steer it is shown as an escape.
 
     Names of files, folders and classes come from anywhere. Whatever shows them to people
-    shows them through this; JSON and CSV keep them as they are.
+    shows them through this; JSON keeps them as they are, and CSV by :func:`as_cell`.
 
     >>> printable("two\nlines, \x1b[31mred")
     'two\\nlines, \\x1b[31mred'
@@ -49,6 +50,21 @@ def _escaped(letter: str) -> str:
     if "\udc80" <= letter <= "\udcff":  # a byte of a name that is not UTF-8, as Python keeps it
         return f"\\x{ord(letter) - 0xDC00:02x}"
     return letter.encode("unicode_escape").decode()
+
+
+def as_cell(value: object) -> object:
+    """A value of a CSV file that no spreadsheet takes for a formula: a quote goes before a text.
+
+    >>> as_cell("=1+1"), as_cell("-5"), as_cell("wren")
+    ("'=1+1", '-5', 'wren')
+    """
+    if not isinstance(value, str) or not value.startswith(FORMULA):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
 
 
 def plural(number: int, what: str) -> str:

@@ -53,4 +53,4 @@ def is_last_change(model: Model, digest: str) -> bool:
 
 def digest_of(label: Any, x: NDArray[np.float32]) -> str:
     """What tells an update from any other: a killed one that is repeated must not count twice."""
-    return hashlib.sha256(repr((label, x.shape)).encode() + x.tobytes()).hexdigest()[:16]
+    return hashlib.sha256(repr((label, x.shape)).encode() + x.tobytes()).hexdigest()[:32]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frugalvae.formatting import plural, quoted, shortened
-from frugalvae.taught import NONE
+from frugalvae.taught import DIGEST, NONE, among
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class Intake:
     what: str = "image"
     rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     labels: NDArray[Any] = field(default_factory=lambda: np.empty(0, "U1"))
-    digests: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    digests: NDArray[np.bytes_] = field(default_factory=lambda: np.empty(0, DIGEST))
     new: dict[Any, int] = field(default_factory=dict)
     more: dict[Any, int] = field(default_factory=dict)
     already: dict[Any, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Intake:
     renamed: dict[str, Any] = field(default_factory=dict)
     unrecognised: list[Any] = field(default_factory=list)
 
-    def digests_of(self, rows: NDArray[np.int64]) -> dict[Any, NDArray[np.uint64]]:
+    def digests_of(self, rows: NDArray[np.int64]) -> dict[Any, NDArray[np.bytes_]]:
         """Digests by class, of some positions in ``rows``."""
         found, labels = self.digests[rows], self.labels[rows]
         return {label: found[labels == label] for label in np.unique(labels).tolist()}
@@ -155,7 +155,7 @@ def other_names(renamed: Mapping[str, Any]) -> list[str]:
 def choose_samples(
     model: Model,
     names: NDArray[Any],
-    digests: Callable[[NDArray[np.int64]], NDArray[np.uint64]],
+    digests: Callable[[NDArray[np.int64]], NDArray[np.bytes_]],
     *,
     again: Collection[str] = (),
     only: Literal["new", "known"] | None = None,
@@ -215,8 +215,8 @@ def choose_samples(
         labels = np.array([label for label, _, _ in parts])
         intake.labels = labels.repeat([len(rows) for _, rows, _ in parts])[order]
         intake.digests = np.concatenate([found for _, _, found in parts])[order]
-        taught = np.concatenate([np.empty(0, np.uint64), *model.digests.values()])
-        intake.elsewhere = _by_class(intake.labels[np.isin(intake.digests, taught)])
+        taught = np.concatenate([np.empty(0, DIGEST), *model.digests.values()])
+        intake.elsewhere = _by_class(intake.labels[among(intake.digests, taught)])
         found, counts = np.unique(intake.digests, return_counts=True)
         twice = found[(counts > 1) & (found != NONE)]
         intake.shared = _by_class(intake.labels[np.isin(intake.digests, twice)])
@@ -241,14 +241,14 @@ def _fresh(
     model: Model,
     label: Any,
     rows: NDArray[np.int64],
-    found: NDArray[np.uint64],
+    found: NDArray[np.bytes_],
     again: bool,
-) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.bytes_]]:
     """Rows of a class that were not taught, each once, and their digests."""
-    none: NDArray[np.uint64] = np.empty(0, np.uint64)
+    none: NDArray[np.bytes_] = np.empty(0, DIGEST)
     withheld = none if again else model.withheld.get(model.number_of.get(label, -1), none)
-    known = np.isin(found, taught_digests(model, label)) & (found != NONE)
-    held = np.isin(found, withheld) & ~known & (found != NONE)
+    known = among(found, taught_digests(model, label)) & (found != NONE)
+    held = among(found, withheld) & ~known & (found != NONE)
     first = np.zeros(len(rows), bool)
     first[np.unique(found, return_index=True)[1]] = True
     copies = ~first & ~known & ~held & (found != NONE)
@@ -262,9 +262,9 @@ def _fresh(
     return rows[taken], found[taken]
 
 
-def taught_digests(model: Model, label: Any) -> NDArray[np.uint64]:
+def taught_digests(model: Model, label: Any) -> NDArray[np.bytes_]:
     """Digests of what a class was taught; none of a class that is new."""
-    return model.digests.get(model.number_of.get(label, -1), np.empty(0, np.uint64))
+    return model.digests.get(model.number_of.get(label, -1), np.empty(0, DIGEST))
 
 
 def recognisable(model: Model, label: Any) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from frugalvae.errors import InputError, UnknownClassError, suggestion
 from frugalvae.formatting import printable
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+T = TypeVar("T")
+
+#: Blanks of all kinds, but for what ends a line.
+BLANK = re.compile(r"[^\S\t-\r\x1c-\x1f\x85\u2028\u2029]|[\u2800\u3164\uffa0]")
+#: Joiners and selectors of variants where nobody sees them: after a Latin or Cyrillic letter.
+UNSEEN = re.compile(r"(?<![\u0590-\u1dff\u2010-\U0010ffff])[\u034f\u200c\u200d\ufe00-\ufe0f]+")
+
 FOLDERS = "use one spelling if they are one class, or give --case-matters if they are two"
 COMPARED, COUNTED = 50_000, 5_000_000  # pairs of names, about, that are compared by their letters
 
@@ -23,13 +31,41 @@ COMPARED, COUNTED = 50_000, 5_000_000  # pairs of names, about, that are compare
 # --------------------------------------------------------------------------- as it is written
 
 
-def as_label(name: str) -> str:
-    """A name as all systems would write it: accents composed, no blanks around it.
+def as_label(label: T) -> T:
+    """A label as it is kept and compared, so that two that look the same are one.
 
-    >>> as_label("Ru" + chr(0x308) + "ppell ") == "R" + chr(0xFC) + "ppell"
+    Accents are composed, blanks are single, there is none at either end, and nothing that cannot
+    be seen. Numbers are as they are.
+
+    >>> as_label("Ru" + chr(0x308) + "ppell  Warbler ") == "R" + chr(0xFC) + "ppell Warbler"
     True
     """
-    return unicodedata.normalize("NFC", name).strip()
+    if not isinstance(label, str):
+        return label
+    seen = UNSEEN.sub("", BLANK.sub(" ", unicodedata.normalize("NFC", label)))
+    return re.sub(" +", " ", unicodedata.normalize("NFC", seen)).strip()  # type: ignore[return-value]
+
+
+def as_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """The same of each label of an array."""
+    if labels.dtype.kind not in "UO":
+        return labels
+    written = {label: as_label(label) for label in set(labels.ravel().tolist())}
+    if all(label == name for label, name in written.items()):
+        return labels
+    import numpy as np  # which help does not need
+
+    found = np.array([written[label] for label in labels.ravel().tolist()]).reshape(labels.shape)
+    return found.astype(object) if labels.dtype.kind == "O" else found
+
+
+def by_label(values: Mapping[Any, T]) -> dict[Any, T]:
+    """Values by label as it is kept; a refusal of two for one."""
+    found = {as_label(label): value for label, value in values.items()}
+    if len(found) < len(values):
+        twice = next(y for y, n in Counter(map(as_label, values)).items() if n > 1)
+        raise InputError(f"the label {twice!r} is there twice, written in two ways; leave one out")
+    return found
 
 
 def is_plain(text: object) -> bool:
@@ -38,11 +74,12 @@ def is_plain(text: object) -> bool:
     >>> is_plain("emu"), is_plain(" "), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
     (True, False, False, False)
     """
-    return isinstance(text, str) and bool(text.strip()) and printable(text) == text
+    return isinstance(text, str) and bool(as_label(text)) and printable(text) == text
 
 
-def check_label(label: Any) -> None:
-    """Refuse what is no label, and a name that cannot be read, or that would steer a terminal."""
+def check_label(label: Any) -> Any:
+    """A new label as it is kept; a refusal of what is none, and of names that steer a terminal."""
+    label = as_label(label)
     value = label.item() if hasattr(label, "item") else label  # NumPy's numbers are no int
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if not (whole or isinstance(value, str)):
@@ -51,6 +88,7 @@ def check_label(label: Any) -> None:
         raise InputError(
             f"the label is {label!r}; expected a name that can be read, without control characters"
         )
+    return label
 
 
 def listing(labels: NDArray[Any], most: int = 8) -> str:
@@ -73,7 +111,7 @@ def label_named(path: Path | str, labels: list[Any], typed: str, listed: str = "
     ``listed`` is where all of them are, by default a command.
     """
     for label in labels:
-        if as_label(str(label)) == as_label(typed):
+        if str(label) == as_label(typed):
             return label
     listed = listed or f"'frugalvae status {path}'"
     raise UnknownClassError(
@@ -93,12 +131,12 @@ def like(label: Any, name: str) -> Any:
 
 
 def folded(name: str) -> str:
-    """A name without what people write one way or the other: case, and blanks.
+    """A name without what people write one way or the other, its case.
 
     >>> folded("Snow  Bunting")
     'snow bunting'
     """
-    return " ".join(name.casefold().split())
+    return as_label(name).casefold()
 
 
 def check_case(new: Iterable[str], known: Iterable[str], advice: str = FOLDERS) -> None:

@@ -14,8 +14,8 @@ from frugalvae.checks import check_kind, check_learned, check_named, position_of
 from frugalvae.errors import InputError
 from frugalvae.formatting import shortened
 from frugalvae.interfaces import Replay, Task
-from frugalvae.labels import check_label
-from frugalvae.taught import Digests, renamed, with_digests, without
+from frugalvae.labels import by_label, check_label
+from frugalvae.taught import DIGEST, Digests, among, renamed, with_digests, without
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
@@ -88,7 +88,8 @@ def in_newer_memory(model: Model) -> Model:
     if not has_older_memory(model):
         return model
     _check_counted(model)
-    memory = MomentMemory.of_factors(model.memory, model.count_of)  # type: ignore[arg-type]
+    with model.computing():
+        memory = MomentMemory.of_factors(model.memory, model.count_of)  # type: ignore[arg-type]
     head, rng = copy.deepcopy(model.head), model.recipe.generator("head", model.n_tasks)
     assert head is not None
     if getattr(head, "needs_density", False):
@@ -139,14 +140,14 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
 def _moved(digests: Digests, old: int, new: int) -> Digests:
     """Digests by class, with those of one class at another."""
     left = {number: found for number, found in digests.items() if number != old}
-    return with_digests(left, {new: digests.get(old, np.empty(0, np.uint64))})
+    return with_digests(left, {new: digests.get(old, np.empty(0, DIGEST))})
 
 
 def _renamed(other: Model, rename: Mapping[Any, Any]) -> Any:
     """The other model's labels as they are to be."""
+    rename = {label: check_label(name) for label, name in by_label(rename).items()}
     for label, name in rename.items():
         position_of(label, other.classes)
-        check_label(name)
         check_kind(np.array([name]), other.classes)
     labels = np.array([rename.get(label, label) for label in other.classes.tolist()])
     twice = [label for label in set(labels.tolist()) if (labels == label).sum() > 1]
@@ -180,12 +181,11 @@ def _check_apart(model: Model, other: Model, labels: Any) -> None:
     """Refuse what was taught to both, as far as that can be told."""
     if model is other:
         raise InputError("it cannot be merged with itself: all samples would count twice")
-    ours, number_of = model.digests, model.number_of
-    shared = {
-        label: int(np.isin(other.digests.get(number, []), ours.get(number_of[label], [])).sum())
-        for number, label in zip(other.numbers.tolist(), labels.tolist(), strict=True)
-        if label in number_of
-    }
+    number_of, none, shared = model.number_of, np.empty(0, DIGEST), dict[Any, int]()
+    for number, label in zip(other.numbers.tolist(), labels.tolist(), strict=True):
+        theirs = other.digests.get(number, none)
+        ours = model.digests.get(number_of.get(label, -1), none)
+        shared[label] = max(int(among(theirs, ours).sum()), int(among(ours, theirs).sum()))
     told = [f"{count:,} of {label!r}" for label, count in shared.items() if count]
     if told:
         raise InputError(

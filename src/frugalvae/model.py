@@ -202,7 +202,7 @@ class Model:
         text: Mapping[Any, ArrayLike] | None = None,
         names: Mapping[Any, str] | None = None,
         defer_head: bool = False,
-        digests: Mapping[Any, NDArray[np.uint64]] | None = None,
+        digests: Mapping[Any, NDArray[np.bytes_]] | None = None,
         sums: Sums | None = None,
     ) -> Model:
         """With more samples, of new classes and known; see ``FrugalClassifier.partial_fit``.
@@ -279,7 +279,7 @@ class Model:
         numbers = {*task.classes, *summed.values()} - set(self.numbers.tolist())
         return replace(task, features=task.features[:0], labels=np.array(sorted(numbers), np.int64))
 
-    def _noted(self, digests: Mapping[Any, NDArray[np.uint64]], new: NDArray[Any]) -> Model:
+    def _noted(self, digests: Mapping[Any, NDArray[np.bytes_]], new: NDArray[Any]) -> Model:
         """With the digests of samples; names of new classes are no other names any more."""
         numbers = self.number_of
         more = {numbers[label]: found for label, found in digests.items()}
@@ -290,7 +290,7 @@ class Model:
             aliases=without(self.aliases, new.tolist()),
         )
 
-    def withholding(self, digests: Mapping[Any, NDArray[np.uint64]]) -> Model:
+    def withholding(self, digests: Mapping[Any, NDArray[np.bytes_]]) -> Model:
         """With digests, by label, of photographs that known classes are not to be taught."""
         numbers = self.number_of
         more = {
@@ -430,7 +430,7 @@ class Model:
         return replace(self, memory=memory, head=head, head_stale=False)
 
     def update(
-        self, label: Any, X: ArrayLike, *, digests: NDArray[np.uint64] | None = None
+        self, label: Any, X: ArrayLike, *, digests: NDArray[np.bytes_] | None = None
     ) -> Model:
         """With more samples of a known class; see :meth:`frugalvae.FrugalClassifier.update`."""
         position = position_of(label, self.classes, "; teach new classes with partial_fit()")
@@ -450,7 +450,7 @@ class Model:
         position = position_of(old, self.classes)
         if np.ndim(new):
             raise InputError(f"the new label is {new!r}; expected one label, such as 'emu' or 7")
-        check_label(new)
+        new = check_label(new)
         label = np.array([new])
         check_kind(label, self.classes)
         if label[0] in self.classes:
@@ -472,7 +472,13 @@ class Model:
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores (n, k), columns in the order of ``classes``."""
         head, features = self._answering_head(), check_features(X, self.n_features)
-        scores = np.concatenate([head.logits(block) for block in in_blocks(features)])
+        with self.computing(), np.errstate(all="ignore"):  # what comes of it is looked at below
+            scores = np.concatenate([head.logits(block) for block in in_blocks(features)])
+        if not np.isfinite(scores.max(axis=1)).all():
+            raise InputError(
+                "some answers are no finite numbers: what was learned is out of proportion; leave "
+                "out samples that are far larger than others, or scale the features to about 1"
+            )
         return scores[:, np.argsort(head.classes)]  # numbers ascend
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -557,7 +563,8 @@ class Model:
             )
         if self.n_samples_of_class.max() == 1:  # nothing shows how samples of a class differ
             return np.ones(len(features))
-        reference = self.reference
+        with self.computing():
+            reference = self.reference
         if not taught.quantiles or taught.score != reference.score:
             taught = taught.with_samples(reference.of_replay, reference.score)
         familiar = taught.familiarity(reference.novelty(features))
@@ -585,11 +592,13 @@ class Model:
     def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
         """Features (n_samples, d) of a class as the memory recalls them."""
         check_number("n_samples", n_samples, 1, whole=True)
-        number = int(self.numbers[position_of(label, self.classes)])
+        position = position_of(label, self.classes)
+        number = int(self.numbers[position])
         assert self.memory is not None
-        if label in self.by_name:
+        if self.classes[position] in self.by_name:
             raise InputError(f"class {label!r} is known by name alone: there is nothing to sample")
-        return self.memory.sample(number, n_samples, self._generator("sample", number, seed))
+        with self.computing():
+            return self.memory.sample(number, n_samples, self._generator("sample", number, seed))
 
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
@@ -604,8 +613,15 @@ class Model:
     @contextmanager
     def computing(self) -> Iterator[None]:
         """On the device that is asked for; what becomes infinite is told by ``check_learned``."""
-        with computing_on(self.recipe.device), np.errstate(over="ignore", invalid="ignore"):
-            yield
+        try:
+            with computing_on(self.recipe.device), np.errstate(over="ignore", invalid="ignore"):
+                yield
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"what was learned cannot be computed with ({error}): some features are far "
+                "larger than others; scale them to about 1, or leave out the samples with the "
+                "largest"
+            ) from error
 
     def _answering_head(self) -> Head:
         if self.head_stale or self.head is None:

@@ -15,7 +15,7 @@ import numpy as np
 from frugalvae.checks import check_kind, check_labels, check_learned, check_named, check_text
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task, is_tempered
-from frugalvae.labels import check_label
+from frugalvae.labels import by_label, check_label
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -38,6 +38,7 @@ def teach_names(model: Model, text: Mapping[Any, ArrayLike]) -> Model:
         )
     if not isinstance(text, Mapping) or not text:
         raise InputError(f"text is {text!r}; expected {{label: vector, ...}}, one label at least")
+    text = by_label(text)
     labels = np.unique(check_labels(list(text), len(text)))
     check_kind(labels, model.classes)
     new = labels[~np.isin(labels, model.classes)]

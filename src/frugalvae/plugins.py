@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import shlex
 import sys
-import traceback
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from importlib import import_module
@@ -318,6 +316,8 @@ def check_trusted(
     """
     if is_trusted(name, trust):
         return
+    import shlex
+
     asked = asked or name.partition(":")[0]
     raise UntrustedError(
         f"{what}. Nothing that a file names is imported, opened or fetched because it says so: if "
@@ -346,6 +346,8 @@ def import_outside(module: str, what: str) -> Any:
 
 def _failed(what: str, module: str, error: Exception) -> InputError:
     """An error in a module from outside, with the line where it happened."""
+    import traceback
+
     last = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.lineno][-1]
     if isinstance(error, SyntaxError):
         last = traceback.FrameSummary(error.filename or module, error.lineno, "")

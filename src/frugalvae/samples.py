@@ -40,7 +40,7 @@ from frugalvae.images.classes import (
     divide,
     find_classes,
 )
-from frugalvae.images.decode import reading_images
+from frugalvae.images.decode import File, on_disk, reading_images
 from frugalvae.images.npz import StoredRows, array_names
 from frugalvae.images.photographs import (
     THREADS,
@@ -51,7 +51,7 @@ from frugalvae.images.photographs import (
     encode_files,
     unreadable,
 )
-from frugalvae.images.walk import EMPTY, HIDDEN, KINDS, File, Found, on_disk, walk
+from frugalvae.images.walk import EMPTY, HIDDEN, KINDS, Found, walk
 from frugalvae.labels import as_label, is_plain
 from frugalvae.maths.split import held_out_rows
 
@@ -129,7 +129,7 @@ class Samples:
             test=self.test[places] if len(self.test) else self.test,
         )
 
-    def digests(self, doing: str = "looking for new images") -> NDArray[np.uint64]:
+    def digests(self, doing: str = "looking for new images") -> NDArray[np.bytes_]:
         """What tells each from others, if it was taught before."""
         if self.files is not None:
             return digests_of(self.files, doing)
@@ -262,16 +262,8 @@ def _of_features(
 ) -> Samples:
     names = [ROW.format(part, row) for row in range(len(labels))]
     rows = Rows(table, np.arange(len(labels)))
-    written = [_written(label) for label in labels.tolist()]
-    text = found.text and {_written(label): vector for label, vector in found.text.items()}
-    return Samples(
-        str(path), names, None, rows, np.array(written), made_by=found.encoder, text=text or None
-    )
-
-
-def _written(label: Any) -> Any:
-    """A label as it is compared: names as all systems write them, numbers as they are."""
-    return as_label(label) if isinstance(label, str) else label
+    text = found.text or None
+    return Samples(str(path), names, None, rows, labels, made_by=found.encoder, text=text)
 
 
 def list_classes(
@@ -280,7 +272,7 @@ def list_classes(
     """Give each image its class, and choose the parts that are wanted."""
     if not found.files:
         raise InputError(f"{found.name}: no images in it ({KINDS}); {HOW}")
-    known = {as_label(name) for name in known}
+    known = set(known)
     written = {path: tuple(map(as_label, path.parts[:-1])) for path in found.files}
     try:
         places = divide(set(written.values()), depth, known)
@@ -382,7 +374,7 @@ def _rows_of(path: Path, part: str, label: Any) -> Samples:
         names = [ROW.format(path, row) for row in range(len(x))]
         return Samples(str(path), names, None, Rows(x, np.arange(len(x))), made_by=made_by)
     found = features_of(path, "learning")
-    own = np.array([as_label(str(known)) == as_label(str(label)) for known in found.labels])
+    own = found.labels.astype(str) == str(label)
     if not own.any():
         raise FeatureFileError(f"{path}: no row of x_train is of class {label!r}; check its labels")
     return found.at(np.flatnonzero(own))

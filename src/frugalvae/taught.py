@@ -1,9 +1,10 @@
 """What was taught: digests that tell photographs apart, and other names of classes.
 
-A digest is six bytes of a hash of a file's content, whatever the encoder. Samples of a class whose
-digests are kept are recognised, and not counted twice. Two different photographs of one class have
-the same digest with a probability of 4e-15: of a million in one class, one is taken for known
-with a probability of 0.2 %.
+A digest is 16 bytes made of a file's content, whatever the encoder. Samples of a class whose
+digests are kept are recognised, and not counted twice. Nobody can make two photographs with the
+same digest: that would take 2**64 attempts.
+
+Older versions kept the first six bytes alone. What they taught is recognised by these.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BYTES = 6  # of a digest
-NONE = 0  # in place of the digest of what cannot be read
+BYTES, OLDER = 16, 6  # of a digest; what older versions kept of one
+DIGEST = f"S{BYTES}"  # the type of an array of them
+NONE = b""  # in place of the digest of what cannot be read
 BY_DIGEST = ("digests", "withheld")  # what a model and its file keep by digest
 
 #: By the number of a class, the digests of its samples, ascending.
-Digests = Mapping[int, "NDArray[np.uint64]"]
+Digests = Mapping[int, "NDArray[np.bytes_]"]
 
 #: Names that classes had, with the labels they have now; None for forgotten classes.
 Aliases = Mapping[str, Any]
@@ -31,57 +33,80 @@ Aliases = Mapping[str, Any]
 # --------------------------------------------------------------------------- digests
 
 
-def digest(content: bytes) -> int:
+def digest(content: bytes) -> bytes:
     """The digest of a file's content, or of a row of features.
 
-    >>> digest(b"a photograph") == digest(b"a photograph"), digest(b"another") < 2**48
-    (True, True)
+    >>> digest(b"a photograph") == digest(b"a photograph"), len(digest(b"another"))
+    (True, 16)
     """
-    return int.from_bytes(hashlib.blake2b(content, digest_size=BYTES).digest(), "little") or 1
+    sizes = OLDER, BYTES - OLDER
+    return b"".join(hashlib.blake2b(content, digest_size=size).digest() for size in sizes)
 
 
-def with_digests(kept: Digests, more: Digests) -> dict[int, NDArray[np.uint64]]:
+def as_kept(found: NDArray[np.bytes_], kept: NDArray[np.bytes_]) -> NDArray[np.bytes_]:
+    """Digests as some are kept: only the first six bytes of what an older version taught.
+
+    >>> found = np.array([digest(b"a photograph"), digest(b"another")])
+    >>> as_kept(found, found[:1].astype("S6").astype("S16")) == found
+    array([False,  True])
+    """
+    known, short = set(kept.tolist()), found.astype(f"S{OLDER}")
+    older = np.fromiter((one in known for one in short.tolist()), bool, len(short))
+    return np.where(older, short, found).astype(DIGEST)
+
+
+def among(found: NDArray[np.bytes_], kept: NDArray[np.bytes_]) -> NDArray[np.bool_]:
+    """Which digests are among those that are kept.
+
+    >>> among(np.array([digest(b"a photograph")]), np.array([digest(b"another")]))
+    array([False])
+    """
+    known = set(kept.tolist())
+    return np.fromiter((one in known for one in as_kept(found, kept).tolist()), bool, len(found))
+
+
+def with_digests(kept: Digests, more: Digests) -> dict[int, NDArray[np.bytes_]]:
     """The digests of both, by class; one that is in both is there twice, as its sample is."""
     joined = dict(kept)
     for number, found in more.items():
-        before = joined.get(number, np.empty(0, np.uint64))
-        joined[number] = np.sort(np.concatenate([before, np.asarray(found, np.uint64)]))
+        before = joined.get(number, np.empty(0, DIGEST))
+        joined[number] = np.sort(np.concatenate([before, np.asarray(found, DIGEST)]))
     return {number: found for number, found in joined.items() if len(found)}
 
 
-def without_digests(kept: Digests, gone: Digests) -> dict[int, NDArray[np.uint64]]:
+def without_digests(kept: Digests, gone: Digests) -> dict[int, NDArray[np.bytes_]]:
     """The digests by class but for some: of one that is there twice, as many as are given.
 
-    >>> twice = {0: np.array([5, 5, 7], np.uint64)}
-    >>> without_digests(twice, {0: np.array([5, 8], np.uint64)})[0].tolist()
-    [5, 7]
+    >>> twice = {0: np.array([b"a", b"a", b"c"], "S16")}
+    >>> without_digests(twice, {0: np.array([b"a", b"b"], "S16")})[0].tolist()
+    [b'a', b'c']
     """
     left = {}
     for number, found in kept.items():
         values, counts = np.unique(found, return_counts=True)
-        taken, times = np.unique(np.asarray(gone.get(number, []), np.uint64), return_counts=True)
+        given = as_kept(np.asarray(gone.get(number, []), DIGEST), found)
+        taken, times = np.unique(given, return_counts=True)
         places = np.flatnonzero(np.isin(values, taken))
         counts[places] -= np.minimum(counts[places], times[np.isin(taken, values)])
         left[number] = values.repeat(counts)
     return {number: found for number, found in left.items() if len(found)}
 
 
-def pack_digests(digests: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint8]:
-    """All digests one after the other, (n, 6) bytes.
+def pack_digests(digests: Sequence[NDArray[np.bytes_]]) -> NDArray[np.uint8]:
+    """All digests one after the other, (n, 16) bytes.
 
-    >>> packed = pack_digests([np.array([7, 2**40], np.uint64)])
-    >>> unpack_digests(packed).tolist() == [7, 2**40]
-    True
+    >>> found = np.array([digest(b"a photograph"), digest(b"another")])
+    >>> (unpack_digests(pack_digests([found])) == found).tolist()
+    [True, True]
     """
-    all_of_them = np.concatenate([np.empty(0, np.uint64), *digests]).astype("<u8")
-    return np.ascontiguousarray(all_of_them.view(np.uint8).reshape(-1, 8)[:, :BYTES])
+    return np.concatenate([np.empty(0, DIGEST), *digests]).view(np.uint8).reshape(-1, BYTES)
 
 
-def unpack_digests(packed: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """The inverse of :func:`pack_digests`."""
-    wide = np.zeros((len(packed), 8), np.uint8)
-    wide[:, :BYTES] = packed
-    return wide.reshape(-1).view("<u8").astype(np.uint64)
+def unpack_digests(packed: NDArray[np.uint8]) -> NDArray[np.bytes_]:
+    """The inverse of :func:`pack_digests`; of an older file, (n, 6) bytes."""
+    wide = np.zeros((len(packed), BYTES), np.uint8)
+    wide[:, : packed.shape[1]] = packed
+    return wide.view(DIGEST).ravel()
 
 
 # --------------------------------------------------------------------------- aliases

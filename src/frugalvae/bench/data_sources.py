@@ -145,7 +145,7 @@ def find_data(
     """
     found, absent = {}, {}
     for name in names:
-        path = given.get(name) or _usual_place(name)
+        paths = _as_given(given[name]) if given.get(name) else _usual_places(name)
         parts = name.split("+")
         if len(parts) > 1 and name not in given:
             several, missing = find_data(parts, given, image_size=image_size)
@@ -155,7 +155,7 @@ def find_data(
                 found[name] = join(name, list(several.values()))
         elif name in BUNDLED and name not in given:
             found[name] = make_source(name, None, BUNDLED[name]())
-        elif path is None:
+        elif not paths:
             folder = data_folder()
             known = CATALOGUE.get(name)
             absent[name] = (
@@ -166,7 +166,8 @@ def find_data(
                 f"{name}=FILE"
             )
         else:
-            found[name] = make_source(name, path, _load(path, image_size))
+            told = ",".join(map(str, paths))
+            found[name] = make_source(name, told, _load(paths, image_size))
     return found, absent
 
 
@@ -239,15 +240,19 @@ def fingerprint(data: Features | Images) -> str:
     return hasher.hexdigest()[:16]
 
 
-def _usual_place(name: str) -> str | None:
+def _usual_places(name: str) -> list[Path]:
     known = CATALOGUE.get(name)
-    if known is None or not known.file:
-        return None
-    return ",".join(map(str, in_data_folder(known.file))) or None
+    return in_data_folder(known.file) if known and known.file else []
 
 
-def _load(path: str, size: int) -> Features | Images:
-    """Load a feature file, or images: a folder, an archive, or several separated by commas."""
-    if path.endswith(".npz"):
-        return load_features(path)
-    return load_images([Path(part) for part in path.split(",")], size=size)
+def _as_given(path: str) -> list[Path]:
+    """A file or a folder, whose name may have a comma, or several separated by commas."""
+    one = path.endswith(".npz") or Path(path).exists()
+    return [Path(path)] if one else [Path(part) for part in path.split(",")]
+
+
+def _load(paths: Sequence[Path], size: int) -> Features | Images:
+    """Load a feature file, or images of folders and archives."""
+    if paths[0].suffix == ".npz":
+        return load_features(paths[0])
+    return load_images(paths, size=size)

@@ -11,6 +11,7 @@ from typing import Any
 from frugalvae.bench.schema import mistakes_in_experiment, mistakes_in_row
 from frugalvae.bench.spec import PARTS, Experiment, Part, Protocol, Row, defaults
 from frugalvae.errors import FrugalError, InputError, MissingPackageError, suggestion
+from frugalvae.files import read_plain
 from frugalvae.memories import usual_head
 from frugalvae.plugins import needed_settings, parameters_of
 
@@ -38,7 +39,7 @@ def read_experiments(
     for path in paths:
         try:
             source = read_source(path)
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError) as error:  # of the file, or of TOML
             wrong.append(f"{path}: {error}")
             continue
         for part, key, value in changes:
@@ -66,10 +67,19 @@ def read_source(path: Path, extending: tuple[Path, ...] = ()) -> dict[str, Any]:
     """
     if path.resolve() in extending:
         raise InputError(f"{path} extends itself, be it by way of others; name another file")
-    source = tomllib.loads(path.read_text("utf-8"))
+    try:
+        source = tomllib.loads(read_plain(path).decode())
+    except RecursionError:
+        raise InputError(
+            f"{path} has too many brackets in each other; nothing was started"
+        ) from None
     if not isinstance(source.get("extends"), str):
         return source
-    base = read_source(path.parent / source.pop("extends"), (*extending, path.resolve()))
+    name = Path(source.pop("extends"))
+    beside = path.parent / name
+    if name.is_absolute() or ".." in name.parts or not beside.is_file():
+        raise InputError(f"{path}: extends is '{name}'; expected a file in its folder or below")
+    base = read_source(beside, (*extending, path.resolve()))
     rows = [*base.get("rows", ()), *source.pop("rows", ())]
     return base | source | {"rows": rows}
 

@@ -17,7 +17,7 @@ from frugalvae.checks import check_features, check_kind, check_labels
 from frugalvae.formatting import plural, shortened
 from frugalvae.interfaces import Task
 from frugalvae.model import Model
-from frugalvae.taught import NONE
+from frugalvae.taught import NONE, among
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ def check(
     X: ArrayLike,
     y: ArrayLike,
     *,
-    digests: NDArray[np.uint64] | None = None,
+    digests: NDArray[np.bytes_] | None = None,
     patterns: Array | None = None,
 ) -> Checked:
     """What may be wrong with samples, among themselves and beside what a model was taught.
@@ -118,14 +118,14 @@ def _in_one_class(task: Task, twins: list[Twin], fresh: NDArray[np.int64]) -> Ar
 # --------------------------------------------------------------------------- findings
 
 
-def _taught_before(model: Model, digests: NDArray[np.uint64] | None) -> dict[int, list[Any]]:
+def _taught_before(model: Model, digests: NDArray[np.bytes_] | None) -> dict[int, list[Any]]:
     """The samples whose digests are kept, and the classes that each was taught as."""
     found: dict[int, list[Any]] = {}
     if digests is None:
         return found
     of_number = dict(zip(model.numbers.tolist(), model.classes.tolist(), strict=True))
     for number, kept in model.digests.items():
-        for row in np.flatnonzero(np.isin(digests, kept) & (digests != NONE)).tolist():
+        for row in np.flatnonzero(among(digests, kept) & (digests != NONE)).tolist():
             found.setdefault(row, []).append(of_number[number])
     return found
 
@@ -238,7 +238,7 @@ def _typical(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) -> 
 # --------------------------------------------------------------------------- what is not checked
 
 
-def _limits(model: Model, digests: NDArray[np.uint64] | None, again: int) -> list[str]:
+def _limits(model: Model, digests: NDArray[np.bytes_] | None, again: int) -> list[str]:
     """What cannot be known of samples that were taught before, and how many there are."""
     if not len(model.classes):
         return []

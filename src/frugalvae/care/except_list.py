@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from frugalvae.errors import InputError
-from frugalvae.files import write_bytes
+from frugalvae.files import read_plain, write_bytes
 from frugalvae.formatting import printable
 
+MOST_BYTES = 100_000_000  # of a list: a million long paths
 TAKEN, PROPOSED, DECIDED = "leave out", "perhaps", "decided"
 
 
@@ -53,9 +54,10 @@ def read_list(path: Path) -> list[str]:
     """The names in a list, each once."""
     try:
         lines = _lines(path)
-    except OSError as error:
+    except (OSError, InputError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise InputError(
-            f"--except {path} cannot be read ({error.strerror}); give a list that 'frugalvae "
+            f"--except {path} cannot be read ({why}); give a list that 'frugalvae "
             "check' wrote, or a text file with one path per line"
         ) from error
     return list(dict.fromkeys(_read(path, line) for line in lines if line and line[0] != "#"))
@@ -107,7 +109,7 @@ def with_decisions(
 
 
 def _lines(path: Path) -> list[str]:
-    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    text = read_plain(path, MOST_BYTES).decode("utf-8", "surrogateescape")
     return [line.strip("\r ") for line in text.split("\n")]
 
 

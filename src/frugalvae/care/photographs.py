@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.care.image_quality import Quality, quality_of
-from frugalvae.images.decode import LARGE_BYTES, alone, decode
+from frugalvae.images.decode import LARGE_BYTES, File, alone, decode
 from frugalvae.images.photographs import AHEAD, THREADS, ahead, encode, reason
-from frugalvae.images.walk import File
 from frugalvae.interfaces import Encoder
 from frugalvae.maths.arrays import Array
 from frugalvae.progress import track
-from frugalvae.taught import NONE, digest
+from frugalvae.taught import DIGEST, NONE, digest
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class MeasuredPhotographs:
     features: NDArray[np.float32]
     places: NDArray[np.int64]
     reasons: dict[int, str]
-    digests: NDArray[np.uint64]
+    digests: NDArray[np.bytes_]
     qualities: dict[int, Quality]
 
     @property
@@ -50,10 +49,10 @@ class MeasuredPhotographs:
 
 def measure(files: Sequence[File], encoder: Encoder, batch_size: int) -> MeasuredPhotographs:
     """Read, measure and encode photographs; each file is read once."""
-    digests, qualities = np.full(len(files), NONE, np.uint64), dict[int, Quality]()
+    digests, qualities = np.full(len(files), NONE, DIGEST), dict[int, Quality]()
     side = getattr(encoder, "side", None)
 
-    def look(file: File) -> tuple[int, Quality | None, NDArray[np.float32] | str]:
+    def look(file: File) -> tuple[bytes, Quality | None, NDArray[np.float32] | str]:
         found = NONE
         try:
             with alone(file.size > LARGE_BYTES):

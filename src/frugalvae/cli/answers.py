@@ -11,7 +11,7 @@ from typing import Any
 
 from frugalvae.answers import NONE, UNSURE, Answer, Batch, Unreadable
 from frugalvae.console import json_text
-from frugalvae.formatting import printable
+from frugalvae.formatting import as_cell, printable
 
 FIELDS = (
     "input", "rank", "label", "probability", "known", "familiarity", "reason", "sure", "set"
@@ -75,9 +75,10 @@ def as_csv(_: Path, batches: Iterable[Batch]) -> Iterator[str]:
         writer = csv.writer(buffer, lineterminator="\n")
         for entry in batch:
             if isinstance(entry, Answer):
-                writer.writerows(csv_rows(entry))
+                writer.writerows(map(as_cell, row) for row in csv_rows(entry))
             elif not entry.skipped:
-                writer.writerow([entry.input, "", "", "", "", "", entry.reason, "", ""])
+                cells = [entry.input, "", "", "", "", "", entry.reason, "", ""]
+                writer.writerow(map(as_cell, cells))
         yield buffer.getvalue()
 
 

@@ -37,7 +37,7 @@ class Measured:
 
     features: NDArray[np.float32]
     places: NDArray[np.int64]
-    digests: NDArray[np.uint64]
+    digests: NDArray[np.bytes_]
     patterns: Any = None
     poor: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -23,7 +23,7 @@ from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import percent, plural, printable
 from frugalvae.images import holds_features
-from frugalvae.labels import as_label, folded, listing
+from frugalvae.labels import folded, listing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -206,6 +206,7 @@ def tested(model: Model, samples: Samples, options: argparse.Namespace) -> Teste
     from frugalvae.encoders.remembered import described
     from frugalvae.intake import other_names
     from frugalvae.samples import refuse
+    from frugalvae.taught import among
 
     classes = [str(label) for label in model.classes.tolist()]
     numbers, unknown = known(model, samples.labels, options.images)
@@ -234,7 +235,7 @@ def tested(model: Model, samples: Samples, options: argparse.Namespace) -> Teste
     samples, taught = samples.at(encoded.places), 0
     if model.digests and samples.files is not None:
         digests = samples.digests("looking for images that were taught")
-        taught = int(np.isin(digests, np.concatenate(list(model.digests.values()))).sum())
+        taught = int(among(digests, np.concatenate(list(model.digests.values()))).sum())
     return Tested(
         samples,
         encoded.features,
@@ -269,8 +270,8 @@ def known(
 
     place = {label: n for n, label in enumerate(model.classes.tolist())}
     numbers = {name: place[label] for name, label in model.aliases.items() if label is not None}
-    numbers |= {as_label(str(label)): n for label, n in place.items()}
-    written = [as_label(str(label)) for label in labels.tolist()]
+    numbers |= {str(label): n for label, n in place.items()}
+    written = labels.astype(str)
     names, inverse, counts = np.unique(written, return_inverse=True, return_counts=True)
     found = np.array([numbers.get(name, -1) for name in names.tolist()], np.int64)
     if (found < 0).all():

@@ -15,6 +15,7 @@ from frugalvae.answers import expectation, few_samples
 from frugalvae.cli.options import add, add_encoder, add_ray, choice, refuse_encoder, settings_of
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
+from frugalvae.files import read_plain
 from frugalvae.formatting import plural, shortened, size
 from frugalvae.images import holds_features
 from frugalvae.labels import as_label, near, near_pairs, nearly_known
@@ -93,6 +94,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--again",
+        type=as_label,
         action="append",
         default=[],
         metavar="CLASS",
@@ -205,13 +207,15 @@ def names_in(text: str) -> list[str]:
     """The names in ``heron, egret``, or in a file with a name per line; each once."""
     path = Path(text)
     lines = text.split(",")
-    if os.path.isfile(text):  # a list may be longer than any name of a file
-        if path.stat().st_size > LONGEST:
-            raise InputError(f"{path} is larger than {LONGEST:,} bytes; expected a name per line")
+    if os.path.exists(text) and not os.path.isdir(text):  # a list may be longer than any path
         try:
-            lines = path.read_text("utf-8-sig").splitlines()
+            lines = read_plain(path, LONGEST).decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is no text in UTF-8; expected a name per line") from error
+        except (OSError, InputError) as error:
+            raise InputError(
+                f"{path} cannot be read ({error}); expected a name per line"
+            ) from error
     names = list(dict.fromkeys(name for name in map(as_label, lines) if name))
     if not names:
         raise InputError(f"--names {text!r} holds no name; expected some, such as 'heron, egret'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import sys
@@ -59,6 +60,7 @@ exit codes:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the return value is the process's exit code."""
     if arguments is None:
+        gc.set_threshold(100_000)  # importing makes much, and none of it is garbage
         arguments = sys.argv[1:]
         if isinstance(sys.stdout, io.TextIOWrapper):  # letters that it lacks become escapes
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -69,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb in arguments[:1] and verb not in VERBS:
         near = suggestion(verb, VERBS)
         parser("").error(f"there is no command {verb!r}.{near} 'frugalvae --help' lists all")
-    options, rest = parser(verb).parse_known_args(arguments)
+    known = [verb] if verb in arguments[:1] else []
+    options, rest = parser(verb, only=known).parse_known_args(arguments)
     if rest and not take_late_folder(options, rest):
         parser(verb).error(f"unrecognized arguments: {' '.join(rest)}")
     try:
@@ -117,8 +120,11 @@ class Help(argparse.HelpFormatter):
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
-def parser(*verbs: str) -> argparse.ArgumentParser:
-    """The command line; only the verbs that are named, or else all, have their options yet."""
+def parser(*verbs: str, only: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The command line; only the verbs that are named, or else all, have their options yet.
+
+    It knows all verbs, or ``only`` some.
+    """
     top = argparse.ArgumentParser(
         prog="frugalvae",
         description="Teach a frozen encoder new classes, task by task, without keeping the data.",
@@ -127,9 +133,11 @@ def parser(*verbs: str) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"frugalvae {__version__}")
     top.set_defaults(if_interrupted="nothing was written")
-    commands = top.add_subparsers(required=True, dest="verb", metavar="COMMAND", title="commands")
-    for verb, about in VERBS.items():
-        made = commands.add_parser(verb, help=about, formatter_class=Help)
+    commands = top.add_subparsers(
+        required=True, dest="verb", metavar="COMMAND", title="commands", prog="frugalvae"
+    )
+    for verb in only or VERBS:
+        made = commands.add_parser(verb, help=VERBS[verb], formatter_class=Help)
         if verb in (verbs or VERBS):
             module = import_module(f"frugalvae.cli.{verb.replace('-', '_')}")
             made.set_defaults(run=module.run)

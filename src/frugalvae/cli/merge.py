@@ -144,7 +144,7 @@ def asked_name(text: str, inputs: list[Path]) -> tuple[Path, str]:
 
 def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
     """``wren=house wren`` as the label in the file and the new one; names may have a ``=``."""
-    known = {as_label(str(label)) for label in labels}
+    known = set(map(str, labels))
     places = [place for place, letter in enumerate(text) if letter == "="]
     fitting = [place for place in places if as_label(text[:place]) in known]
     place = (fitting or places)[0]
@@ -158,7 +158,7 @@ def new_name(path: Path, text: str, labels: list[Any]) -> tuple[Any, Any]:
 def digest_of_merge(additions: list[Addition]) -> str:
     """What tells a merge from any other: a killed one that is repeated must not count twice."""
     told = [(addition.checksum, addition.labels) for addition in additions]
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
 
 
 def refuse_twice(

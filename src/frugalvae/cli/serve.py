@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from frugalvae.cli.options import add, positive, seconds
 from frugalvae.errors import InputError
-from frugalvae.files import check_place
+from frugalvae.files import check_place, read_plain
 from frugalvae.server.settings import SHORTEST_TOKEN, Limits, Settings
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def read_secret(path: Path, shortest: int = 1) -> str:
     """The first line of a file."""
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = read_plain(path).decode().splitlines()
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}); give a file with the token") from error
     found = lines[0].strip() if lines else ""

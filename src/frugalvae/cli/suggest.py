@@ -128,14 +128,12 @@ def not_taught(model: Model, samples: Samples, options: argparse.Namespace) -> P
     """Those of some samples that the classifier was not taught."""
     import numpy as np
 
-    from frugalvae.taught import NONE
+    from frugalvae.taught import DIGEST, NONE, among
 
     encoder, _ = samples.encoder(model.encoder, choice(options), options.file)
-    taught, digests = (
-        np.concatenate([np.empty(0, np.uint64), *model.digests.values()]),
-        (samples.digests()),
-    )
-    fresh = np.flatnonzero(~np.isin(digests, taught) | (digests == NONE))
+    taught = np.concatenate([np.empty(0, DIGEST), *model.digests.values()])
+    digests = samples.digests()
+    fresh = np.flatnonzero(~among(digests, taught) | (digests == NONE))
     notes = told_before(len(samples) - len(fresh), samples.what)
     samples = samples.at(fresh)
     encoded = samples.encode(encoder, options.batch_size)

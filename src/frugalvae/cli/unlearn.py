@@ -32,14 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def refuse_strange(model: Model, label: Any, gathered: Gathered) -> None:
     """Refuse images that the class was never taught, where all that it was taught is known."""
-    import numpy as np
-
     from frugalvae.intake import recognisable, taught_digests
+    from frugalvae.taught import among
 
     if not gathered.images or not recognisable(model, label):
         return
     given = gathered.digests[-len(gathered.images) :]
-    known = np.isin(given, taught_digests(model, label))
+    known = among(given, taught_digests(model, label))
     strange = [name for name, there in zip(gathered.images, known, strict=True) if not there]
     if strange:
         raise InputError(

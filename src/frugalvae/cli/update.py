@@ -33,7 +33,7 @@ class Gathered:
     """
 
     x: NDArray[np.float32]
-    digests: NDArray[np.uint64]
+    digests: NDArray[np.bytes_]
     images: list[str]
     unreadable: dict[str, str]
     skipped: dict[str, str]
@@ -68,6 +68,7 @@ def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
     from frugalvae.cli.common import change_class
     from frugalvae.intake import taught_digests
+    from frugalvae.taught import among
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
             )
             report(options, label, 0, gathered)
             return
-        again = int(np.isin(gathered.digests, taught_digests(model, label)).sum())
+        again = int(among(gathered.digests, taught_digests(model, label)).sum())
         if again:
             display.say(f"{plural(again, 'example')} taught before, and counted once more")
         with display.watching():
@@ -139,11 +140,11 @@ def check_one_class(
     say: Callable[[str], object],
 ) -> None:
     """Refuse a folder in which there are folders of other classes than the one that is meant."""
-    others = {as_label(str(other)) for other in classes} - {as_label(str(label))}
+    others = {*map(str, classes)} - {str(label)}
     for path in filter(is_folder, options.inputs):
         inside = [PurePath(name).relative_to(path) for name in samples.names if under(name, path)]
         inner = {part for found in inside for part in found.parts[:-1]}
-        own = {part for part in inner if as_label(part) == as_label(str(label))}
+        own = {part for part in inner if as_label(part) == str(label)}
         beside = inner - own if own else set()
         named = {*inner, path.resolve().name}
         wrong = sorted({part for part in named if as_label(part) in others} | beside)

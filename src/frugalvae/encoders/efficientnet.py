@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.checkpoint import read_checkpoint
 from frugalvae.encoders.defaults import EncoderDefaults
 from frugalvae.encoders.identity import weights_digest
 from frugalvae.encoders.onnx_file import Graph, OnnxModel
@@ -98,10 +97,8 @@ class EfficientNetEncoder(EncoderDefaults):
             round(size * BORDER), (size, size), (127.0,) * 3, (128.0,) * 3, scale=1.0
         )
         checkpoint = find_checkpoint(model)
-        content = cached(
-            f"{checkpoint.stem}-{WRITTEN}", lambda: as_onnx(read_checkpoint(checkpoint), depth)
-        )
-        self.network = Network(OnnxModel(content), threads, device)
+        content, path = cached(f"{checkpoint.stem}-{WRITTEN}", lambda: written(checkpoint, depth))
+        self.network = Network(OnnxModel(content), threads, device, path)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -137,6 +134,13 @@ def find_checkpoint(model: str) -> Path:
         f"EfficientNet needs {package.replace('_', '-')!r}, which is not installed; "
         + how_to_install("efficientnet")
     )
+
+
+def written(checkpoint: Path, depth: float) -> bytes:
+    """The network of a checkpoint, as ONNX."""
+    from frugalvae.encoders.checkpoint import read_checkpoint  # once, then it is in the cache
+
+    return as_onnx(read_checkpoint(checkpoint), depth)
 
 
 def as_onnx(weights: Weights, depth: float) -> bytes:
@@ -211,8 +215,8 @@ def cache_folder() -> Path:
     return Path(usual) / "frugalvae"
 
 
-def cached(name: str, make: Callable[[], bytes]) -> bytes:
-    """What ``make`` gives, from the cache if it is there.
+def cached(name: str, make: Callable[[], bytes]) -> tuple[bytes, Path | None]:
+    """What ``make`` gives, from the cache if it is there, and the file that it is in.
 
     A file's name ends with the digest of its content: one that is damaged, or of something
     else, is made anew. Where nothing can be written, it is made each time.
@@ -222,11 +226,12 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
         with suppress(OSError):
             content = path.read_bytes()
             if path.name == _file_name(name, content):
-                return content
+                return content, path
     content = make()
+    path = folder / _file_name(name, content)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(folder / _file_name(name, content), content)
+        write_bytes(path, content)
     except (InputError, OSError) as error:
         logging.getLogger(__name__).warning(
             "%s is made anew each time: it cannot be kept (%s); set FRUGALVAE_CACHE to a folder "
@@ -234,7 +239,8 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
             name,
             error,
         )
-    return content
+        return content, None
+    return content, path
 
 
 def _file_name(name: str, content: bytes) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders.preprocess import CONFIGS
+from frugalvae.encoders.preprocess import CONFIGS, read_settings
 from frugalvae.errors import InputError, needing
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ OWN = {**SAFE, "attn_implementation": "sdpa"}  # a model may name code on the hu
 #: How files end whose numbers have that precision.
 ENDINGS = {"float32": ("",), "float16": ("_fp16",), "int8": ("_int8", "_quantized", "_uint8")}
 FOLDERS = ("onnx/", "")
+ADAPTER = "adapter_config.json"
 SETTINGS = (*CONFIGS, "config.json", "tokenizer.json", "tokenizer_config.json")
 
 
@@ -54,6 +55,7 @@ def pretrained(kind: str, model: str | Path) -> Any:
         with _quiet():
             if not hasattr(part, "config_class"):  # not a network: it has no weights
                 return part.from_pretrained(str(model), **SAFE)
+            _check_names(Path(model), transformers.PretrainedConfig.get_config_dict(str(model))[0])
             network, report = part.from_pretrained(str(model), output_loading_info=True, **OWN)
     except Exception as error:  # what is damaged, or meant to do damage, fails in many ways
         raise InputError(
@@ -67,6 +69,18 @@ def pretrained(kind: str, model: str | Path) -> Any:
             f"{absent[0]}; expected such a model, saved whole"
         )
     return network
+
+
+def _check_names(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse a model that names other models, files elsewhere, or what code is to compute it."""
+    if (folder / ADAPTER).exists():
+        raise ValueError(f"{ADAPTER} names another model; expected a model that is whole")
+    if config.get("quantization_config") is not None:
+        raise ValueError("its quantization_config asks for code of others; expected plain weights")
+    for path in folder.glob("*.index.json"):  # which part of the weights is in which file
+        for name in read_settings(path)["weight_map"].values():
+            if Path(name).name != name or not (folder / name).is_file():
+                raise ValueError(f"{path.name} names {name}, which is no file in its folder")
 
 
 def check_model(model: str | Path) -> None:

@@ -154,5 +154,5 @@ def _kind(layout: Layout) -> str:
     path = layout.setting("config.json")
     try:
         return str(json.loads(path.read_text())["model_type"]) if path else ""
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return ""

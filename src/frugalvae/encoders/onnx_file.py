@@ -3,9 +3,9 @@
 A file is a message of protocol buffers: a row of fields, each a number and a value. The numbers
 are those of ``onnx.proto``, and there is just as much of the format as is needed here.
 
-Large weights may stand in other files, which the graph names. ONNX Runtime would open any path
-that it finds there. So they are read here, from the graph's own folder alone, and handed over
-in memory.
+Large weights may stand in other files, which the graph names. ONNX Runtime would open paths that
+it finds there. So they are read here, from the graph's own folder alone, and all is handed over in
+memory: what was digested is what it computes with. What it might read otherwise is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -24,18 +25,36 @@ from frugalvae.errors import InputError
 IR_VERSION, OPSET = 8, 17  # of 2022: read by every ONNX Runtime since 1.12
 TYPES = {"float32": 1, "int64": 7}
 VARINT, BYTES = 0, 2  # how a field's value is written
+FORMS = {VARINT: 0, 1: 8, BYTES: 0, 5: 4}  # and how long it is, if that is fixed
 INT, STRING, INTS = 2, 3, 7  # kinds of attributes
 
 Field = tuple[int, int | str | bytes]
-#: Where in a model files may be named: for each message, its fields that matter.
+#: The messages inside a message. What else may stand in it, and names no file, is in PLAIN.
 INSIDE = {
-    "model": {7: "graph", 25: "function"},
-    "graph": {1: "node", 5: "tensor", 15: "sparse"},
-    "function": {7: "node"},
+    "model": {7: "graph"},
+    "graph": {1: "node", 5: "weights"},
     "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
-    "sparse": {1: "tensor", 2: "tensor"},
-    "tensor": {13: "entry"},
+    "attribute": {5: "tensor", 6: "nested graph", 10: "tensor", 11: "nested graph"},
+    "nested graph": {1: "node", 5: "tensor"},
+    "weights": {13: "entry"},
+}
+_GRAPH, _TENSOR = {2, 10, 11, 12, 13, 14, 16}, {*range(1, 13), 14, 16}
+PLAIN = {
+    "model": {1, 2, 3, 4, 5, 6, 8, 14},
+    "graph": _GRAPH,
+    "nested graph": _GRAPH,
+    "node": {1, 2, 3, 4, 6, 7, 8, 9},
+    "attribute": {1, 2, 3, 4, 7, 8, 9, 13, 14, 15, 20, 21},
+    "weights": _TENSOR,
+    "tensor": _TENSOR,
+    "entry": {1, 2},
+}
+#: What exporters write that is refused, as people call it.
+REFUSED = {
+    ("model", 20): "training information",
+    ("model", 25): "functions",
+    ("graph", 15): "sparse weights",
+    ("tensor", 13): "weights in another file that are none of its graph's own",
 }
 DEEPEST = 64  # graphs in nodes of graphs
 
@@ -141,17 +160,20 @@ class OnnxModel:
     content: bytes
     files: dict[str, bytes] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """A short name of all of it: other weights, another name."""
+        """A short name of every byte of it: other weights, another name."""
         digest = hashlib.sha256(self.content)
-        for name, content in sorted(self.files.items()):
-            digest.update(name.encode() + content)
+        for name, content in sorted(self.files.items()):  # of fixed lengths: none passes for two
+            digest.update(hashlib.sha256(name.encode()).digest())
+            digest.update(hashlib.sha256(content).digest())
         return digest.hexdigest()[:16]
 
 
 def read_model(path: Path) -> OnnxModel:
     """A model of a file; what it names must lie in its folder."""
+    if not path.is_file():
+        raise InputError(f"{path}: no file, or none that ends; copy it anew")
     try:
         content = path.read_bytes()
         names = sorted(set(named_files(content)))
@@ -161,12 +183,16 @@ def read_model(path: Path) -> OnnxModel:
 
 
 def _beside(path: Path, name: str) -> Path:
-    """A file in the folder of another; a link may lead to where that one's leads."""
-    kinds = (PurePosixPath, PureWindowsPath)
-    plain = "\0" not in name and not any(kind(name).is_absolute() for kind in kinds)
+    """A file in the folder of another; a link may lead to where that one's leads.
+
+    Only a plain name is one: ONNX Runtime takes ``./w`` for ``w``, and some paths for addresses.
+    """
+    plain = "\0" not in name and all(
+        name == kind(name).name for kind in (PurePosixPath, PureWindowsPath)
+    )
     found = (path.parent / name).resolve() if plain else path
     homes = (path.parent.resolve(), path.resolve().parent)
-    if not plain or not any(found.is_relative_to(home) for home in homes):
+    if not plain or found.parent not in homes:
         raise InputError(
             f"{path}: it wants to read {name}, which is not in its folder; use a model that "
             "keeps its weights beside itself"
@@ -177,7 +203,9 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def named_files(content: bytes) -> Iterator[str]:
-    """The files that tensors of a model stand in.
+    """The files that the weights of a model stand in.
+
+    Whatever else might name one is refused: ONNX Runtime opens files of nested graphs by itself.
 
     >>> list(named_files(b""))
     []
@@ -187,39 +215,44 @@ def named_files(content: bytes) -> Iterator[str]:
         kind, start, end, depth = waiting.pop()
         if depth > 4 * DEEPEST:
             raise ValueError("its graphs are nested too deep")
-        for number, first, last in fields(content, start, end):
-            inner = INSIDE[kind].get(number)
-            if inner == "entry":
-                entry = {n: content[a:b] for n, a, b in fields(content, first, last)}
-                if entry.get(1) == b"location":
-                    yield entry.get(2, b"").decode()
-            elif inner is not None:
+        entry: dict[int, bytes] = {}
+        for number, form, first, last in fields(content, start, end):
+            inner = INSIDE.get(kind, {}).get(number)
+            if inner is not None and form == BYTES:
                 waiting.append((inner, first, last, depth + 1))
+            elif number not in PLAIN[kind]:
+                what = REFUSED.get((kind, number), f"a field {number} in its {kind}")
+                raise ValueError(f"it has {what}, which is not read here; export it without")
+            elif kind == "entry":
+                entry[number] = content[first:last]
+        if entry.get(1) == b"location":
+            yield entry.get(2, b"").decode()
 
 
-def fields(content: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Number, start and end of each field of a message that has a length.
+def fields(content: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Number, wire type, start and end of the value of each field of a message.
+
+    What ONNX Runtime might take for something else is refused: it reads 32 bits of a tag.
 
     >>> list(fields(bytes.fromhex("08ac02120161"), 0, 6))
-    [(2, 5, 6)]
+    [(1, 0, 1, 3), (2, 2, 5, 6)]
     """
     while start < end:
-        key, start = varint_at(content, start, end)
-        number, kind = key >> 3, key & 7
-        if kind == 2:
-            length, start = varint_at(content, start, end)
-            if length > end - start:
-                raise ValueError("it is cut off")
-            yield number, start, start + length
-            start += length
-        elif kind == 0:
-            _, start = varint_at(content, start, end)
-        elif kind in (1, 5):
-            start += 8 if kind == 1 else 4
-        else:
+        tag, start = varint_at(content, start, end)
+        number, form = tag >> 3, tag & 7
+        if not number or tag >= 2**32 or form not in FORMS:
             raise ValueError("it is not in the format of protocol buffers")
-    if start > end:
-        raise ValueError("it is cut off")
+        if form == VARINT:
+            _, last = varint_at(content, start, end)
+        else:
+            length = FORMS[form]
+            if form == BYTES:
+                length, start = varint_at(content, start, end)
+            last = start + length
+        if last > end:
+            raise ValueError("it is cut off")
+        yield number, form, start, last
+        start = last
 
 
 def varint_at(content: bytes, start: int, end: int) -> tuple[int, int]:
@@ -228,5 +261,7 @@ def varint_at(content: bytes, start: int, end: int) -> tuple[int, int]:
     for shift, place in zip(range(0, 70, 7), range(start, end), strict=False):
         value |= (content[place] & 127) << shift
         if content[place] < 128:
+            if value >= 2**64:
+                raise ValueError("it has a number of more than 64 bits")
             return value, place + 1
-    raise ValueError("it is cut off")
+    raise ValueError("it is cut off, or has a number of more than 64 bits")

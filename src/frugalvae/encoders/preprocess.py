@@ -151,7 +151,7 @@ def read_settings(path: Path, part: str = "") -> dict[str, Any]:
     try:
         found = {**json.loads(path.read_text())}
         return {**found.get(part, found)}
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: no JSON of settings ({error}); copy it anew") from error
 
 

@@ -44,9 +44,13 @@ class Choice:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """All that whoever calls has named; a path also as it is remembered."""
-        named = (*self.trust, *filter(None, (self.encoder, self.model)))
-        return (*named, *map(findable, named))
+        """All that whoever calls has named; a path also as it is remembered.
+
+        An encoder or a model that is called as a module might be says nothing of that module.
+        """
+        asked = [findable(name) for name in (self.encoder, self.model) if name]
+        places = [name for name in asked if not all(map(str.isidentifier, name.split(".")))]
+        return (*self.trust, *map(findable, self.trust), *places)
 
 
 def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str, Any]:

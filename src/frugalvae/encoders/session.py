@@ -49,6 +49,7 @@ class Network:
         if threads is not None:
             check_number("threads", threads, 0, 1_024, whole=True)
         self.kept, self.threads = path or model, threads
+        self.digest = model.digest if path else ""
         self._open(model, device)
 
     def to(self, device: str | None) -> None:
@@ -56,7 +57,12 @@ class Network:
         self._open(self._model(), device)
 
     def _model(self) -> OnnxModel:
-        return self.kept if isinstance(self.kept, OnnxModel) else read_model(self.kept)
+        if isinstance(self.kept, OnnxModel):
+            return self.kept
+        model = read_model(self.kept)
+        if model.digest != self.digest:
+            raise InputError(f"{self.kept}: it was changed since it was loaded; start again")
+        return model
 
     def _open(self, model: OnnxModel, device: str | None) -> None:
         import onnxruntime as ort
@@ -72,9 +78,11 @@ class Network:
                 list(model.files), list(model.files.values()), sizes
             )
         providers = _providers(device, ort.get_available_providers())
-        here = model.content if self.kept is model or model.files else str(self.kept)
-        try:  # ONNX Runtime would keep the bytes; and its fallback prints
-            self.session = ort.InferenceSession(here, options, providers, enable_fallback=0)
+        try:  # its fallback prints
+            self.session = ort.InferenceSession(
+                model.content, options, providers, enable_fallback=0
+            )
+            self.session._model_bytes = None  # which it would keep for that
         except Exception as error:  # ONNX Runtime has ten kinds, with no base in common
             raise InputError(f"ONNX Runtime cannot load the network ({_line(error)})") from error
 

@@ -11,12 +11,12 @@ import numpy as np
 from frugalvae.checks import check_together
 from frugalvae.errors import check_choice, check_number
 from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.heads.names import NameEvidence, Names
 from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import Shrinkage
 
 if TYPE_CHECKING:
+    from frugalvae.heads.names import NameEvidence, Names
     from frugalvae.interfaces import DensityMemory, TemperedMemory
 
 TEMPERING = 3.0  # where a memory does not know better
@@ -38,7 +38,7 @@ class BayesHead(HeadDefaults):
         Features are correlated in ways the Gaussian ignores, which makes it overconfident, the
         more so the more coordinates there are. So densities are raised to a power, which changes
         no prediction. With the memory ``moments`` it is by default what held-out samples ask for
-        (:func:`~frugalvae.memories.held_out_batch.tempered`); a number that you give is divided by
+        (:func:`~frugalvae.memories.evidence.tempered`); a number that you give is divided by
         the length of the whitened row. With other memories it is divided by the root of the
         number of coordinates, and 3 by default; ``calibrate=True`` of the classifier fits the rest.
     names
@@ -119,6 +119,8 @@ class BayesHead(HeadDefaults):
     @property
     def _names(self) -> Names:
         """What names say of all classes."""
+        from frugalvae.heads.names import Names
+
         derived = self._derived  # another thread may replace it
         if "names" not in derived:
             memory = cast("TemperedMemory", self.memory_)
@@ -130,6 +132,8 @@ class BayesHead(HeadDefaults):
 
     @property
     def _evidence(self) -> NameEvidence:
+        from frugalvae.heads.names import NameEvidence
+
         return NameEvidence() if self.evidence_ is None else NameEvidence(self.evidence_)
 
     def _gather_evidence(self, memory: TemperedMemory, task: Task) -> None:

@@ -1,7 +1,7 @@
 """From the bytes of an image file to upright red, green and blue.
 
-Files may be made to do damage: a few bytes can claim billions of pixels. What a file claims is
-checked before anything is decoded, and large images are decoded one at a time.
+Files may be made to do damage: what they claim is checked before anything is decoded
+(:mod:`frugalvae.images.limits`), and large images are decoded one at a time.
 """
 
 from __future__ import annotations
@@ -9,33 +9,41 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from frugalvae.errors import how_to_install
+from frugalvae.errors import InputError, how_to_install
+from frugalvae.files import read_plain
+from frugalvae.images.limits import (
+    LARGE_MEMORY,
+    LARGE_PIXELS,
+    MOST_BYTES,
+    MOST_PIXELS,
+    PLAIN,
+    Counted,
+    check_decoding,
+    check_size,
+    check_strips,
+    jpeg_scans,
+    memory,
+    webp_size,
+)
 
-MOST_BYTES = 300_000_000  # of a file
-MOST_PIXELS = 250_000_000  # the largest telephones make 200 million
-MOST_MEMORY = 1_600_000_000  # bytes that decoding may take
 LARGE_BYTES = 30_000_000  # of a file that is read and decoded alone
-LARGE_MEMORY = 200_000_000  # of an image that is decoded alone
-LARGE_PIXELS = 40_000_000  # above which an image is made smaller before it is converted
-DRAFTED = 8  # times what is needed: the most that a JPEG may be decoded larger
-
-#: Bytes per pixel that decoding takes at its peak. Pillow itself keeps colours in 4.
-MEMORY = {"WEBP": 10, "AVIF": 8, "HEIF": 8, "JPEG2000": 16}
-PILLOW = 4
-PROGRESSIVE = 6  # more, for the coefficients of a progressive JPEG
-
 BLOCK = 1 << 26  # bytes that Pillow asks for at a time; less is kept by threads when it is freed
 STRIP_PIXELS = 1_000_000  # that are converted at a time then
 OVERSAMPLED = 2  # pixels to one of what is needed: fewer change features, more take time
 SIDE = 1024  # what is needed of a large image if nothing else is said
+NO_FILE = "not a regular file"
 HEAD = 32  # bytes at the beginning of a file that tell its format
 ORIENTATION = 0x0112
 
@@ -53,7 +61,33 @@ FORMATS = {
     "JPEG2000": rb"\0\0\0\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51",
     "PPM": rb"P[1-6]\s+[\d#]",
 }
-PLAIN = {"1", "L", "RGB", "CMYK", "YCbCr"}  # without transparent parts, unless said beside them
+
+
+@dataclass(frozen=True)
+class File:
+    """A file: what reads it, what changes when it is replaced, and its size in bytes."""
+
+    read: Callable[[], bytes]
+    stamp: tuple[int, ...] = ()
+    size: int = 0
+
+
+def on_disk(path: Path) -> File:
+    """A file as encoding takes it."""
+    try:
+        state = os.stat(path)
+    except OSError:  # reading it says why
+        return File(partial(read_file, path))
+    return File(partial(read_file, path), (state.st_size, state.st_mtime_ns), state.st_size)
+
+
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a file, or the first of them; an error that does not repeat its name."""
+    try:
+        return read_plain(path, MOST_BYTES if most is None else most, first=most is not None)
+    except OSError as error:
+        raise InputError(error.strerror or str(error)) from error
+
 
 _one_large = threading.RLock()
 
@@ -143,13 +177,14 @@ def decode(content: bytes, side: int | None = None, most_pixels: int = MOST_PIXE
         raise ValueError("it is in no known format of images")
     if known == "WEBP":
         check_size(webp_size(content), known, most_pixels)  # opening it would take memory already
-    image = opened(content, known)
-    check_size(image.size, known, most_pixels)
     if known == "TIFF":
-        check_tiles(image)
+        check_strips(content)
+    scans = jpeg_scans(content) if known == "JPEG" else 1
+    image = opened(content, known)
+    check_decoding(image, known, scans, side, most_pixels)
     if image.mode == "F":
         raise ValueError("its shades are floating-point numbers, which have no known scale")
-    with alone(memory(image, known, side) > LARGE_MEMORY), contextlib.closing(image):
+    with alone(memory(image, known, side, scans) > LARGE_MEMORY), contextlib.closing(image):
         if known == "JPEG" and side is not None:
             return rgb(smaller(image, side))
         return shrunk(image, side) if math.prod(image.size) > LARGE_PIXELS else rgb(image)
@@ -165,54 +200,9 @@ def format_of(head: bytes) -> str | None:
     return next(found, None)
 
 
-# --------------------------------------------------------------------------- limits
-
-
 def alone(large: bool) -> contextlib.AbstractContextManager[object]:
     """Lets one thread at a time work on something large; others are not held up."""
     return _one_large if large else contextlib.nullcontext()
-
-
-def check_size(size: tuple[int, int], known: str, most_pixels: int = MOST_PIXELS) -> None:
-    """Refuse an image that would take too much memory to decode."""
-    width, height = size
-    if width * height > most_pixels:
-        raise ValueError(f"{width} x {height} are more than {most_pixels:,} pixels")
-    if width * height * MEMORY.get(known, PILLOW) > MOST_MEMORY:
-        most = MOST_MEMORY // MEMORY[known]
-        raise ValueError(f"{width} x {height} are more than the {most:,} pixels of a {known}")
-
-
-def webp_size(content: bytes) -> tuple[int, int]:
-    """Width and height as the beginning of a WebP says."""
-    kind, bits = content[12:16], int.from_bytes(content[21:25], "little")
-    if kind == b"VP8X":
-        sides = (content[24:27], content[27:30])
-        width, height = (int.from_bytes(side, "little") + 1 for side in sides)
-        return width, height
-    if kind == b"VP8L":
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    sides = (content[26:28], content[28:30])
-    width, height = (int.from_bytes(side, "little") & 0x3FFF for side in sides)
-    return width, height
-
-
-def check_tiles(image: Image.Image) -> None:
-    """Refuse a TIFF whose tiles are much larger than itself."""
-    tags = getattr(image, "tag_v2", {})
-    width, height = (int(tags.get(tag, 0)) for tag in (322, 323))
-    if width * height > max(LARGE_PIXELS, 4 * math.prod(image.size)):
-        raise ValueError(f"its tiles of {width} x {height} pixels are larger than the image")
-
-
-def memory(image: Image.Image, known: str, side: int | None) -> int:
-    """About how many bytes decoding takes."""
-    pixels = math.prod(image.size)
-    if known != "JPEG":
-        return pixels * MEMORY.get(known, PILLOW)
-    coefficients = PROGRESSIVE * pixels if image.info.get("progressive") else 0
-    part = min(1.0, DRAFTED * (side or max(image.size)) / max(min(image.size), 1))
-    return coefficients + int(PILLOW * pixels * part * part)
 
 
 # --------------------------------------------------------------------------- opening
@@ -223,7 +213,7 @@ def opened(content: bytes, known: str) -> Image.Image:
     if known == "HEIF":
         return heic(content)
     try:
-        return Image.open(io.BytesIO(content), formats=[known])
+        return Image.open(Counted(content, known), formats=[known])
     except UnidentifiedImageError:  # whose message is about a place in memory
         raise ValueError(f"it begins as {known}, but is damaged") from None
 
@@ -279,15 +269,16 @@ def rgb(image: Image.Image) -> Image.Image:
     """Upright as the camera says, in red, green and blue, transparent parts white."""
     image.load()
     with contextlib.suppress(SyntaxError):  # notes of the camera that nobody can read
-        image = ImageOps.exif_transpose(image)
+        ImageOps.exif_transpose(image, in_place=True)  # without a copy of all pixels
     return coloured(image)
 
 
 def coloured(image: Image.Image) -> Image.Image:
     """In red, green and blue, transparent parts white."""
     if image.mode.startswith("I"):  # 16 bits of grey, which converting would clip
-        grey = np.asarray(image).clip(0, 65535) / 257
-        image = Image.fromarray(grey.round().astype(np.uint8))
+        grey = np.asarray(image).clip(0, 65535).astype(np.float32)
+        grey /= 257
+        image = Image.fromarray(grey.round(out=grey).astype(np.uint8))
     if image.mode in PLAIN and "transparency" not in image.info:
         return image.convert("RGB")
     colours = image.convert("RGBA")

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.files import json_object
 from frugalvae.images.npz import StoredRows, array_names, read_arrays, stored_rows, write_arrays
-from frugalvae.labels import check_label
+from frugalvae.labels import as_labels, check_label
 from frugalvae.maths.split import Split
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("class_names", "text", "encoder")
+NAMES = {"y_train", "y_test", "class_names"}  # what may hold names
 #: What an encoder's identity is made of, where it has it.
 IDENTITY = {
     "encoder": str,
@@ -68,6 +69,7 @@ def load_features(path: str | Path) -> Features:
 
 def _numbered(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Labels that are names as numbers of ``class_names``, sorted unless the file has them."""
+    arrays |= {name: as_labels(arrays[name]) for name in NAMES & arrays.keys()}
     labels = [arrays[key] for key in ("y_train", "y_test") if key in arrays]
     if len(labels) < 2 or any(y.dtype.kind != "U" or y.ndim != 1 for y in labels):
         return arrays
@@ -145,7 +147,7 @@ def load_training(path: str | Path) -> Features:
     if not {"x", "label"} <= set(array_names(path)):
         return _one_part(path, "train", "test")
     x, encoder = read_rows(path, ("x",))
-    label = read_arrays(path, {"label"})["label"]
+    label = as_labels(read_arrays(path, {"label"})["label"])
     if label.shape != () or label.dtype.kind not in "Uiu" or not np.isfinite(x).all():
         raise FeatureFileError(
             f"{path}: label is {_describe(label)}, or x holds NaN or infinite values; expected "

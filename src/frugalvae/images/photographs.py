@@ -18,11 +18,18 @@ from PIL import Image
 
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images, rgb
-from frugalvae.images.walk import File, on_disk
+from frugalvae.images.decode import (
+    LARGE_BYTES,
+    File,
+    alone,
+    decode,
+    on_disk,
+    reading_images,
+    rgb,
+)
 from frugalvae.interfaces import Encoder
 from frugalvae.progress import track
-from frugalvae.taught import NONE, digest
+from frugalvae.taught import DIGEST, NONE, digest
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
 Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
@@ -175,10 +182,10 @@ def opened(photograph: File | Photograph, side: int | None) -> Image.Image:
     return rgb(Image.fromarray(array))
 
 
-def digests_of(files: Sequence[File], what: str = "looking for new images") -> NDArray[np.uint64]:
-    """The digest of the content of each file; 0 if it cannot be read. ``what`` is being done."""
+def digests_of(files: Sequence[File], what: str = "looking for new images") -> NDArray[np.bytes_]:
+    """The digest of the content of each file, if it can be read; ``what`` is being done."""
 
-    def found(file: File) -> int:
+    def found(file: File) -> bytes:
         try:
             with alone(file.size > LARGE_BYTES):
                 return digest(file.read())
@@ -187,12 +194,12 @@ def digests_of(files: Sequence[File], what: str = "looking for new images") -> N
 
     digests = ahead(found, files, THREADS, 4 * THREADS)
     tracked = zip(track(range(len(files)), what), digests, strict=True)
-    return np.fromiter((value for _, value in tracked), np.uint64, len(files))
+    return np.fromiter((value for _, value in tracked), DIGEST, len(files))
 
 
-def digests_of_rows(table: Any, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+def digests_of_rows(table: Any, rows: NDArray[np.int64]) -> NDArray[np.bytes_]:
     """The digest of each of some rows of features."""
-    found = np.empty(len(rows), np.uint64)
+    found = np.empty(len(rows), DIGEST)
     for start in range(0, len(rows), BLOCK):
         block = np.ascontiguousarray(table[rows[start : start + BLOCK]])
         found[start : start + BLOCK] = [digest(row.tobytes()) for row in block]

@@ -28,7 +28,8 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import printable, size
 from frugalvae.images.cifar import PARTS, as_ppm, read_cifar
 from frugalvae.images.classes import HOW, role_of
-from frugalvae.images.decode import HEAD, MOST_BYTES, format_of
+from frugalvae.images.decode import HEAD, NO_FILE, File, format_of, on_disk, read_file
+from frugalvae.images.limits import MOST_BYTES
 from frugalvae.images.npz import UNPACKED
 
 #: What claims to be an image; other files are images if their content is one.
@@ -50,22 +51,12 @@ HIDDEN = "hidden, or a system's own"
 NO_IMAGE = "not an image"
 RAW = "a camera's raw file; convert it to JPEG"
 OTHER = "an image of a kind that is not read here; convert it to JPEG or PNG"
-NO_FILE = "not a regular file"
 TOO_LARGE = "too large"
 REPEATED = "the same folder again, by a link"
 EMPTY = "a folder without images"
 OUTSIDE = "a path that leads out of the archive"
 TWICE = "there twice in the archive"
 PACKED = "packed in a way that is not read here"
-
-
-@dataclass(frozen=True)
-class File:
-    """A file: what reads it, what changes when it is replaced, and its size in bytes."""
-
-    read: Callable[[], bytes]
-    stamp: tuple[int, ...] = ()
-    size: int = 0
 
 
 @dataclass
@@ -191,32 +182,6 @@ def _add(found: Found, path: PurePosixPath, entry: os.DirEntry[str]) -> None:
         found.add(path, File(partial(read_file, place)), bytes)
     else:
         found.skip(path, NO_FILE)
-
-
-def on_disk(path: Path) -> File:
-    """A file as encoding takes it."""
-    try:
-        state = os.stat(path)
-    except OSError:  # reading it says why
-        return File(partial(read_file, path))
-    return File(partial(read_file, path), (state.st_size, state.st_mtime_ns), state.st_size)
-
-
-def read_file(path: Path, most: int | None = None) -> bytes:
-    """The bytes of a file, or the first of them; an error that does not repeat its name.
-
-    Only regular files are opened: a pipe or a device could be waited for without end.
-    """
-    try:
-        state = os.stat(path)
-        if not stat.S_ISREG(state.st_mode):
-            raise InputError(f"it is {NO_FILE}")
-        if most is None and state.st_size > MOST_BYTES:
-            raise InputError(f"the file has more than {MOST_BYTES:,} bytes")
-        with open(path, "rb") as file:
-            return file.read(MOST_BYTES if most is None else most)
-    except OSError as error:
-        raise InputError(error.strerror or str(error)) from error
 
 
 # --------------------------------------------------------------------------- archives

@@ -41,7 +41,7 @@ def cosine_logits(features: Tensor, class_vectors: Tensor, temperature: float | 
 
 def unit(vectors: Tensor) -> Tensor:
     """Rows scaled to length one, whatever their scale; a row of zeros stays zero."""
-    return torch.nn.functional.normalize(vectors / power_of_two(vectors, -1), dim=-1)
+    return torch.nn.functional.normalize(vectors / power_of_two(vectors, 1))  # (n, .)
 
 
 def power_of_two(values: Tensor, dim: int) -> Tensor:

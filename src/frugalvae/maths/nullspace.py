@@ -11,7 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from frugalvae.maths.equations import project_gradient, projector, proportion, spectrum
+from frugalvae.maths.equations import (
+    Spectrum,
+    project_gradient,
+    projector,
+    proportion,
+    spectrum,
+)
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ class LayerInputs:
 
     def __init__(self, size: int, device: torch.device | str = "cpu") -> None:
         self.sum_ = torch.zeros(size, size, dtype=torch.float64, device=device)
+        self._spectrum: Spectrum | None = None  # of the sum, until inputs are added
 
     def state(self) -> dict[str, Tensor]:
         """What a file holds."""
@@ -97,6 +104,7 @@ class LayerInputs:
         """Add a batch of inputs, shape (n, in)."""
         inputs = inputs.double()
         self.sum_ += inputs.T @ inputs  # (in, in)
+        self._spectrum = None
 
     def null_space(self, ratio: float = 100.0, max_proportion: float | None = None) -> NullSpace:
         """The directions whose eigenvalue is at most ``ratio`` times the smallest.
@@ -105,7 +113,7 @@ class LayerInputs:
         eigenvalue below ``size * eps * largest`` counts as zero too. If ``max_proportion`` is
         given, the null space is instead the largest one whose R (Eq. 10) stays within it.
         """
-        eigen = spectrum(self.sum_)
+        eigen = self._spectrum = self._spectrum or spectrum(self.sum_)
         values = eigen.eigenvalues
         rounding = float(values[-1]) * len(values) * torch.finfo(torch.float64).eps
         if max_proportion is None:

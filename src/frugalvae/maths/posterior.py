@@ -163,7 +163,7 @@ def posterior(
     scale = (share / level) ** 0.5
     white = side_by_side(shared.whiten(moments.means), scale * moments.other_means)
     centre, parts = class_means(white, counts, rank, shared.noise, share)
-    rows = shared.whiten(moments.roots.astype(np.float32))  # (m, r)
+    rows = shared.whiten(moments.roots.astype(np.float32, copy=False))  # (m, r)
     limit = narrow(rank + others) if own is None else own / WEIGHT
     scatters = Scatters.of(rows, moments.owners, limit * own_weight(counts) / counts)
     return Posterior(

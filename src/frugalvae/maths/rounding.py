@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.maths.arrays import Array
+from frugalvae.maths.symmetric import blocks
 
 LIMITS = {1: 127, 2: 32767}  # the largest whole number, by bytes
 TYPES = {1: np.int8, 2: np.int16}
@@ -33,7 +34,9 @@ def round_rows(rows: Array, size: int) -> tuple[Array, Array]:
 
 def restore_rows(whole: Array, scales: Array) -> Array:
     """The rows (n, d) that were rounded, float32."""
-    return whole.astype(np.float32) * scales[:, None]
+    rows = whole.astype(np.float32)
+    rows *= scales[:, None]
+    return rows
 
 
 def round_symmetric(matrix: Array) -> tuple[Array, Array]:
@@ -60,10 +63,15 @@ def restore_symmetric(diagonal: Array, correlations: Array) -> Array:
     deviations = np.sqrt(diagonal.astype(np.float64))
     matrix = np.diag(diagonal.astype(np.float64))
     for row in range(size - 1):
-        part = correlations[used : used + size - 1 - row] / LIMITS[2]
-        matrix[row, row + 1 :] = part * deviations[row] * deviations[row + 1 :]
-        matrix[row + 1 :, row] = matrix[row, row + 1 :]
-        used += size - 1 - row
+        beside = matrix[row, row + 1 :]
+        np.divide(correlations[used : used + len(beside)], LIMITS[2], out=beside)
+        beside *= deviations[row]
+        beside *= deviations[row + 1 :]
+        used += len(beside)
+    for _, here in blocks(size):  # the other half, without a copy of the whole
+        corner = np.triu(matrix[here, here])
+        matrix[here, here] = corner + np.triu(corner, 1).T
+        matrix[here.stop :, here] = matrix[here, here.stop :].T
     return matrix
 
 

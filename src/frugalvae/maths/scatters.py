@@ -41,7 +41,7 @@ class Scatters:
     def of(cls, white: Array, owners: Array, weights: Array) -> Scatters:
         """Of whitened rows (m, r) whose outer products add up to the scatter of their class."""
         counts = np.bincount(owners) if len(owners) else np.zeros(0, np.int64)
-        first, axes, sizes = np.cumsum(counts) - counts, np.zeros_like(white), np.zeros(len(white))
+        first, axes, sizes = np.cumsum(counts) - counts, np.empty_like(white), np.zeros(len(white))
         for size in set(counts.tolist()) - {0}:  # classes of as many rows together
             rows = first[counts == size][:, None] + np.arange(size)  # (classes, size)
             own = white[rows]  # (classes, size, r)
@@ -51,7 +51,9 @@ class Scatters:
             axes[rows] = vectors.swapaxes(1, 2) @ own
             sizes[rows] = values
         kept = sizes > 1e-6 * sizes.max(initial=0)
-        return cls(axes[kept], sizes[kept], owners[kept], weights)
+        if not kept.all():
+            axes, sizes, owners = axes[kept], sizes[kept], owners[kept]
+        return cls(axes, sizes, owners, weights)
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -63,8 +65,11 @@ class Scatters:
 
     def offsets(self, means: Array) -> Array:
         """Class means (k, r) along the axes of their class, (m,)."""
-        found: Array = np.einsum("mr,mr->m", self.axes, means[self.owners]).astype(np.float32)
-        return found
+        if not len(self):
+            return np.zeros(0, np.float32)
+        first = np.flatnonzero(np.diff(self.owners, prepend=-1))
+        parts = zip(self.owners[first], np.split(self.axes, first[1:]), strict=True)
+        return np.concatenate([axes @ means[own] for own, axes in parts]).astype(np.float32)
 
     def added(self, white: Array, means: Array, offsets: Array) -> Array:
         """What scatters add to log densities (n, k) of rows (n, r), of classes of means (k, r)."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from frugalvae.maths.arrays import Array, side_by_side
-from frugalvae.maths.symmetric import invert_lower, principal_axes
+from frugalvae.maths.symmetric import blocks, inverse_root, principal_axes
 
 LEAST_RIDGE = 0.03  # of the mean variance
 BREADTH = 12  # with more coordinates than this for each direction of samples, the ridge is less
@@ -66,8 +67,8 @@ class SharedCovariance:
     Attributes
     ----------
     matrix
-        L^-T, with L L^T = W, (r, r); or, where there are fewer rows than coordinates, the axes
-        along which W is more than its ridge, (r, q).
+        L^-1, lower triangular, with L L^T = W, (r, r); or, where there are fewer rows than
+        coordinates, the axes along which W is more than its ridge, (r, q).
     gains
         ``None``, or what whitening adds along these axes, (q,).
     ridge
@@ -107,21 +108,34 @@ class SharedCovariance:
         if scatter is None:
             rows = rows.astype(np.float64)
             scatter = rows.T @ rows
-        covariance = scatter / max(freedom, 1) + guessed.T @ guessed
-        squares = float(np.einsum("ij,ij->", covariance, covariance))
-        added = ridge_for(float(covariance.trace()), squares)
+        covariance = scatter / max(freedom, 1)
+        if len(guessed):
+            covariance += guessed.T @ guessed
+        added = ridge_for(float(covariance.trace()), _sum_of_squares(covariance))
         matrix = _whitening(covariance, added)
-        noise = 1 - added * float((matrix**2).sum()) / rank
+        noise = 1 - added * _sum_of_squares(matrix) / rank
         return cls(matrix, None, added, max(0.0, noise))
 
     def whiten(self, rows: Array) -> Array:
         """Whitened coordinates (n, r) of rows (n, r), in their precision."""
-        matrix = self.matrix.astype(rows.dtype)
-        white: Array = rows @ matrix
+        matrix = self._short if rows.dtype == np.float32 else self.matrix.astype(rows.dtype)
         if self.gains is not None:
-            along = (white * self.gains.astype(rows.dtype)) @ matrix.T
-            white = rows.dtype.type(self.ridge**-0.5) * rows + along
+            along = (rows @ matrix * self.gains.astype(rows.dtype)) @ matrix.T
+            spread: Array = rows.dtype.type(self.ridge**-0.5) * rows + along
+            return spread
+        white = np.empty_like(rows)
+        for _, here in blocks(len(matrix)):  # no product with zeros
+            white[:, here] = rows[:, : here.stop] @ matrix[here, : here.stop].T
         return white
+
+    @cached_property
+    def _short(self) -> Array:
+        """The matrix in float32, which rows of classes and of photographs are whitened by."""
+        return self.matrix.astype(np.float32)
+
+
+def _sum_of_squares(matrix: Array) -> float:
+    return float(np.einsum("ij,ij->", matrix, matrix))
 
 
 def _amount(trace: float, squares: float, freedom: float, samples: float, rank: int) -> float:
@@ -172,11 +186,14 @@ def guessed_share(freedom: float) -> float:
 
 
 def _whitening(covariance: Array, added: float) -> Array:
-    """L^-T (r, r), with L L^T the covariance plus ``added`` times the identity."""
+    """L^-1 (r, r), with L L^T the covariance, which is lost, plus ``added`` times the identity."""
+    diagonal = np.diag_indices(len(covariance))
+    covariance[diagonal] += added
     try:
-        root = np.linalg.cholesky(covariance + added * np.eye(len(covariance)))
+        return inverse_root(covariance)
     except np.linalg.LinAlgError:  # rounding, or samples taken out, left negative variances
+        covariance[diagonal] -= added
         values, vectors = np.linalg.eigh(covariance)
-        matrix: Array = vectors / np.sqrt(np.maximum(values, 0) + added)
-        return matrix
-    return np.ascontiguousarray(invert_lower(root).T)
+        covariance = (vectors * np.maximum(values, 0)) @ vectors.T
+        covariance[diagonal] += added
+        return inverse_root(covariance)

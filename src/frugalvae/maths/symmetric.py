@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from frugalvae.maths.arrays import Array
 
 SMALL = 64  # size up to which a triangular system is solved by LAPACK's general solver
+BLOCK = 128  # rows or columns of a triangular matrix that are worked on at once
 
 
 def pack(symmetric: Array) -> Array:
@@ -120,20 +123,33 @@ def solve_positive(matrix: Array, right: Array) -> Array:
     return solve_upper(lower, solve_lower(lower, right))
 
 
-def invert_lower(lower: Array) -> Array:
-    """The inverse of a lower triangular matrix (d, d), by halves.
+def inverse_root(matrix: Array) -> Array:
+    """The lower triangular L^-1 (d, d), where ``matrix`` is L L^T; not positive is an error.
 
-    >>> invert_lower(np.array([[2.0, 0.0], [4.0, 1.0]])).tolist()
-    [[0.5, 0.0], [-2.0, 1.0]]
+    By blocks, so that most of the work is matrix products, none of them with zeros.
+
+    >>> inverse_root(np.array([[4.0, 2.0], [2.0, 2.0]])).tolist()
+    [[0.5, 0.0], [-0.5, 1.0]]
     """
-    size = len(lower)
-    if size <= SMALL:
-        return np.tril(np.linalg.inv(lower))
-    half, inverse = size // 2, np.zeros_like(lower)
-    first, second = invert_lower(lower[:half, :half]), invert_lower(lower[half:, half:])
-    inverse[:half, :half], inverse[half:, half:] = first, second
-    inverse[half:, :half] = -second @ (lower[half:, :half] @ first)
+    size, root, inverse = len(matrix), matrix.copy(), np.zeros_like(matrix)
+    for start, here in blocks(size):
+        root[start:, here] -= root[start:, :start] @ root[here, :start].T
+        corner = np.tril(np.linalg.inv(np.linalg.cholesky(root[here, here])))
+        root[here.stop :, here] = root[here.stop :, here] @ corner.T
+        inverse[here, here] = corner
+        for first, column in blocks(start):
+            inner = root[here, first:start] @ inverse[first:start, column]
+            inverse[here, column] = -corner @ inner
     return inverse
+
+
+def blocks(size: int) -> Iterator[tuple[int, slice]]:
+    """Where each block of rows or columns starts, and its slice.
+
+    >>> list(blocks(200))
+    [(0, slice(0, 128, None)), (128, slice(128, 200, None))]
+    """
+    return ((start, slice(start, min(start + BLOCK, size))) for start in range(0, size, BLOCK))
 
 
 def principal_axes(rows: Array) -> tuple[Array, Array]:

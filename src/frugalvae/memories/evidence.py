@@ -26,6 +26,7 @@ LARGEST = 48.0  # power: a few samples that were all correct ask for any
 SURE = 2 + len(POWERS)  # sums that say how sure answers were
 LEADS = BINS // 2  # bins of leads, which are positive
 COUNTED = BINS + LEADS
+LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
 
 
 class Shifts(NamedTuple):
@@ -171,6 +172,25 @@ def tempering_of(evidence: Mapping[int, Evidence], counts: Mapping[int, int]) ->
     now = sum(own.held_out / counts[label] ** 0.5 for label, own in evidence.items())
     then, today = (1 + HALF_SURE * (roots / total.held_out) ** 2 for roots in (before, now))
     return min(LARGEST, total.tempering * max(1.0, then / today))
+
+
+def tempered(scores: Array, white: Array) -> Array:
+    """Scores (n, k) of whitened rows (n, d), to be multiplied by one power for all.
+
+    They are divided by the length of the row, for rows far out are noisier, and by the root of
+    the lead of the best class over the mean of all: large leads are less certain than Gaussians
+    have it. Then the right power hardly depends on how many classes and samples there are, and
+    what was held out when few classes were known still tells it.
+    """
+    lead = scores.max(axis=1, keepdims=True) - scores.mean(axis=1, keepdims=True)
+    found: Array = scores / (lengths(white) * np.sqrt(np.maximum(lead, LEAST_LEAD)))
+    return found
+
+
+def lengths(white: Array) -> Array:
+    """Lengths (n, 1) of rows (n, d), above zero."""
+    found: Array = np.sqrt((white**2).sum(axis=1, keepdims=True) + 1e-12)
+    return found
 
 
 def spread_over(samples: int, count: int) -> Array:

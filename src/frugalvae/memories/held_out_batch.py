@@ -16,12 +16,19 @@ from frugalvae.maths.held_out import HeldOutRows, hold_out
 from frugalvae.maths.margins import margins_of
 from frugalvae.maths.posterior import Posterior
 from frugalvae.maths.typicality import Typicality
-from frugalvae.memories.evidence import HELD_OUT, Evidence, HeldOut, Shifts, spread_over
+from frugalvae.memories.evidence import (
+    HELD_OUT,
+    LEAST_LEAD,
+    Evidence,
+    HeldOut,
+    Shifts,
+    spread_over,
+    tempered,
+)
 
 FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
 HELD_OUT_IN_ALL = 500  # samples of a batch that are held out, if its classes are few
 CLASSES_COMPARED = 2048  # of more, some stand for all
-LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
 
 
 @dataclass(frozen=True)
@@ -164,25 +171,6 @@ def losses(rule: Posterior, power: float, columns: Array, known: Array, new: Arr
         taken.append(_log_sum(-scale * near) + np.log(len(side) / len(some)))
     lost: Array = np.logaddexp(0, taken[1] - taken[0]) / power
     return lost
-
-
-def tempered(scores: Array, white: Array) -> Array:
-    """Scores (n, k) of whitened rows (n, d), to be multiplied by one power for all.
-
-    They are divided by the length of the row, for rows far out are noisier, and by the root of
-    the lead of the best class over the mean of all: large leads are less certain than Gaussians
-    have it. Then the right power hardly depends on how many classes and samples there are, and
-    what was held out when few classes were known still tells it.
-    """
-    lead = scores.max(axis=1, keepdims=True) - scores.mean(axis=1, keepdims=True)
-    found: Array = scores / (lengths(white) * np.sqrt(np.maximum(lead, LEAST_LEAD)))
-    return found
-
-
-def lengths(white: Array) -> Array:
-    """Lengths (n, 1) of rows (n, d), above zero."""
-    found: Array = np.sqrt((white**2).sum(axis=1, keepdims=True) + 1e-12)
-    return found
 
 
 def _by_class(owners: Array) -> list[tuple[int, Array]]:

@@ -16,22 +16,27 @@ from frugalvae.cost import Component
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, columns_of, sum_of_squares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
-from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.maths.posterior import Posterior, posterior
 from frugalvae.maths.roots import outer
 from frugalvae.maths.rotation import rotate_back
 from frugalvae.maths.symmetric import add_ridge
-from frugalvae.maths.typicality import Typicality
 from frugalvae.memories.class_sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WHOLE, ClassSums
 from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.memories.evidence import Evidence, HeldOut, Shifts, tempering_of
-from frugalvae.memories.forecast import Forecast
-from frugalvae.memories.held_out_batch import HeldOutBatch, lengths, losses, tempered
+from frugalvae.memories.evidence import (
+    Evidence,
+    HeldOut,
+    Shifts,
+    lengths,
+    tempered,
+    tempering_of,
+)
 from frugalvae.memories.moments_file import of_kind, restore, rounded
 from frugalvae.memories.room import Room, usual_bytes
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
+    from frugalvae.maths.typicality import Typicality
     from frugalvae.memories.factors import FactorMemory
+    from frugalvae.memories.forecast import Forecast
 
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
@@ -208,6 +213,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """
         if len(self.counts_) < 2 or not self.has_margins:
             return None
+        from frugalvae.memories.forecast import Forecast
+
         twin = copy.deepcopy(self)
         twin._meet()
         return Forecast.of(twin.evidence_, twin.counts_)
@@ -232,6 +239,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
 
     def left_out(self, features: Array, labels: Array, tempering: float | None = None) -> Array:
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
+        from frugalvae.maths.left_out import LeftOutRows
+
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, self.mapped(features).astype(np.float64))
         scores = LeftOutRows(rule, white, columns_of(labels, self.counts_)).scores
@@ -258,6 +267,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
         white = self._white(rule, self.mapped(features).astype(np.float32)).astype(np.float64)
         if taught is None:
             return judge(white, rule.scores(white))
+        from frugalvae.maths.left_out import LeftOutRows
+
         return judge.of_taught(LeftOutRows(rule, white, columns_of(taught, self.counts_)))
 
     @property
@@ -275,6 +286,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
     def _judge(self) -> Typicality:
         derived = self._derived
         if "judge" not in derived:
+            from frugalvae.maths.typicality import Typicality
+
             _, ratios = self.mapped_variances()
             derived["judge"] = Typicality.of(self._posterior(SHRINKAGE), ratios)
         judge: Typicality = derived["judge"]
@@ -295,6 +308,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
         ][:CLASSES_HELD_OUT]
         if not taught:
             return
+        from frugalvae.memories.held_out_batch import HeldOutBatch
+
         rule, names = self._posterior(SHRINKAGE), list(self.counts_)
         columns = {label: column for column, label in enumerate(names)}
 
@@ -332,6 +347,8 @@ class MomentMemory(ClassSums, MemoryDefaults):
         held = [label for label in known if self.evidence_[label].held_out]
         if len(known) < 2 or not held or not new:
             return
+        from frugalvae.memories.held_out_batch import losses
+
         rule, power = self._posterior(SHRINKAGE), self.tempering
         sides = [columns_of(np.array(side), self.counts_) for side in (known, new)]
         for start in range(0, len(held), CLASSES_COMPARED):

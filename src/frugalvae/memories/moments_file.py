@@ -141,7 +141,8 @@ def _check_values(arrays: dict[str, Array], other_squares: float) -> None:
     """Raise if a scale or a sum of squares is what none can be."""
     largest = {"mean_scales": LARGEST / LIMITS[2], "root_scales": LARGEST / LIMITS[1]}
     for name, array in {**arrays, "other_squares": np.array([other_squares])}.items():
+        if array.dtype.kind != "f":  # whole numbers are in bounds by their type
+            continue
         least = -LARGEST if name == "shifts" else 0.0
-        possible = (array >= least) & (array <= largest.get(name, LARGEST))
-        if array.dtype.kind == "f" and not possible.all():
+        if not ((array >= least) & (array <= largest.get(name, LARGEST))).all():
             raise MemoryFileError(f"{name} of a MomentMemory are negative, or not finite")

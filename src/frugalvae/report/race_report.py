@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from frugalvae.errors import InputError
+from frugalvae.formatting import as_cell
 from frugalvae.report import plots, race_plots
 from frugalvae.report.race import Race
 from frugalvae.report.render import decimal, render, sizes
@@ -91,7 +92,7 @@ def to_csv(table: Table) -> str:
                 for part in ("learn", "predict")
             ]
             values = (*place, *scores, *cost, *spent)
-            writer.writerow(dict(zip(FIELDS, values, strict=True)))
+            writer.writerow(dict(zip(FIELDS, map(as_cell, values), strict=True)))
     return text.getvalue()
 
 

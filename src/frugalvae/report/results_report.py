@@ -15,7 +15,7 @@ from typing import Any
 from frugalvae.bench.metrics import accuracy_by_task
 from frugalvae.errors import InputError, check_choice
 from frugalvae.files import check_place, write_text
-from frugalvae.formatting import plural
+from frugalvae.formatting import as_cell, plural
 from frugalvae.report import pareto, plots
 from frugalvae.report.race_report import FORMATS as RACE_FORMATS
 from frugalvae.report.read_tables import read_tables
@@ -52,7 +52,7 @@ def to_csv(tables: Sequence[Table]) -> str:
     writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(
-        _fields(table, line, column, entry)
+        {name: as_cell(value) for name, value in _fields(table, line, column, entry).items()}
         for table in tables
         if table.has_numbers
         for line, column, entry in table.entries

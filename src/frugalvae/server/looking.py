@@ -49,7 +49,7 @@ class Seen:
     """
 
     features: NDArray[np.float32]
-    digest: int
+    digest: bytes
     encoder: str
     small: bytes = b""
 

@@ -19,6 +19,7 @@ from frugalvae.labels import check_case, like, near
 from frugalvae.neighbours import CONFUSED
 from frugalvae.server.asking import check_some
 from frugalvae.server.looking import Seen
+from frugalvae.taught import DIGEST, among
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
@@ -48,7 +49,7 @@ class ClassPictures:
 
     name: str
     x: NDArray[np.float32]
-    digests: NDArray[np.uint64]
+    digests: NDArray[np.bytes_]
     unreadable: list[dict[str, Any]] = field(default_factory=list)
     moved: dict[str, int] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -78,7 +79,7 @@ async def gather(server: ServerState, sent: Sent, name: str) -> ClassPictures:
     if not seen:
         server.refuse_unreadable(unreadable)
     features = np.stack([one.features for one in seen])  # (n, d)
-    digests = np.array([one.digest for one in seen], np.uint64)
+    digests = np.array([one.digest for one in seen], DIGEST)
     return ClassPictures(name, features, digests, unreadable)
 
 
@@ -124,7 +125,7 @@ def taken_out(
     model: Model,
     label: Any,
     x: NDArray[np.float32],
-    digests: NDArray[np.uint64],
+    digests: NDArray[np.bytes_],
     pictures: ClassPictures,
 ) -> tuple[Model, list[Any]]:
     """Without pictures that other classes were taught; and classes that had no others.
@@ -134,7 +135,7 @@ def taken_out(
     """
     emptied = []
     for other in model.classes.tolist():
-        wrong = np.isin(digests, taught_digests(model, other))
+        wrong = among(digests, taught_digests(model, other))
         count = int(wrong.sum())
         if other == label or not count:
             continue

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from urllib.request import ProxyHandler, Request, build_opener
+
+from frugalvae.files import read_plain
 
 SECONDS = 4.0  # to wait for an answer
 
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         headers = {}
         if rest:
-            token = Path(rest[0]).read_text("utf-8").split("\n")[0].strip()
+            token = read_plain(rest[0]).decode().split("\n")[0].strip()
             headers["Authorization"] = f"Bearer {token}"
         request = Request(f"{address}/health", headers=headers)
         with build_opener(ProxyHandler({})).open(request, timeout=SECONDS) as answer:

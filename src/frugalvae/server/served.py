@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from frugalvae.errors import BusyError, FrugalError, MemoryFileError
 from frugalvae.labels import label_named
@@ -22,6 +21,7 @@ from frugalvae.storage.model_file import Contents, describe
 from frugalvae.storage.objects import Writer
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
+from frugalvae.taught import DIGEST, OLDER
 
 if TYPE_CHECKING:
     from frugalvae.model import Model
@@ -54,23 +54,19 @@ class Snapshot:
 
         return neighbours(self.model)
 
-    def taught_as(self, digest: int) -> Any:
+    def taught_as(self, digest: bytes) -> Any:
         """The label of the class that was taught the picture with this digest; None if none was."""
-        digests, numbers = self._taught
-        place = int(np.searchsorted(digests, np.uint64(digest)))
-        if place == len(digests) or digests[place] != digest:
-            return None
         model = self.model
-        return model.classes[model.numbers == numbers[place]].tolist()[0]
+        for known in np.array([digest, digest[:OLDER]], DIGEST).tolist():
+            if known in self._taught:
+                return model.classes[model.numbers == self._taught[known]].tolist()[0]
+        return None
 
     @cached_property
-    def _taught(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Digests of all pictures that were taught, ascending, and the numbers of their classes."""
-        kept = self.model.digests
-        digests = np.concatenate([np.empty(0, np.uint64), *kept.values()])
-        numbers = np.repeat(np.array(list(kept), np.int64), [len(of) for of in kept.values()])
-        order = np.argsort(digests, kind="stable")
-        return digests[order], numbers[order]
+    def _taught(self) -> dict[bytes, int]:
+        """The numbers of classes, by the digest of each picture that was taught."""
+        by_class = reversed([*self.model.digests.items()])  # of two classes, the first
+        return {one: number for number, found in by_class for one in found.tolist()}
 
     def neighbours_of(self, label: Any) -> list[Neighbour]:
         """The nearest classes of one."""

@@ -54,12 +54,12 @@ class ServerState:
             raise RefusedError(410, why, gone=ids)
         return found
 
-    def keep(self, content: bytes, digest: int) -> None:
+    def keep(self, content: bytes, digest: bytes) -> None:
         """Write a picture into the folder that was given for it, under its digest."""
         assert self.settings.keep is not None
         known = (format_of(content[:HEAD]) or "image").lower()
         ending = {"jpeg": "jpg", "jpeg2000": "jp2"}.get(known, known)
-        path = self.settings.keep / f"{digest:012x}.{ending}"
+        path = self.settings.keep / f"{digest.hex()}.{ending}"
         try:
             if not path.exists():
                 write_bytes(path, content)

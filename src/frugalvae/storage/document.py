@@ -15,9 +15,9 @@ import numpy as np
 
 from frugalvae.calibration import Calibration
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.labels import is_plain
+from frugalvae.labels import as_label, is_plain
 from frugalvae.novelty import TaughtNovelty
-from frugalvae.taught import BY_DIGEST, BYTES, unpack_digests
+from frugalvae.taught import BY_DIGEST, BYTES, OLDER, unpack_digests, without
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,10 +89,10 @@ def check_document(document: Mapping[str, Any], size: int) -> None:
         if classes:
             _check_part(document[role], role)
     try:
-        read_confidence(document["confidence"])
+        _, novelty = read_confidence(document["confidence"])
     except (InputError, TypeError, OverflowError) as error:
         raise MemoryFileError(f"its confidence cannot be used ({error})") from error
-    _check_whole("count", document["confidence"].get("count", 0), 0, LARGEST)
+    _check_whole("count", novelty.count, 0, LARGEST)
     _check_encoder(document["encoder"])
 
 
@@ -164,19 +164,18 @@ def _check_taught(document: Mapping[str, Any]) -> None:
 
 def read_digests(
     document: Mapping[str, Any], name: str, read: Callable[[Any, str], Any]
-) -> dict[int, NDArray[np.uint64]]:
+) -> dict[int, NDArray[np.bytes_]]:
     """Digests by the number of their class, of what a file packs under a name; or none."""
     if name not in document:
         return {}
     packed = read(document[name]["rows"], name)
     counts, numbers = document[name]["counts"], document["numbers"]
     right = isinstance(packed, np.ndarray) and packed.dtype == np.uint8
-    _require(right and packed.shape == (sum(counts), BYTES), "its digests are not as many")
+    right = right and packed.shape in {(sum(counts), size) for size in (BYTES, OLDER)}
+    _require(right, "its digests are not as many")
     found = np.split(unpack_digests(packed), np.cumsum(counts)[:-1])
-    for of_class in found:
-        _require(bool((of_class[1:] >= of_class[:-1]).all()), "its digests are not in order")
     by_number = zip(numbers, found, strict=True)
-    return {number: of_class for number, of_class in by_number if len(of_class)}
+    return {number: np.sort(of_class) for number, of_class in by_number if len(of_class)}
 
 
 def _check_encoder(encoder: Any) -> None:
@@ -278,9 +277,24 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         if not is_plain(name):
             raise MemoryFileError(f"its label {name[:40]!r} has control characters, or no end")
+    if len(set(map(as_label, names))) < len(names):
+        raise MemoryFileError(
+            "two of its labels look the same; rename one with the version that wrote it"
+        )
     longest = max(map(len, names), default=0)
     if 4 * longest * len(names) > max(WIDEST, 64 * sum(map(len, names))):
         raise MemoryFileError(f"a label of it has {longest:,} characters")
+
+
+def as_kept(document: dict[str, Any]) -> dict[str, Any]:
+    """A checked document with all labels as this version keeps them."""
+    classes = document["classes"]
+    labels = [as_label(label) for label in classes["values"]]
+    kept = {**document, "classes": {**classes, "values": labels}}
+    if "aliases" in document:
+        names = {as_label(name): as_label(y) for name, y in document["aliases"].items()}
+        kept["aliases"] = without(names, labels)
+    return kept
 
 
 # --------------------------------------------------------------------------- older formats

@@ -34,6 +34,7 @@ from frugalvae.model import Model, Recipe
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.document import (
     GET_ANOTHER,
+    as_kept,
     check_document,
     labels_from_json,
     labels_to_json,
@@ -42,7 +43,7 @@ from frugalvae.storage.document import (
 )
 from frugalvae.storage.model_checks import check_answers, check_model, check_roles, parts_of
 from frugalvae.storage.objects import Reader, Writer
-from frugalvae.taught import BY_DIGEST, pack_digests
+from frugalvae.taught import BY_DIGEST, DIGEST, pack_digests
 
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
 
@@ -53,9 +54,11 @@ def save(model: Model, path: str | Path) -> None:
         memory, head = parts_of(model)
         check_learned(memory)
         if not model.head_stale:
-            check_kept(head, head.arrays())  # it may finish its sums here
+            with model.computing():
+                check_kept(head, head.arrays())  # it may finish its sums here
     writer = Writer()
-    content = to_bytes(describe(model, writer), writer.arrays)
+    with np.errstate(all="ignore"):  # what becomes infinite is refused below
+        content = to_bytes(describe(model, writer), writer.arrays)
     try:
         again = make(_checked(content), path, model.recipe.device, modules_of(model, writer))
         verify(again, path)
@@ -112,7 +115,7 @@ def read_file(path: Path, named: Path | None = None) -> Contents:
 def _checked(content: bytes) -> Contents:
     document, arrays = from_bytes(content)
     check_document(document, len(content))
-    return Contents(document, arrays, len(content))
+    return Contents(as_kept(document), arrays, len(content))
 
 
 def load(path: str | Path, device: str | None = None, *, trust: Collection[str] = ()) -> Model:
@@ -197,7 +200,7 @@ def taught(model: Model, writer: Writer) -> dict[str, Any]:
     """Digests and other names of classes, if there are any."""
     found: dict[str, Any] = {}
     for name in BY_DIGEST:
-        by_class, none = getattr(model, name), np.empty(0, np.uint64)
+        by_class, none = getattr(model, name), np.empty(0, DIGEST)
         if by_class:
             kept = [by_class.get(number, none) for number in model.numbers.tolist()]
             rows = writer.write(pack_digests(kept), name)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -161,6 +160,8 @@ class Store:
 
     def go_back(self) -> None:
         """Put back the file as it was before the last change, after :meth:`read_undo`."""
+        import shutil
+
         shutil.copymode(self.path, self.undo)
         os.replace(self.undo, self.path)
         sync_folder(self.path.parent)
@@ -190,8 +191,9 @@ class Store:
     def _sweep(self, any_age: bool = False) -> None:
         """Remove unfinished files of killed commands."""
         for path in [*unfinished(self.path), *unfinished(self._before)]:
-            if any_age or time.time() - path.stat().st_mtime > STALE:
-                path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # whoever was writing it is done
+                if any_age or time.time() - path.stat().st_mtime > STALE:
+                    path.unlink()
 
 
 def _second_name(path: Path, name: Path) -> None:

@@ -203,7 +203,7 @@ def components(contents: Contents) -> dict[str, tuple[int, int]]:
     for path, kept in tensors.items():
         name = component_name(path, contents)
         numbers, taken = found.get(name, (0, 0))
-        count = len(kept) if path in BY_DIGEST else kept.size  # of six bytes each
+        count = len(kept) if path in BY_DIGEST else kept.size  # of 16 bytes each
         found[name] = numbers + count, taken + kept.nbytes
     return found
 

@@ -36,7 +36,8 @@ KINDS: dict[str, tuple[str, float, float]] = {
     "float": ("f", -LARGEST, LARGEST),
     "positive": ("f", 0.0, LARGEST),  # or 0
     "scale": ("f", 1e-36, LARGEST),
-    "share": ("f", 0.0, 1.01),
+    "share": ("f", 1e-36, 1.01),
+    "root": ("f", -1e20, 1e20),  # features by the root of a count
     "square": ("f", -LARGEST, LARGEST),  # no entry of the diagonal is negative
     "packed": ("f", -LARGEST, LARGEST),  # the upper triangle of one, row by row
     "count": ("iu", 1, MOST),
@@ -79,7 +80,7 @@ TABLES: dict[str, dict[str, str]] = {
         "rooted_": "truth",
         "counts_": "each count",
         "squares_": "each positive",
-        "roots_": "each float * rank_",
+        "roots_": "each root * rank_",
         "evidence_": "some Evidence?",
         "rank_": "rank",
         "scatter_": "square * *",  # or empty
@@ -92,7 +93,7 @@ TABLES: dict[str, dict[str, str]] = {
         "rank_": "rank",
         "scatter_": "square rank_ rank_",
         "rest_": "positive",
-        "factors_": "each float * rank_",
+        "factors_": "each feature * rank_",
         "spread_": "each positive",
     },
     "GaussianMemory diagonal": MEANS
@@ -146,9 +147,9 @@ TABLES: dict[str, dict[str, str]] = {
     "KLDAHead": FOURIER,
     "RanDumbHead": FOURIER,
     "NearestNeighboursHead": {"classes_": "classes", "memory_": "memory", "seed_": "whole"},
-    "FeCAMHead": MEANS | {"roots_": "each float * d", "counts_": "each count", "powered_": "whole"},
+    "FeCAMHead": MEANS | {"roots_": "each root * d", "counts_": "each count", "powered_": "whole"},
     "LRRGDAHead": MEANS
-    | {"directions_": "each float * d", "shared_": "square d d", "summed_": "count"},
+    | {"directions_": "each root * d", "shared_": "square d d", "summed_": "count"},
     "AnaCPHead": COUNTED
     | {
         "seed_": "whole",
@@ -303,7 +304,8 @@ class _Held:
         if kind == "classes":
             return bool(one == self.known)
         if kind == "rank":
-            return type(one) is int and 1 <= one <= self.width
+            least = min(1, len(self.known))  # classes known by name alone have none
+            return type(one) is int and least <= one <= self.width
         if kind == "decoder":
             return type(one) is int and 0 <= one < len(self.part.decoders_)
         if kind == "names":

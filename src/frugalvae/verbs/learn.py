@@ -185,7 +185,7 @@ def learn(
     encoder, remembered = samples.encoder(model.remembered, choice, file, load)
     parts, shard = None, batch_size * max(encoding.SHARD // batch_size, 1)
     if encoder is not None and place is not None:
-        classes = [intake.labels.tolist(), intake.digests.tolist()]
+        classes = [intake.labels.tolist(), intake.digests.tobytes().hex()]
         parts = Parts(place, depends_on(samples, encoder.identity, shard, classes=classes))
     how: dict[str, Any] = {"batch_size": batch_size, "shard": shard, "parts": parts, "say": say}
     taken = take(model, samples, intake, encoder, engine, **how)

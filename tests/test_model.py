@@ -1,0 +1,542 @@
+"""What each verb of a model asks of its memory and head, and what it records; parts are stubs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from frugalvae.cost import Component
+from frugalvae.errors import InputError, KnownClassError, UnknownClassError
+from frugalvae.forgetting import forget
+from frugalvae.heads.bayes import BayesHead
+from frugalvae.interfaces import Replay, Task
+from frugalvae.maths.arrays import Array
+from frugalvae.memories.gaussian import GaussianMemory
+from frugalvae.memories.moments import MomentMemory
+from frugalvae.model import BY_CLASS, Model, Recipe, Sums, plain
+from frugalvae.novelty import TaughtNovelty, novelty_reference
+from tests import outside
+from tests.conftest import blobs
+
+
+class Memory(outside.MeanMemory):
+    """Writes down what it is asked for, and the first number of each generator."""
+
+    def __init__(self, streams: bool = False) -> None:
+        super().__init__()
+        self.streams = streams
+        self.asked: list[Any] = []
+
+    def learn(self, task: Task, rng: np.random.Generator) -> None:
+        self.asked.append(("learn", task.labels.tolist(), rng.random()))
+        for label in task.classes:
+            self.means_.setdefault(label, task.of(label).mean(axis=0))
+
+    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
+        self.asked.append(("update", task.labels.tolist(), count, rng.random()))
+
+    def merge(self, other: Memory, labels: Mapping[int, int]) -> None:
+        self.asked.append(("merge", dict(labels)))
+        self.means_ |= {labels[theirs]: mean for theirs, mean in other.means_.items()}
+
+
+class Head(outside.NearestHead):
+    """The same, of a head."""
+
+    def __init__(self, needs_every_task: bool = True) -> None:
+        super().__init__()
+        self.needs_every_task = needs_every_task
+        self.asked: list[Any] = []
+
+    def register(self, task: Task) -> None:
+        told = {**task.text}, {**task.names}, task.features.shape
+        self.asked.append(("register", task.labels.tolist(), *told))
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        self.asked.append(("learn", task.labels.tolist(), replay.classes, replay.rng.random()))
+        new = [label for label in replay.classes if label not in self.known]
+        if new:
+            rows = [replay.memory.means_[label] for label in new]  # type: ignore[attr-defined]
+            self.centres = np.stack([*self.centres, *rows])
+            self.known = self.known + new
+
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        self.asked.append(("update", task.labels.tolist(), count, replay.rng.random()))
+
+
+def drawn(purpose: str, number: int, seed: int = 7) -> float:
+    """The first number of a generator."""
+    return float(np.random.default_rng([seed, number, *purpose.encode()]).random())
+
+
+def fresh(memory: Any = None, head: Any = None, **more: Any) -> Model:
+    return Model(Recipe(memory or Memory(), head or Head(), random_state=7, **more))
+
+
+def rows(*places: float) -> Array:
+    """Samples of two features at these places of the first."""
+    return np.array([[place, 0.0] for place in places])
+
+
+def taught(memory: Any = None, head: Any = None, **more: Any) -> Model:
+    """Of bee (2 samples) and ant (1), in one task."""
+    return fresh(memory, head, **more).learn(rows(0, 9, 1), ["bee", "ant", "bee"])
+
+
+def asked(model: Model) -> tuple[list[Any], list[Any]]:
+    """What memory and head were asked for since they were taught first."""
+    memory, head = model.parts()
+    return memory.asked[1:], head.asked[2:]  # type: ignore[attr-defined]
+
+
+# --------------------------------------------------------------------------- before it is taught
+
+
+def test_parts_are_fresh_and_the_callers_stay_their_own() -> None:
+    memory, head = Memory(), Head()
+    found = Recipe(memory, head).parts()
+    assert [type(part) for part in found] == [Memory, Head]
+    assert found[0] is not memory
+    assert found[1] is not head
+    usual = Recipe().parts()
+    assert [type(part) for part in usual] == [MomentMemory, BayesHead]
+    assert type(Recipe("none", "lda").parts()[0]).__name__ == "NoMemory"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ((3, None), "memory is 3; expected a name or a memory that knows no class yet, as make_"),
+        (("none", 3), "head is 3; expected a name or a head that knows no class yet, as make_head"),
+        (("none", "bayes"), "head 'bayes' compares densities, and NoMemory has none"),
+    ],
+)
+def test_what_is_no_part_is_refused(recipe: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
+        Recipe(*recipe).parts()
+
+
+def test_parts_that_know_classes_or_lack_methods_are_refused() -> None:
+    memory, head = taught().parts()
+    with pytest.raises(InputError, match=r"^memory is .*; expected a name or a memory that knows"):
+        Recipe(memory, Head()).parts()
+    with pytest.raises(InputError, match=r"^head is .*; expected a name or a head that knows no"):
+        Recipe(Memory(), head).parts()
+
+    class Poor:
+        classes = ()
+
+        def learn(self) -> None:
+            pass
+
+    with pytest.raises(InputError, match="^memory 'Poor' has no sample"):
+        Recipe(Poor(), Head()).parts()  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="^head 'Poor' has no "):
+        Recipe(Memory(), Poor()).parts()  # type: ignore[arg-type]
+
+
+def test_every_purpose_number_and_seed_has_its_own_generator() -> None:
+    recipe = Recipe(random_state=7)
+    assert recipe.generator("learn", 3).random() == drawn("learn", 3)
+    assert recipe.generator("learn", 3, 0).random() == drawn("learn", 3, 0)
+    with pytest.raises(InputError, match="^random_state is -1"):
+        Recipe(random_state=-1).generator("learn", 3)
+    with pytest.raises(InputError, match=r"^random_state is 0\.5"):
+        recipe.generator("learn", 3, 0.5)  # type: ignore[arg-type]
+
+
+# --------------------------------------------------------------------------- learning
+
+
+def test_new_classes_are_learned_at_once() -> None:
+    text = {"ant": [1.0, 0.0], "bee": [0.0, 1.0]}
+    model = fresh().learn(rows(0, 9, 1), ["bee", "ant", "bee"], text=text, names={"ant": "an ant"})
+    memory, head = model.parts()
+    assert memory.asked == [("learn", [1, 0, 1], drawn("learn", 0))]  # type: ignore[attr-defined]
+    register, learn = head.asked  # type: ignore[attr-defined]
+    assert learn == ("learn", [1, 0, 1], [0, 1], drawn("head", 0))
+    assert register[:2] == ("register", [1, 0, 1])
+    assert {label: vector.tolist() for label, vector in register[2].items()} == {
+        0: [1, 0],
+        1: [0, 1],
+    }
+    assert register[3][0] == "an ant"
+    lists = {name: getattr(model, name).tolist() for name in BY_CLASS}
+    assert lists == {
+        "classes": ["ant", "bee"],
+        "numbers": [0, 1],
+        "task_of_class": [0, 0],
+        "n_samples_of_class": [1, 2],
+    }
+    assert (model.n_tasks, model.n_taught, model.n_features) == (1, 2, 2)
+    assert not model.head_stale
+
+
+def test_known_classes_get_more_samples_before_new_ones_are_learned() -> None:
+    model = taught().learn(rows(2, 20, 3, 10), ["bee", "cat", "bee", "ant"])
+    in_memory, in_head = asked(model)
+    rng = np.random.default_rng([7, 1, *b"learn"])
+    assert in_memory == [
+        ("update", [0], 1, rng.random()),
+        ("update", [1, 1], 2, rng.random()),
+        ("learn", [2], rng.random()),
+    ]
+    rng = np.random.default_rng([7, 1, *b"head"])
+    assert in_head == [
+        ("register", [2], {}, {2: "cat"}, (1, 2)),
+        ("update", [0], 1, rng.random()),
+        ("update", [1, 1], 2, rng.random()),
+        ("learn", [2], [0, 1, 2], rng.random()),
+    ]
+    assert model.classes.tolist() == ["ant", "bee", "cat"]
+    assert model.task_of_class.tolist() == [0, 0, 1]
+    assert model.n_samples_of_class.tolist() == [2, 4, 1]
+    assert (model.n_tasks, model.n_taught) == (2, 3)
+
+
+def test_known_classes_alone_are_an_update_and_no_task() -> None:
+    model = taught().learn(rows(2), ["bee"])
+    in_memory, in_head = asked(model)
+    assert in_memory == [("update", [1], 2, drawn("update", 1))]
+    assert in_head[1:] == [("update", [1], 2, drawn("head", 0))]
+    assert (model.n_tasks, model.n_taught) == (1, 2)
+    assert "task" not in model.history[-1]
+
+
+def test_what_can_add_all_samples_does_so() -> None:
+    model = taught(Memory(streams=True), Head(needs_every_task=False))
+    more = model.learn(rows(2, 20), ["bee", "cat"])
+    in_memory, in_head = asked(more)
+    assert in_memory == [("learn", [1, 2], drawn("learn", 1))]
+    assert in_head[1:] == [("learn", [1, 2], [0, 1, 2], drawn("head", 1))]
+    in_memory, in_head = asked(model.learn(rows(2), ["bee"]))
+    assert in_memory == [("learn", [1], drawn("update", 1))]
+    assert in_head[1:] == [("learn", [1], [0, 1], drawn("head", 0))]
+
+
+def test_a_head_may_be_left_for_later_if_it_can_see_all_at_once() -> None:
+    late = Head(needs_every_task=False)
+    model = fresh(head=late).learn(rows(0, 9), ["a", "b"], defer_head=True)
+    assert model.head_stale
+    assert [each[0] for each in model.parts()[1].asked] == ["register"]  # type: ignore[attr-defined]
+    for verb in (model.predict, model.predict_proba):
+        with pytest.raises(InputError, match="^the head was not fitted after the last task"):
+            verb(rows(0))
+    with pytest.raises(InputError, match="^the head was not fitted after the last task"):
+        model.memory_report()
+    still = model.learn(rows(1), ["a"])
+    assert still.head_stale, "more of known classes does not fit it"
+    fitted = still.fit_head()
+    assert not fitted.head_stale
+    last = fitted.parts()[1].asked[-1]  # type: ignore[attr-defined]
+    assert last == ("learn", [], [0, 1], drawn("head", 0))
+    assert fitted.predict(rows(0, 9)).tolist() == ["a", "b"]
+    assert fitted.fit_head() is fitted
+    assert not still.learn(rows(20), ["c"]).head_stale, "new classes do"
+    assert not fresh().learn(rows(0, 9), ["a", "b"], defer_head=True).head_stale, "one that cannot"
+
+
+def test_labels_have_one_kind_and_are_names_or_whole_numbers() -> None:
+    model = taught()
+    before = model.classes.tolist()
+    for labels, message in (
+        ([3], "labels like 3 were given"),
+        (["a\x1b"], "."),
+        ([], "."),
+    ):
+        with pytest.raises(InputError, match=message):
+            model.learn(rows(*[0] * max(1, len(labels))), labels)
+    with pytest.raises(InputError, match=r"calibrate is 'yes'"):
+        fresh(calibrate="yes").learn(rows(0), ["a"])
+    with pytest.raises(InputError, match=r"\(n, 2\)"):
+        model.learn(np.zeros((1, 3)), ["a"])
+    assert model.classes.tolist() == before
+    assert fresh().learn(np.zeros((1, 3)), ["a"]).n_features == 3
+
+
+def test_numbers_stay_with_their_classes() -> None:
+    model, _ = forget(taught(), "ant")
+    model = model.learn(rows(30, 40), ["dog", "ape"])
+    assert model.classes.tolist() == ["bee", "ape", "dog"]
+    assert model.numbers.tolist() == [1, 2, 3]
+    assert model.number_of == {"bee": 1, "ape": 2, "dog": 3}
+    assert model.count_of == {1: 2, 2: 1, 3: 1}
+    assert model.classes[model.ascending].tolist() == ["ape", "bee", "dog"]
+    assert taught().ascending == slice(None)
+
+
+def test_nothing_that_is_not_finite_is_learned() -> None:
+    class Broken(Memory):
+        def learn(self, task: Task, rng: np.random.Generator) -> None:
+            self.means_ = {label: np.full(2, np.inf) for label in task.classes}
+
+    with pytest.raises(InputError, match=r"^learning gave numbers that are NaN or infinite \(Brok"):
+        taught(Broken())
+
+
+def test_a_calibrated_model_is_fitted_with_new_classes_alone() -> None:
+    task = blobs([0, 1, 2], dim=4)
+    x, y = task.features, task.labels
+    plain_, calibrated = (
+        Model(Recipe("gaussian-diagonal", "nearest-mean", calibrate=how)).learn(x, y)
+        for how in (False, True)
+    )
+    assert plain_.calibration.temperature == 1.0 != calibrated.calibration.temperature
+    again = calibrated.learn(x[:5], y[:5])
+    assert again.calibration == calibrated.calibration
+    memory, head = plain_.recipe.parts()
+    rng = np.random.default_rng([0, 0, *b"calibration"])
+    head.register(Task(x, y))
+    expected = plain_.calibration.refitted(memory, head, Task(x, y), rng)
+    assert calibrated.calibration == expected
+    deferred = Model(Recipe("gaussian-diagonal", "ridge", calibrate=True))
+    assert deferred.learn(x, y, defer_head=True).calibration.temperature == 1.0
+    tempered = Model(Recipe(calibrate=True)).learn(x, y)
+    assert tempered.calibration.temperature == 1.0, "its answers are as sure as they should be"
+
+
+# --------------------------------------------------------------------------- sums, digests
+
+
+def sums(**counts: int) -> Sums:
+    """Of classes at 30, 40, ..., in the order of the words."""
+    memory = Memory()
+    memory.means_ = {n: np.array([30.0 + 10 * n, 0.0]) for n in range(len(counts))}
+    return Sums(np.array([*counts]), memory, dict(enumerate(counts.values())))
+
+
+def test_sums_are_learned_as_if_their_samples_had_come() -> None:
+    given = sums(cat=5, bee=3)
+    assert given.present.tolist() == ["cat", "bee"]
+    model = taught(Memory(streams=True), Head(False)).learn(rows(2), ["ant"], sums=given)
+    in_memory, in_head = asked(model)
+    assert in_memory == [("merge", {0: 2, 1: 1}), ("learn", [0], drawn("update", 1))]
+    assert in_head[0][:2] == ("register", [2])
+    assert in_head[0][-1] == (0, 2)
+    assert model.classes.tolist() == ["ant", "bee", "cat"]
+    assert model.n_samples_of_class.tolist() == [2, 5, 5]
+    assert model.history[-1]["classes"] == {"ant": 1, "bee": 3, "cat": 5}
+    assert model.history[-1]["task"] == 1
+
+
+def test_sums_may_come_alone() -> None:
+    model = taught(Memory(streams=True), Head(False))
+    alone = model.learn(np.empty((0, 2)), np.array([], "<U1"), sums=sums(cat=5))
+    assert asked(alone)[0] == [("merge", {0: 2})]
+    assert (alone.n_samples_of_class.tolist(), alone.n_features) == ([1, 2, 5], 2)
+
+
+def test_digests_are_kept_by_class() -> None:
+    def u(*numbers: int) -> Any:
+        return np.array(numbers, np.uint64)
+
+    model = fresh().learn(rows(0, 9), ["a", "b"], digests={"a": u(5), "b": u(7)})
+    model = model.update("b", rows(8), digests=u(3))
+    assert {n: of.tolist() for n, of in model.digests.items()} == {0: [5], 1: [3, 7]}
+    model = model.withholding({"a": u(9, 0, 8, 9), "other": u(1)})
+    assert {n: of.tolist() for n, of in model.withheld.items()} == {0: [8, 9]}
+    moved = model.withholding({"b": u(9)})
+    assert {n: of.tolist() for n, of in moved.withheld.items()} == {0: [8, 9], 1: [9]}
+    learned = moved.update("a", rows(1), digests=u(9))
+    assert {n: of.tolist() for n, of in learned.withheld.items()} == {0: [8], 1: [9]}
+    assert model.update("a", rows(1)).digests == model.digests
+    component = model.memory_report().components[-1]
+    assert component == Component("digests of photographs", 0, 5, 5 * 6)
+    assert "digests" not in taught().memory_report().components[-1].name
+
+
+# --------------------------------------------------------------------------- update and rename
+
+
+def test_an_update_is_more_of_one_class() -> None:
+    model = taught().update("bee", rows(2, 3))
+    in_memory, in_head = asked(model)
+    assert in_memory == [("update", [1, 1], 2, drawn("update", 1))]
+    assert in_head[1:] == [("update", [1, 1], 2, drawn("head", 0))]
+    assert model.n_samples_of_class.tolist() == [1, 4]
+    event = model.history[-1]
+    assert (event["action"], event["classes"]) == ("update", {"bee": 2})
+    with pytest.raises(UnknownClassError, match=r"; teach new classes with partial_fit\(\)"):
+        model.update("cat", rows(0))
+
+
+def test_an_event_says_what_was_done_when() -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    event = taught().history[-1]
+    assert (event["action"], event["classes"], event["task"]) == ("learn", {"ant": 1, "bee": 2}, 0)
+    assert before <= datetime.fromisoformat(event["when"]) <= datetime.now(UTC)
+    assert len(taught().recorded("other", {3: np.int64(4)}, more=5).history) == 2
+    last = taught().recorded("other", {3: np.int64(4)}, more=5).history[-1]
+    assert (last["classes"], last["more"], type(last["classes"]["3"])) == ({"3": 4}, 5, int)
+
+
+def test_a_class_has_another_name_from_now_on() -> None:
+    model = taught()
+    renamed = model.rename("ant", "hymenopteran")
+    assert renamed.classes.tolist() == ["hymenopteran", "bee"]
+    assert renamed.predict(rows(9, 0)).tolist() == ["hymenopteran", "bee"]
+    assert renamed.aliases == {"ant": "hymenopteran"}
+    event = renamed.history[-1]
+    told = (event["action"], event["from"], event["to"], event["classes"])
+    assert told == ("rename", "ant", "hymenopteran", {"hymenopteran": 1})
+    assert renamed.learn(rows(50), ["ant"]).aliases == {}
+    for new, error, message in (
+        ("bee", KnownClassError, "class 'bee' is already known; choose another name, or make one"),
+        (["cat"], InputError, r"the new label is \['cat'\]; expected one label, such as"),
+        (3, InputError, "labels like 3 were given"),
+        ("\x1b", InputError, "."),
+    ):
+        with pytest.raises(error, match=message):
+            model.rename("ant", new)
+
+
+def test_a_prompt_of_the_old_name_is_one_of_the_new() -> None:
+    model = taught()
+    assert model.head is not None
+    model.head.names_ = {0: "ant", 1: "a bee"}  # type: ignore[attr-defined]
+    for old, names in (("ant", {0: "new", 1: "a bee"}), ("bee", {0: "ant", 1: "a bee"})):
+        assert model.rename(old, "new").head.names_ == names  # type: ignore[union-attr]
+    assert model.head.names_ == {0: "ant", 1: "a bee"}  # type: ignore[attr-defined]
+
+
+# --------------------------------------------------------------------------- answers
+
+
+def test_columns_are_in_the_order_of_the_classes() -> None:
+    model = taught()
+    head = model.parts()[1]
+    head.known, head.centres = head.known[::-1], head.centres[::-1]  # type: ignore[attr-defined]
+    model = replace(model, head=head)
+    np.testing.assert_allclose(model.logits(rows(0.5)), [[-72.25, 0.0]])
+    assert model.predict(rows(0, 9)).tolist() == ["bee", "ant"]
+    calibration = replace(model.calibration, temperature=72.25)
+    warm = replace(model, calibration=calibration).predict_proba(rows(0.5))
+    np.testing.assert_allclose(warm[0, 0] / warm[0, 1], np.exp(-1))
+
+
+def moments(per_class: int = 30, apart: float = 1.0) -> tuple[Model, Array]:
+    rng = np.random.default_rng(0)
+    labels = np.arange(4).repeat(per_class)
+    x = apart * rng.normal(size=(4, 5))[labels] + rng.normal(size=(len(labels), 5))
+    test = apart * rng.normal(size=(200, 5))
+    return Model(Recipe()).learn(x, np.array(["d", "c", "b", "a"])[labels]), test
+
+
+@pytest.mark.parametrize("error", [0.0, 0.05, 0.3, 0.7, 1.0])
+def test_an_answer_is_sure_if_its_lead_is_large_and_it_is_likely(error: float) -> None:
+    model, x = moments()
+    assert model.forecast is not None
+    lead, power = model.forecast.lead_for_error(error), model.memory.tempering  # type: ignore[union-attr]
+    scores, probabilities = model.logits(x) / power, model.predict_proba(x)
+    expected = [
+        np.diff(np.sort(row)[-2:])[0] >= lead and p.max() >= min(0.5, 1 - error)
+        for row, p in zip(scores, probabilities, strict=True)
+    ]
+    assert model.is_sure(x, error).tolist() == expected
+
+
+@pytest.mark.parametrize("coverage", [0.0, 0.2, 0.5, 0.8, 0.99, 1.0])
+def test_a_set_has_what_is_near_the_best_and_is_likely_together(coverage: float) -> None:
+    model, x = moments()
+    assert model.forecast is not None
+    gap, power = model.forecast.gap_for_coverage(coverage), model.memory.tempering  # type: ignore[union-attr]
+    expected = []
+    for scores, p in zip(model.logits(x) / power, model.predict_proba(x), strict=True):
+        order = np.argsort(-scores)
+        near = int((scores >= scores.max() - gap).sum())
+        likely = next((n for n in range(1, 5) if p[order[:n]].sum() >= min(0.5, coverage)), 4)
+        expected.append(model.classes[order[: max(near, likely)]].tolist())
+    assert model.predict_set(x, coverage) == expected
+
+
+def test_promises_are_asked_for_in_shares_and_need_held_out_samples() -> None:
+    model, x = moments()
+    for share in (-0.1, 1.1):
+        with pytest.raises(InputError, match=f"^error is {share}"):
+            model.is_sure(x, share)
+        with pytest.raises(InputError, match=f"^coverage is {share}"):
+            model.predict_set(x, share)
+    for other in (taught(), Model(Recipe(MomentMemory(), "lda")).learn(*few())):
+        with pytest.raises(InputError, match="^no samples were held out, so nothing can be prom"):
+            other.is_sure(np.zeros((1, other.n_features)), 0.1)
+    assert taught().forecast is None
+    assert taught().expected_accuracy() == {}
+    named = model.learn(*few(), text=dict.fromkeys(["x", "y"], np.ones(5)))
+    with pytest.raises(InputError, match="^class names take part in answers"):
+        named.predict_set(x, 0.9)
+
+
+def few() -> tuple[Array, list[str]]:
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(40, 5)), ["x", "y"] * 20
+
+
+def test_what_is_expected_is_told_by_label() -> None:
+    model, _ = moments()
+    assert model.forecast is not None
+    assert model.forecast.labels == ["a", "b", "c", "d"] == model.classes.tolist()
+    expected = dict(zip("abcd", model.forecast.of_classes.tolist(), strict=True))
+    assert model.expected_accuracy() == expected
+
+
+# --------------------------------------------------------------------------- familiarity, samples
+
+
+def test_familiarity_compares_with_what_was_taught() -> None:
+    model, x = moments()
+    reference = novelty_reference(
+        model.memory, np.random.default_rng([0, 0, *b"familiarity"]), "fit"
+    )  # type: ignore[arg-type]
+    expected = model.taught_novelty.familiarity(reference.novelty(x))
+    np.testing.assert_allclose(model.familiarity(x), expected)
+    assert 0 < expected.mean() < 1
+    bare = replace(model, taught_novelty=TaughtNovelty())
+    reference = bare._reference(None)
+    taught_ = TaughtNovelty().with_samples(reference.of_replay, reference.score)
+    np.testing.assert_allclose(bare.familiarity(x), taught_.familiarity(reference.novelty(x)))
+    lone = Model(Recipe()).learn(x[:2], ["a", "b"])
+    assert lone.familiarity(x).tolist() == [1.0] * len(x)
+
+
+def test_samples_of_a_class_are_drawn_with_its_own_generator() -> None:
+    model = taught()
+    rng = np.random.default_rng([7, 1, *b"sample"])
+    expected = model.memory.sample(1, 3, rng)  # type: ignore[union-attr]
+    assert np.array_equal(model.sample("bee", 3), expected)
+    assert len(model.sample("bee")) == 1
+    assert not np.array_equal(model.sample("bee", 3, seed=8), expected)
+    with pytest.raises(InputError, match="^n_samples is 0"):
+        model.sample("bee", 0)
+    with pytest.raises(UnknownClassError):
+        model.sample("cat")
+
+
+def test_a_report_has_the_components_of_both_parts() -> None:
+    report = taught().memory_report()
+    assert (report.memory, report.classes, report.tasks) == ("Memory", 2, 1)
+    assert [part.name for part in report.components] == ["means", "centres"]
+
+
+def test_the_encoder_is_known_once_something_was_taught() -> None:
+    model = replace(taught(), encoder={"encoder": "clip"})
+    assert model.remembered == {"encoder": "clip"}
+    assert fresh().remembered == {}
+    assert taught().remembered is None
+
+
+def test_parts_to_learn_on_are_copies() -> None:
+    model = taught()
+    assert model.parts()[0] is not model.memory
+    assert model.parts()[1] is not model.head
+    assert fresh().parts()[0].classes == []
+
+
+def test_labels_as_json_knows_them() -> None:
+    assert type(plain(np.int64(3))) is int
+    assert plain("a") == "a"
+    assert GaussianMemory("diagonal").classes == []
