@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from frugalvae.maths.arrays import Array
 from frugalvae.memories.gaussian import GaussianMemory
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import BY_CLASS, Model, Recipe, Sums, plain
+from frugalvae.naming import learn_names
 from frugalvae.novelty import TaughtNovelty, novelty_reference
 from tests import outside
 from tests.conftest import blobs
@@ -345,7 +347,7 @@ def test_digests_are_kept_by_class() -> None:
     learned = moved.update("a", rows(1), digests=u(9))
     assert {n: of.tolist() for n, of in learned.withheld.items()} == {0: [8], 1: [9]}
     assert model.update("a", rows(1)).digests == model.digests
-    component = model.memory_report().components[-1]
+    [component] = model.memory_report().components[2:]
     assert component == Component("digests of photographs", 0, 5, 5 * 6)
     assert "digests" not in taught().memory_report().components[-1].name
 
@@ -385,6 +387,7 @@ def test_a_class_has_another_name_from_now_on() -> None:
     told = (event["action"], event["from"], event["to"], event["classes"])
     assert told == ("rename", "ant", "hymenopteran", {"hymenopteran": 1})
     assert renamed.learn(rows(50), ["ant"]).aliases == {}
+    assert model.rename("bee", "bumblebee").classes.tolist() == ["ant", "bumblebee"]
     for new, error, message in (
         ("bee", KnownClassError, "class 'bee' is already known; choose another name, or make one"),
         (["cat"], InputError, r"the new label is \['cat'\]; expected one label, such as"),
@@ -421,10 +424,10 @@ def test_columns_are_in_the_order_of_the_classes() -> None:
 
 def moments(per_class: int = 30, apart: float = 1.0) -> tuple[Model, Array]:
     rng = np.random.default_rng(0)
-    labels = np.arange(4).repeat(per_class)
-    x = apart * rng.normal(size=(4, 5))[labels] + rng.normal(size=(len(labels), 5))
+    labels = np.arange(5).repeat(per_class)
+    x = apart * rng.normal(size=(5, 5))[labels] + rng.normal(size=(len(labels), 5))
     test = apart * rng.normal(size=(200, 5))
-    return Model(Recipe()).learn(x, np.array(["d", "c", "b", "a"])[labels]), test
+    return Model(Recipe()).learn(x, np.array([*"edcba"])[labels]), test
 
 
 @pytest.mark.parametrize("error", [0.0, 0.05, 0.3, 0.7, 1.0])
@@ -449,7 +452,7 @@ def test_a_set_has_what_is_near_the_best_and_is_likely_together(coverage: float)
     for scores, p in zip(model.logits(x) / power, model.predict_proba(x), strict=True):
         order = np.argsort(-scores)
         near = int((scores >= scores.max() - gap).sum())
-        likely = next((n for n in range(1, 5) if p[order[:n]].sum() >= min(0.5, coverage)), 4)
+        likely = next((n for n in range(1, 6) if p[order[:n]].sum() >= min(0.5, coverage)), 5)
         expected.append(model.classes[order[: max(near, likely)]].tolist())
     assert model.predict_set(x, coverage) == expected
 
@@ -464,6 +467,8 @@ def test_promises_are_asked_for_in_shares_and_need_held_out_samples() -> None:
     for other in (taught(), Model(Recipe(MomentMemory(), "lda")).learn(*few())):
         with pytest.raises(InputError, match="^no samples were held out, so nothing can be prom"):
             other.is_sure(np.zeros((1, other.n_features)), 0.1)
+    with pytest.raises(InputError, match="^no samples were held out, so nothing can be promised"):
+        Model(Recipe()).learn(x[:2], ["a", "b"]).is_sure(x, 0.1)
     assert taught().forecast is None
     assert taught().expected_accuracy() == {}
     named = model.learn(*few(), text=dict.fromkeys(["x", "y"], np.ones(5)))
@@ -479,8 +484,8 @@ def few() -> tuple[Array, list[str]]:
 def test_what_is_expected_is_told_by_label() -> None:
     model, _ = moments()
     assert model.forecast is not None
-    assert model.forecast.labels == ["a", "b", "c", "d"] == model.classes.tolist()
-    expected = dict(zip("abcd", model.forecast.of_classes.tolist(), strict=True))
+    assert model.forecast.labels == [*"abcde"] == model.classes.tolist()
+    expected = dict(zip("abcde", model.forecast.of_classes.tolist(), strict=True))
     assert model.expected_accuracy() == expected
 
 
@@ -501,6 +506,7 @@ def test_familiarity_compares_with_what_was_taught() -> None:
     np.testing.assert_allclose(bare.familiarity(x), taught_.familiarity(reference.novelty(x)))
     lone = Model(Recipe()).learn(x[:2], ["a", "b"])
     assert lone.familiarity(x).tolist() == [1.0] * len(x)
+    assert lone.learn(x[2:4], ["c", "c"]).familiarity(x).min() < 1
 
 
 def test_samples_of_a_class_are_drawn_with_its_own_generator() -> None:
@@ -512,6 +518,8 @@ def test_samples_of_a_class_are_drawn_with_its_own_generator() -> None:
     assert not np.array_equal(model.sample("bee", 3, seed=8), expected)
     with pytest.raises(InputError, match="^n_samples is 0"):
         model.sample("bee", 0)
+    with pytest.raises(InputError, match=r"^n_samples is 1\.5"):
+        model.sample("bee", 1.5)  # type: ignore[arg-type]
     with pytest.raises(UnknownClassError):
         model.sample("cat")
 
@@ -540,3 +548,170 @@ def test_labels_as_json_knows_them() -> None:
     assert type(plain(np.int64(3))) is int
     assert plain("a") == "a"
     assert GaussianMemory("diagonal").classes == []
+
+
+# --------------------------------------------------------------------------- further conditions
+
+
+def test_what_is_given_beside_sums_is_checked_too(caplog: pytest.LogCaptureFixture) -> None:
+    model = taught(Memory(streams=True), Head(False))
+    with pytest.raises(InputError, match="not finite"):
+        model.learn(rows(np.nan), ["ant"], sums=sums(cat=5))
+    with pytest.raises(InputError, match=r"shape \(0, 2\)|0 sample"):
+        model.learn(np.empty((0, 2)), [])
+    with caplog.at_level("INFO", "frugalvae.model"):
+        model.learn(rows(2, 30), ["ant", "cat"])
+    assert caplog.messages == ["1 new classes, 3 in all"]
+
+
+def test_sums_may_be_the_first_that_is_learned() -> None:
+    model = fresh(Memory(streams=True), Head(False))
+    model = model.learn(np.empty((0, 2)), np.array([], "<U1"), sums=sums(cat=5))
+    assert model.parts()[1].asked[-1] == ("learn", [], [0], drawn("head", 0))  # type: ignore[attr-defined]
+    assert model.n_samples_of_class.tolist() == [5]
+
+
+def test_what_a_class_has_is_counted_by_the_model_or_is_as_much_as_comes() -> None:
+    """Old files do not say how many samples a class had; a memory that counts does."""
+    for first, count in ((taught(), 4), (moments()[0], 2)):
+        untold = replace(first, n_samples_of_class=0 * first.n_samples_of_class)
+        label, x = first.classes[1], np.ones((2, first.n_features))
+        model = untold.update(label, x)
+        assert model.n_samples_of_class.tolist() == [0, count, *[0] * (len(first.classes) - 2)]
+    untold = replace(taught(), n_samples_of_class=np.zeros(2, np.int64))
+    assert asked(untold.update("bee", rows(2, 3, 4)))[0] == [
+        ("update", [1] * 3, 3, drawn("update", 1))
+    ]
+
+
+def test_generators_go_on_with_tasks_and_events() -> None:
+    model = taught().learn(rows(20), ["cat"]).update("bee", rows(2))
+    in_memory, in_head = asked(model)
+    assert in_memory[-1] == ("update", [1], 2, drawn("update", 2))
+    assert in_head[-1] == ("update", [1], 2, drawn("head", 1))
+
+
+def test_a_memory_that_says_nothing_of_streams_is_updated_class_by_class() -> None:
+    model = fresh(outside.MeanMemory()).learn(rows(0, 9, 1), ["bee", "ant", "bee"])
+    model = model.learn(rows(4), ["bee"])
+    np.testing.assert_allclose(model.memory.means_[1], [5 / 3, 0], rtol=1e-6)  # type: ignore[union-attr]
+
+
+def test_an_update_fits_the_head_and_nothing_broken_comes_of_it() -> None:
+    model = taught(head=Head(needs_every_task=False))
+    assert not model.update("bee", rows(2)).head_stale
+    late = fresh(head=Head(False)).learn(rows(0, 9), ["a", "b"], defer_head=True)
+    assert late.memory is not None
+    late.memory.means_[0] = np.array([np.inf, 0])  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=r"^learning gave numbers that are .* \(Head, centres"):
+        late.fit_head()
+    with pytest.raises(InputError, match="^the head was not fitted after the last task"):
+        fresh().predict(rows(0))
+
+
+def test_a_head_that_reads_the_memory_reads_the_one_of_its_model() -> None:
+    x, y = few()
+    late = Model(Recipe()).learn(x, y, defer_head=True)
+    for model in (late.fit_head(), late.fit_head().rename("x", "z")):
+        assert model.head.memory_ is model.memory  # type: ignore[union-attr]
+
+
+def test_a_memory_that_keeps_nothing_compares_with_nothing() -> None:
+    x, y = few()
+    model = Model(Recipe("none", "lda")).learn(x, y)
+    assert model.taught_novelty == TaughtNovelty()
+    assert model.predict(x).shape == (40,)
+
+
+def test_learning_says_nothing_of_numbers_that_overflow() -> None:
+    class Overflows(Memory):
+        def learn(self, task: Task, rng: np.random.Generator) -> None:
+            np.array([3e38], np.float32) * np.float32(10)
+            np.array([np.inf]) - np.inf
+            super().learn(task, rng)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert taught(Overflows()).n_tasks == 1
+
+
+def test_novelty_is_measured_as_that_of_taught_samples_was() -> None:
+    x, y = few()
+    model = Model(Recipe("gaussian-diagonal", "lda")).learn(x, y)
+    rng = np.random.default_rng([0, 0, *b"familiarity"])
+    reference = novelty_reference(model.memory, rng, "distance")  # type: ignore[arg-type]
+    expected = model.taught_novelty.familiarity(reference.novelty(x))
+    np.testing.assert_allclose(model.familiarity(x), expected, rtol=1e-5)
+    other = TaughtNovelty(tuple(map(float, range(101))), 7, "fit")  # of another memory
+    again = other.with_samples(reference.of_replay, "distance")
+    expected = again.familiarity(reference.novelty(x))
+    odd = replace(model, taught_novelty=other)
+    np.testing.assert_allclose(odd.familiarity(x), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("most", "found"), [(2, {0, 3, 4}), (5, {0, 2, 4}), (6, None)])
+def test_of_many_classes_some_stand_for_the_others(
+    most: int, found: set[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, x = moments()
+    asked_for, plain_ = [], MomentMemory.among
+
+    def among(memory: MomentMemory, labels: Any) -> Any:
+        asked_for.append(labels)
+        return plain_(memory, labels)
+
+    monkeypatch.setattr(MomentMemory, "among", among)
+    monkeypatch.setattr("frugalvae.model.CLASSES_COMPARED", most)
+    task = Task(x[:3].astype(np.float32), np.array([4, 4, 4]))
+    model._reference(None, task)
+    assert asked_for == ([] if found is None else [found])
+    model._reference(None)
+    assert len(asked_for) == (found is not None), "of a file, all are compared"
+    gaussian = Model(Recipe("gaussian-diagonal", "nearest-mean")).learn(x[:6], [*"abcdef"])
+    gaussian._reference(None, task)  # which has no such verb
+
+
+# --------------------------------------------------------------------------- names alone
+
+
+def named(first: bool = True) -> Model:
+    """Moments of x and y, if they come first, with the names of these and of a class by name."""
+    vectors = dict(zip("xyz", np.eye(5), strict=False))
+    if not first:
+        return learn_names(Model(Recipe()), {"z": vectors["z"]})
+    x, y = few()
+    return learn_names(Model(Recipe()).learn(x, y, text={k: vectors[k] for k in "xy"}), vectors)
+
+
+def test_a_class_by_name_alone_is_listed_without_samples() -> None:
+    model = named()
+    assert model.classes.tolist() == ["x", "y", "z"]
+    assert model.n_samples_of_class.tolist() == [20, 20, 0]
+    assert model.by_name == ["z"]
+    event = model.history[-1]
+    assert (event["action"], event["classes"], event["task"]) == ("learn", {"z": 0}, 1)
+    with pytest.raises(InputError, match="^class 'z' is known by name alone: there is nothing to"):
+        model.sample("z")
+    x, _ = few()
+    with pytest.raises(InputError, match="^1 of the classes with samples have no text feature"):
+        model.learn(x[:5], ["new"] * 5)
+    taught_ = model.learn(x[:5], ["z"] * 5)
+    assert (taught_.by_name, taught_.n_samples_of_class.tolist()) == ([], [20, 20, 5])
+
+
+def test_a_class_by_name_alone_is_new_when_its_samples_come() -> None:
+    model = taught()
+    assert model.head is not None
+    model.head.by_name, model.head.text_ = [0], {0: 1, 1: 1}  # type: ignore[attr-defined]
+    in_memory, _ = asked(model.learn(rows(2, 3), ["ant", "bee"]))
+    assert [each[:2] for each in in_memory] == [("update", [1]), ("learn", [0])]
+
+
+def test_a_sample_is_familiar_if_it_is_like_samples_or_like_a_name() -> None:
+    model, (x, _) = named(), few()
+    reference = model.reference
+    samples = model.taught_novelty.familiarity(reference.novelty(x))
+    name = model.predict_proba(x)[:, 2]
+    np.testing.assert_allclose(model.familiarity(x), 1 - (1 - samples) * (1 - name))
+    with pytest.raises(InputError, match="^all classes are known by name alone: there are no samp"):
+        named(first=False).familiarity(x)

@@ -243,8 +243,8 @@ class Model:
     @cached_property
     def ascending(self) -> slice | NDArray[np.intp]:
         """What puts classes, which are in the order of teaching, into the order of their labels."""
-        order = np.argsort(self.classes, kind="stable")
-        return slice(None) if (order[:-1] < order[1:]).all() else order
+        order = np.argsort(self.classes)
+        return slice(None) if (np.diff(order) == 1).all() else order
 
     @cached_property
     def number_of(self) -> dict[Any, int]:
@@ -334,11 +334,11 @@ class Model:
         A class that is known by name alone had none, and counts as new. Where an old file does not
         say, as many are assumed as come now.
         """
-        present, alone = set(task.classes), set(self.by_name)
+        alone = set(self.by_name)
         counts = {
             number: self.count_of[number]
             for label, number in self.number_of.items()
-            if number in present and label not in alone
+            if label not in alone
         }
         known, new = task.split(counts)
         return [(part, counts[part.classes[0]] or len(part.labels)) for part in known], new
@@ -352,8 +352,8 @@ class Model:
 
     def _teach_memory(self, memory: Memory, task: Task, known: KnownParts, new: Task) -> None:
         """More samples of known classes, then new classes; all at once, if that is the same."""
-        update = known and not new.classes
-        rng = self._generator(*("update", len(self.history)) if update else ("learn", self.n_tasks))
+        learn = "learn", self.n_tasks
+        rng = self._generator(*learn if new.classes else ("update", len(self.history)))
         if getattr(memory, "streams", False):
             if task.classes:  # or there are sums alone
                 memory.learn(task, rng)
@@ -493,7 +493,7 @@ class Model:
         """See :meth:`frugalvae.FrugalClassifier.is_sure`."""
         check_number("error", error, 0, 1)
         lead, scores = self._promised().lead_for_error(error), self._in_margins(X)
-        best = np.sort(scores, axis=1)[:, -2:]
+        best = np.sort(scores)[:, -2:]
         likely = self._probabilities(scores).max(axis=1) >= min(LIKELY, 1 - error)
         sure: NDArray[np.bool_] = (best[:, 1] - best[:, 0] >= lead) & likely
         return sure
@@ -502,12 +502,12 @@ class Model:
         """See :meth:`frugalvae.FrugalClassifier.predict_set`."""
         check_number("coverage", coverage, 0, 1)
         gap, scores = self._promised().gap_for_coverage(coverage), self._in_margins(X)
-        order = np.argsort(-scores, axis=1)
-        likely = np.take_along_axis(self._probabilities(scores), order, axis=1).cumsum(axis=1)
+        order = np.argsort(-scores)
+        likely = np.take_along_axis(self._probabilities(scores), order, 1).cumsum(axis=1)
         sizes = np.maximum(
             (scores >= scores.max(axis=1, keepdims=True) - gap).sum(axis=1),
             1 + (likely < min(LIKELY, coverage)).sum(axis=1),
-        ).clip(max=scores.shape[1])
+        )
         return [self.classes[row[:size]].tolist() for row, size in zip(order, sizes, strict=True)]
 
     def _promised(self) -> Forecast:
