@@ -28,20 +28,7 @@ from frugalvae.encoders.remembered import (
 from frugalvae.errors import FeatureFileError, InputError
 from frugalvae.formatting import plural, printable, shortened
 from frugalvae.images import BATCH_SIZE, holds_features
-from frugalvae.images.classes import (
-    ASIDE,
-    HOW,
-    LOOSE,
-    TEST,
-    VALIDATION,
-    Folder,
-    Place,
-    choose_parts,
-    divide,
-    find_classes,
-)
 from frugalvae.images.decode import File, on_disk, reading_images
-from frugalvae.images.npz import StoredRows, array_names
 from frugalvae.images.photographs import (
     THREADS,
     Encoded,
@@ -51,12 +38,14 @@ from frugalvae.images.photographs import (
     encode_files,
     unreadable,
 )
-from frugalvae.images.walk import EMPTY, HIDDEN, KINDS, Found, walk
 from frugalvae.labels import as_label, is_plain
 from frugalvae.maths.split import held_out_rows
 
 if TYPE_CHECKING:
+    from frugalvae.images.classes import Folder, Place
     from frugalvae.images.feature_file import Features
+    from frugalvae.images.npz import StoredRows
+    from frugalvae.images.walk import Found
     from frugalvae.interfaces import Encoder
 
 #: What samples are wanted for, where there are parts for training and test.
@@ -198,6 +187,8 @@ class Samples:
 
         Where there are none nothing is decoded: who encodes finds out which can be read.
         """
+        from frugalvae.images.walk import HIDDEN
+
         if any(why != HIDDEN for why in self.skipped.values()):
             refuse(self.skipped | self.unreadable())
 
@@ -242,6 +233,8 @@ def open_samples(
     if holds_features(path):
         yield features_of(path, wanted)
         return
+    from frugalvae.images.walk import walk
+
     with ExitStack() as opened, reading_images():
         yield list_classes(walk(path, opened), wanted, depth, known)
 
@@ -270,6 +263,9 @@ def list_classes(
     found: Found, wanted: Wanted, depth: int | None = None, known: Collection[str] = ()
 ) -> Samples:
     """Give each image its class, and choose the parts that are wanted."""
+    from frugalvae.images.classes import ASIDE, HOW, LOOSE, choose_parts, divide, find_classes
+    from frugalvae.images.walk import KINDS
+
     if not found.files:
         raise InputError(f"{found.name}: no images in it ({KINDS}); {HOW}")
     known = set(known)
@@ -328,6 +324,8 @@ def _test_rows(
     name: str, labels: NDArray[np.str_], roles: Sequence[str | None], wanted: Wanted
 ) -> NDArray[np.bool_]:
     """Which images are the test set."""
+    from frugalvae.images.classes import TEST, VALIDATION
+
     if wanted != "both":
         return np.full(len(labels), wanted == "testing")
     test = np.array([role in (TEST, VALIDATION) for role in roles])
@@ -368,6 +366,7 @@ def open_unlabelled(
 
 def _rows_of(path: Path, part: str, label: Any) -> Samples:
     from frugalvae.images.feature_file import read_rows
+    from frugalvae.images.npz import array_names
 
     if label is None or "x" in array_names(path):
         x, made_by = read_rows(path, ("x", part) if label is None else ("x",))
@@ -388,6 +387,8 @@ def _photographs(paths: Sequence[Path], opened: ExitStack) -> Samples:
         if not is_folder(path):
             files.append((str(path), on_disk(path)))
             continue
+        from frugalvae.images.walk import EMPTY, walk  # zip, tar and CIFAR, for folders alone
+
         found = walk(path, opened)
         files += [(str(path / inside), file) for inside, file in found.files.items()]
         skipped |= {f"{path}/{name}": why for name, why in found.skipped.items()}
@@ -413,6 +414,8 @@ def refuse(left_out: Mapping[str, str]) -> None:
 
     What is hidden or a system's own is no error: nobody put it there.
     """
+    from frugalvae.images.walk import HIDDEN
+
     wrong = {path: why for path, why in left_out.items() if why != HIDDEN}
     if wrong:
         lines = "\n".join(named(wrong))
