@@ -110,6 +110,14 @@ def test_tensors_that_are_not_there_are_refused(name: str, about: Any) -> None:
         from_bytes(with_header(lambda header: header.update({name: about})))
 
 
+def test_a_digest_of_zeros_elsewhere_stays_as_it_is() -> None:
+    document = {"encoder": {"sha256": "0" * 64}}
+    assert (
+        from_bytes(to_bytes(document, MIDDLE))[0] | document
+        == from_bytes(to_bytes(document, MIDDLE))[0]
+    )
+
+
 def test_a_gap_between_tensors_is_refused() -> None:
     def without_first(header: Any) -> None:
         del header["first"]
