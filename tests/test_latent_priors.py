@@ -362,6 +362,16 @@ def test_a_single_class_has_the_whole_weight() -> None:
         assert prior._weight(0) == prior._weight(1) == WEIGHT
         assert prior._weight(4) == WEIGHT / {"others": 3, "pairs": 12, "nothing": 1}[divide_by]
     assert NormalPrior() == NormalPrior(1.0)
+    named = [make_prior(name) for name in ("fpi", "fpi-pairs", "fpi-literal")]
+    assert [each.divide_by for each in named] == ["others", "pairs", "nothing"]  # type: ignore[attr-defined]
+
+
+def test_means_begin_at_the_data_but_for_an_offset_and_go_half_way_back() -> None:
+    target = 1e-4 * normal(2, 3)
+    offset = 1e-3 * zeros(2, 3).normal_(generator=seeded())
+    placement = place(FixedPointPrior(weight=0, max_iterations=1), target)
+    torch.testing.assert_close(placement.means, target + offset / 2)
+    assert placement.residual == pytest.approx(float(offset.norm() / placement.means.norm()))
 
 
 # --------------------------------------------------------------------------- acceleration
@@ -395,13 +405,13 @@ def test_steps_are_plain_and_then_combine_the_last(
 
 def test_acceleration_starts_over_after_a_change_of_more_than_twice_the_smallest() -> None:
     one = torch.ones(1, 1, dtype=torch.float64)
-    for size, plain in ((2.0, False), (2.01, True)):
+    for size, plain in ((1.0, False), (1.01, True)):
         stepping = Anderson(0.5, 4)
         stepping.plain_steps_left = 0
-        for change in (1.0, 1.5):
+        for change in (0.5, 0.75):
             stepping.next(change * one, change * one)
-        assert stepping.best == 1.0
+        assert stepping.best == 0.5
         stepping.next(3 * one, size * one)
         assert (len(stepping.points) == 1) is plain
         assert (stepping.plain_steps_left == 19) is plain
-        assert stepping.best == (size if plain else 1.0)
+        assert stepping.best == (size if plain else 0.5)

@@ -549,6 +549,7 @@ def test_the_encoder_is_known_once_something_was_taught() -> None:
 def test_a_model_begins_with_nothing() -> None:
     assert Recipe() == Recipe("moments", None, calibrate=False, random_state=0, device=None)
     model = Model(Recipe())
+    assert [getattr(model, name).tolist() for name in BY_CLASS] == [[], [], [], []]
     assert (model.n_features, model.n_tasks, model.n_taught, model.head_stale) == (0, 0, 0, False)
 
 
