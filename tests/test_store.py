@@ -222,6 +222,8 @@ def test_whether_a_file_is_in_float16_is_in_its_header(
     beginning = Counting(content)
     assert is_half(beginning) is half
     assert beginning.count == header < len(content)
+    odd = with_header(lambda header: [header.pop("second"), header.update(x=3)])
+    assert not is_half(io.BytesIO(odd))
     with pytest.raises(MemoryFileError, match="its beginning is damaged"):
         is_half(io.BytesIO(struct.pack("<Q", 2**62) + content[8:]))
 
