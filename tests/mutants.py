@@ -45,6 +45,8 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "frugalvae"
 #: The part of all mutants of a file that tests have to kill.
 SHARE = 0.95
+#: A sample of fewer says nothing: one function that is hard to test could be most of it.
+FEWEST = 50
 #: Seconds that a sample gives to one file, once it is known what its tests call.
 TURN = 60
 #: Imported once, before anything of ours.
@@ -308,8 +310,8 @@ class Target:
         return collected(self.near, self.scratch, lambda session: tested(session, mutant))
 
 
-def table() -> tuple[dict[str, list[str]], set[str]]:
-    """Near tests of every file, and mutants that may survive; what is not there is said."""
+def table() -> tuple[dict[str, list[str]], set[str], set[str]]:
+    """Near tests of every file, mutants that may survive, and files that samples leave out."""
     read = tomllib.loads((ROOT / "tests/mutants.toml").read_text("utf-8"))
     near = read["near"]
     listed = {name for row in read.get("survivors", []) for name in row["mutants"]}
@@ -323,11 +325,13 @@ def table() -> tuple[dict[str, list[str]], set[str]]:
     for name in sorted(listed):
         if name.split(":")[0] not in near:
             raise SystemExit(f"tests/mutants.toml: no file of [near] has the survivor {name}")
-    return near, listed
+    return near, listed, set(read.get("below", []))
 
 
 def too_many(alive: int, tried: int) -> bool:
     """Whether chance leaves so many alive in less than one sample of a hundred, if SHARE die."""
+    if tried < FEWEST:
+        return False
     chances = (
         math.comb(tried, each) * (1 - SHARE) ** each * SHARE ** (tried - each)
         for each in range(alive, tried + 1)
@@ -343,7 +347,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--debug", action="store_true", help="show what pytest prints")
     given = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    near, listed = table()
+    near, listed, below = table()
     files = given.files or list(near)
     for file in set(files) - near.keys():
         raise SystemExit(f"{file} is no file of tests/mutants.toml; these are: {', '.join(near)}")
@@ -353,6 +357,7 @@ def main(arguments: list[str] | None = None) -> int:
             importlib.import_module(name)
     given.kept.mkdir(parents=True, exist_ok=True)
     if given.sample:
+        files = [file for file in files if file not in below]
         return sample(files, near, listed, given.kept, given.sample)
     bad = False
     for file in files:

@@ -182,6 +182,58 @@ def test_tempering_changes_probabilities_and_no_prediction() -> None:
     assert sure.predict_proba(x).max(axis=1).mean() > modest.predict_proba(x).max(axis=1).mean()
 
 
+@pytest.mark.parametrize(
+    ("dim", "tempering", "power"),
+    [(100, None, 0.3), (36, None, 0.5), (4, None, 1.0), (100, 5.0, 0.5), (16, 400.0, 1.0)],
+)
+def test_densities_are_taken_to_a_power_that_falls_with_the_root_of_the_width(
+    dim: int, tempering: float | None, power: float
+) -> None:
+    task, rng = blobs([0, 1, 2], dim=dim), np.random.default_rng(0)
+    memory = cast("DensityMemory", learned(make_memory("gaussian-diagonal"), task))
+    head = BayesHead(tempering=tempering)
+    assert head.classes == head.by_name == []
+    head.learn(task, Replay(memory, rng))
+    assert (head.classes, head.by_name, head.arrays()) == ([0, 1, 2], [], {})
+    x = task.features[:5]
+    np.testing.assert_allclose(head.logits(x), power * memory.log_density(x), rtol=1e-6)
+
+
+def test_a_head_keeps_the_text_of_classes_and_forgets_it_with_them() -> None:
+    rows = np.eye(3, dtype=np.float32)
+    task = Task(rows[:0], np.array([0, 2]), {0: rows[0], 1: rows[1]})
+    for names, kept in ((True, [0]), (False, [])):
+        head = BayesHead(names=names)
+        head.register(task)
+        assert list(head.text_) == head.by_name == kept
+        head.register(Task(rows[:0], np.array([5]), {5: rows[2]}))
+        assert list(head.text_) == ([*kept, 5] if names else [])
+        assert (
+            head.forget(0) == head.forget(7) == head.forget_with(Task(rows[:1], rows[0, :1])) == []
+        )
+        assert list(head.text_) == ([5] if names else [])
+    with pytest.raises(InputError, match="names is 'yes'"):
+        BayesHead(names="yes")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="StoreAllMemory has none"):
+        BayesHead().learn(task, Replay(make_memory("store-all"), np.random.default_rng(0)))
+
+
+def test_heads_that_are_merged_have_the_text_and_the_evidence_of_both() -> None:
+    one, other = BayesHead(), BayesHead()
+    one.text_, other.text_ = {0: np.zeros(2)}, {0: np.ones(2), 1: np.ones(2)}
+    one._derived["names"] = cast("Any", 3)
+    one.merge(other, {0: 0, 1: 4}, None, None)
+    assert {label: text.tolist() for label, text in one.text_.items()} == {0: [0, 0], 4: [1, 1]}
+    assert (one.evidence_, one._derived) == (None, {})
+    other.evidence_ = np.arange(5.0)
+    for count in (1, 2):
+        one.merge(other, {0: 0, 1: 4}, None, None)
+        assert one.evidence_ is not None
+        assert one.evidence_.tolist() == (count * np.arange(5.0)).tolist()
+    assert one.arrays()["text"].tolist() == [[0, 0], [1, 1]]
+    assert one.arrays()["evidence"] is one.evidence_
+
+
 class Counted(np.ndarray):
     """Rows that count the multiplications of matrix products that they are in."""
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from frugalvae.errors import InputError
 from frugalvae.maths.equations import fixed_point_step
 from frugalvae.maths.latent_priors import (
+    Anderson,
     FixedPointPrior,
     NormalPrior,
     Placement,
@@ -326,3 +327,91 @@ def test_smallest_distance_is_that_of_the_closest_pair() -> None:
 @pytest.mark.parametrize("n_classes", [0, 1])
 def test_smallest_distance_without_a_pair_is_infinite(n_classes: int) -> None:
     assert smallest_distance(zeros(n_classes, 3)) == math.inf
+
+
+@pytest.mark.parametrize("gap", [0.0, 3.0])
+def test_smallest_distance_of_two_is_theirs(gap: float) -> None:
+    assert smallest_distance(torch.tensor([[0.0], [gap]])) == gap
+
+
+# --------------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("weight", [0, 1e9], [-1e-9]),
+        ("damping", [1e-6, 1], [0, 1.01, -0.5]),
+        ("history", [0, 1000], [-1, 1001, 2.5]),
+        ("tolerance", [0, 1], [-1e-9]),
+        ("max_iterations", [0, 1_000_000], [-1, 1_000_001, 2.5]),
+        ("divide_by", ["others", "pairs", "nothing"], ["pair"]),
+    ],
+)
+def test_settings_have_limits(name: str, right: list[object], wrong: list[object]) -> None:
+    for value in right:
+        assert getattr(replace(FixedPointPrior(), **{name: value}), name) == value
+    for value in wrong:
+        with pytest.raises(InputError, match=f"^{name} is "):
+            replace(FixedPointPrior(), **{name: value})
+
+
+def test_a_single_class_has_the_whole_weight() -> None:
+    for divide_by in ("others", "pairs", "nothing"):
+        prior = FixedPointPrior(weight=WEIGHT, divide_by=divide_by)
+        assert prior._weight(0) == prior._weight(1) == WEIGHT
+        assert prior._weight(4) == WEIGHT / {"others": 3, "pairs": 12, "nothing": 1}[divide_by]
+    assert NormalPrior() == NormalPrior(1.0)
+    named = [make_prior(name) for name in ("fpi", "fpi-pairs", "fpi-literal")]
+    assert [each.divide_by for each in named] == ["others", "pairs", "nothing"]  # type: ignore[attr-defined]
+
+
+def test_means_begin_at_the_data_but_for_an_offset_and_go_half_way_back() -> None:
+    target = 1e-4 * normal(2, 3)
+    offset = 1e-3 * zeros(2, 3).normal_(generator=seeded())
+    placement = place(FixedPointPrior(weight=0, max_iterations=1), target)
+    torch.testing.assert_close(placement.means, target + offset / 2)
+    assert placement.residual == pytest.approx(float(offset.norm() / placement.means.norm()))
+
+
+# --------------------------------------------------------------------------- acceleration
+
+
+def twin(points: list[Tensor], changes: list[Tensor], damping: float) -> Tensor:
+    """Anderson's next point, by least squares over the differences of the last steps."""
+    x, f = (torch.stack(each, dim=1) for each in (points, changes))
+    steps, differences = x.diff(dim=1), f.diff(dim=1)
+    mix = torch.linalg.lstsq(differences, f[:, -1:]).solution[:, 0]
+    plain = points[-1] + damping * changes[-1]
+    return plain - steps @ mix - damping * differences @ mix
+
+
+@pytest.mark.parametrize("history", [0, 1, 3])
+def test_steps_are_plain_and_then_combine_the_last(
+    history: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Anderson, "first_plain_steps", 2)
+    stepping = Anderson(0.3, history)
+    points, changes = list[Tensor](), list[Tensor]()
+    for step in range(7):
+        point, change = normal(2, 6, seed=step)
+        change = change / change.norm()
+        points, changes = [*points, point][-history - 1 :], [*changes, change][-history - 1 :]
+        accelerated = step >= 2 and history
+        expected = twin(points, changes, 0.3) if accelerated else point + 0.3 * change
+        found = stepping.next(point.view(2, 3), change.view(2, 3)).flatten()
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_acceleration_starts_over_after_a_change_of_more_than_twice_the_smallest() -> None:
+    one = torch.ones(1, 1, dtype=torch.float64)
+    for size, plain in ((1.0, False), (1.01, True)):
+        stepping = Anderson(0.5, 4)
+        stepping.plain_steps_left = 0
+        for change in (0.5, 0.75):
+            stepping.next(change * one, change * one)
+        assert stepping.best == 0.5
+        stepping.next(3 * one, size * one)
+        assert (len(stepping.points) == 1) is plain
+        assert (stepping.plain_steps_left == 19) is plain
+        assert stepping.best == (size if plain else 0.5)

@@ -22,6 +22,7 @@ from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import BY_CLASS, Model, Recipe, Sums, plain
 from frugalvae.naming import learn_names
 from frugalvae.novelty import TaughtNovelty, novelty_reference
+from frugalvae.taught import DIGEST, NONE
 from tests import outside
 from tests.conftest import blobs
 
@@ -270,6 +271,8 @@ def test_numbers_stay_with_their_classes() -> None:
     assert model.count_of == {1: 2, 2: 1, 3: 1}
     assert model.classes[model.ascending].tolist() == ["ape", "bee", "dog"]
     assert taught().ascending == slice(None)
+    model = fresh().learn(rows(0), ["c"]).learn(rows(1, 2), ["a", "b"])
+    assert model.classes[model.ascending].tolist() == ["a", "b", "c"]
 
 
 def test_nothing_that_is_not_finite_is_learned() -> None:
@@ -298,6 +301,9 @@ def test_a_calibrated_model_is_fitted_with_new_classes_alone() -> None:
     assert calibrated.calibration == expected
     deferred = Model(Recipe("gaussian-diagonal", "ridge", calibrate=True))
     assert deferred.learn(x, y, defer_head=True).calibration.temperature == 1.0
+    for memory_, head_ in (("moments", "lda"), ("moments", Head()), ("gaussian-diagonal", "bayes")):
+        other = Model(Recipe(memory_, head_, calibrate=True)).learn(*few())
+        assert other.calibration.temperature != 1.0
     tempered = Model(Recipe(calibrate=True)).learn(x, y)
     assert tempered.calibration.temperature == 1.0, "its answers are as sure as they should be"
 
@@ -335,17 +341,17 @@ def test_sums_may_come_alone() -> None:
 
 def test_digests_are_kept_by_class() -> None:
     def u(*numbers: int) -> Any:
-        return np.array(numbers, np.uint64)
+        return np.array([b"%d" % number if number else NONE for number in numbers], DIGEST)
 
     model = fresh().learn(rows(0, 9), ["a", "b"], digests={"a": u(5), "b": u(7)})
     model = model.update("b", rows(8), digests=u(3))
-    assert {n: of.tolist() for n, of in model.digests.items()} == {0: [5], 1: [3, 7]}
+    assert {n: of.tolist() for n, of in model.digests.items()} == {0: [b"5"], 1: [b"3", b"7"]}
     model = model.withholding({"a": u(9, 0, 8, 9), "other": u(1)})
-    assert {n: of.tolist() for n, of in model.withheld.items()} == {0: [8, 9]}
+    assert {n: of.tolist() for n, of in model.withheld.items()} == {0: [b"8", b"9"]}
     moved = model.withholding({"b": u(9)})
-    assert {n: of.tolist() for n, of in moved.withheld.items()} == {0: [8, 9], 1: [9]}
+    assert {n: of.tolist() for n, of in moved.withheld.items()} == {0: [b"8", b"9"], 1: [b"9"]}
     learned = moved.update("a", rows(1), digests=u(9))
-    assert {n: of.tolist() for n, of in learned.withheld.items()} == {0: [8], 1: [9]}
+    assert {n: of.tolist() for n, of in learned.withheld.items()} == {0: [b"8"], 1: [b"9"]}
     assert model.update("a", rows(1)).digests == model.digests
     [component] = model.memory_report().components[2:]
     assert component == Component("digests of photographs", 0, 5, 5 * 6)
@@ -371,6 +377,7 @@ def test_an_event_says_what_was_done_when() -> None:
     before = datetime.now(UTC).replace(microsecond=0)
     event = taught().history[-1]
     assert (event["action"], event["classes"], event["task"]) == ("learn", {"ant": 1, "bee": 2}, 0)
+    assert len(event["when"]) == len("2026-01-01T00:00:00+00:00")
     assert before <= datetime.fromisoformat(event["when"]) <= datetime.now(UTC)
     assert len(taught().recorded("other", {3: np.int64(4)}, more=5).history) == 2
     last = taught().recorded("other", {3: np.int64(4)}, more=5).history[-1]
@@ -430,9 +437,12 @@ def moments(per_class: int = 30, apart: float = 1.0) -> tuple[Model, Array]:
     return Model(Recipe()).learn(x, np.array([*"edcba"])[labels]), test
 
 
-@pytest.mark.parametrize("error", [0.0, 0.05, 0.3, 0.7, 1.0])
-def test_an_answer_is_sure_if_its_lead_is_large_and_it_is_likely(error: float) -> None:
-    model, x = moments()
+@pytest.mark.parametrize("apart", [0.4, 1.0])
+@pytest.mark.parametrize("error", [0.0, 0.05, 0.3, 0.5, 0.7, 1.0])
+def test_an_answer_is_sure_if_its_lead_is_large_and_it_is_likely(
+    error: float, apart: float
+) -> None:
+    model, x = moments(apart=apart)
     assert model.forecast is not None
     lead, power = model.forecast.lead_for_error(error), model.memory.tempering  # type: ignore[union-attr]
     scores, probabilities = model.logits(x) / power, model.predict_proba(x)
@@ -535,6 +545,13 @@ def test_the_encoder_is_known_once_something_was_taught() -> None:
     assert model.remembered == {"encoder": "clip"}
     assert fresh().remembered == {}
     assert taught().remembered is None
+
+
+def test_a_model_begins_with_nothing() -> None:
+    assert Recipe() == Recipe("moments", None, calibrate=False, random_state=0, device=None)
+    model = Model(Recipe())
+    assert [getattr(model, name).tolist() for name in BY_CLASS] == [[], [], [], []]
+    assert (model.n_features, model.n_tasks, model.n_taught, model.head_stale) == (0, 0, 0, False)
 
 
 def test_parts_to_learn_on_are_copies() -> None:
@@ -642,6 +659,10 @@ def test_novelty_is_measured_as_that_of_taught_samples_was() -> None:
     reference = novelty_reference(model.memory, rng, "distance")  # type: ignore[arg-type]
     expected = model.taught_novelty.familiarity(reference.novelty(x))
     np.testing.assert_allclose(model.familiarity(x), expected, rtol=1e-5)
+    bare = TaughtNovelty().with_samples(reference.of_replay, "distance")
+    expected = bare.familiarity(reference.novelty(x))
+    unknown = replace(model, taught_novelty=TaughtNovelty())
+    np.testing.assert_allclose(unknown.familiarity(x), expected, rtol=1e-5)
     other = TaughtNovelty(tuple(map(float, range(101))), 7, "fit")  # of another memory
     again = other.with_samples(reference.of_replay, "distance")
     expected = again.familiarity(reference.novelty(x))

@@ -38,6 +38,7 @@ from frugalvae.storage.model_file import (
     verify,
 )
 from frugalvae.storage.objects import Reader, Writer
+from frugalvae.taught import DIGEST
 from tests.conftest import blobs
 from tests.outside import MeanMemory, NearestHead
 
@@ -77,8 +78,8 @@ def everything() -> Model:
         taught_novelty=TaughtNovelty(tuple(map(float, range(101))), 7, "fit"),
         encoder={"encoder": "clip"},
         feature_names=("a", "b", "c", "d"),
-        digests={2: np.array([3, 5], np.uint64)},
-        withheld={0: np.array([4], np.uint64), 3: np.array([1], np.uint64)},
+        digests={2: np.array([b"3", b"5"], DIGEST)},
+        withheld={0: np.array([b"4"], DIGEST), 3: np.array([b"1"], DIGEST)},
         aliases={"wasp": "ant", "gone": None},
     )
 

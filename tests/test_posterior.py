@@ -16,7 +16,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.held_out import hold_out
 from frugalvae.maths.left_out import LeftOutRows
-from frugalvae.maths.posterior import Posterior, posterior
+from frugalvae.maths.posterior import Posterior, _log_sum, posterior
 from frugalvae.maths.scatters import own_weight
 from frugalvae.maths.shared_covariance import Moments, SharedCovariance
 from frugalvae.memories.moments import MomentMemory
@@ -392,6 +392,27 @@ def test_coordinates_without_a_covariance_count_by_their_distance() -> None:
     expected = 5 / 2000 * (test[:, 5:] @ means.T) / variance
     np.testing.assert_allclose(between(beside), between(expected), rtol=0.2, atol=0.02)
     np.testing.assert_allclose(found, between(scores(inside, test[:, :5])), rtol=0.2, atol=2.0)
+
+
+@pytest.mark.parametrize("rank", [25, 39, 40])
+@pytest.mark.parametrize("sizes", [[400] * 3, [2, 1, 3], [1, 1]])
+def test_other_coordinates_are_scaled_by_what_is_known_of_their_variance(
+    sizes: list[int], rank: int
+) -> None:
+    x, y, _ = blobs(sizes, dim=40)
+    known = moments_of(x, y, rank)
+    rule, beyond = posterior(known), len(x) - len(sizes)
+    share = 0.2 / (beyond + 1)
+    level = (share if share > 0.01 else 0) * known.other_means.var(axis=0, ddof=1).sum()
+    level = (level + known.other_squares / max(1, beyond)) / max(1, 40 - rank) + rule.shared.ridge
+    assert rule.scale == pytest.approx((len(sizes) / len(x) / level) ** 0.5)
+    weights = (512 / 40) ** 0.5 * 0.1 / (known.counts + 25)
+    np.testing.assert_allclose(rule.scatters.weights, weights)
+
+
+def test_sums_of_densities_that_differ_by_thousands_are_finite() -> None:
+    found = _log_sum(np.array([[0.0, 1e4], [1e4, 1e4]]), np.array([1.0, 0.5]))
+    np.testing.assert_allclose(found, [1e4, 1e4 + 2 * np.log(2)])
 
 
 def test_with_one_sample_per_class_all_coordinates_count_almost_alike() -> None:

@@ -109,6 +109,14 @@ def test_tensors_that_are_not_there_are_refused(name: str, about: Any) -> None:
         from_bytes(with_header(lambda header: header.update({name: about})))
 
 
+def test_a_digest_of_zeros_elsewhere_stays_as_it_is() -> None:
+    document = {"encoder": {"sha256": "0" * 64}}
+    assert (
+        from_bytes(to_bytes(document, MIDDLE))[0] | document
+        == from_bytes(to_bytes(document, MIDDLE))[0]
+    )
+
+
 def test_a_gap_between_tensors_is_refused() -> None:
     def without_first(header: Any) -> None:
         del header["first"]
@@ -137,14 +145,56 @@ def test_no_checksum_stands_for_the_right_one(digest: Any) -> None:
             from_bytes(forged)
 
 
-def test_a_header_is_no_longer_than_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = to_bytes({"a": 1}, MIDDLE)
-    size = struct.unpack("<Q", content[:8])[0]
-    monkeypatch.setattr(container, "LONGEST_HEADER", size)
-    assert from_bytes(content)[0]["a"] == 1
-    monkeypatch.setattr(container, "LONGEST_HEADER", size - 1)
-    with pytest.raises(MemoryFileError, match="it is no file that FrugalClassifier.save"):
-        from_bytes(content)
+def headed(size: int, claimed: int) -> bytes:
+    """A file without tensors whose header has a size, and claims one."""
+    header = json.dumps(
+        {"__metadata__": {"frugalvae": json.dumps({"sha256": "0" * 64, "format": 2, "a": 1})}}
+    )
+    return sign(struct.pack("<Q", claimed) + header.encode().ljust(size))
+
+
+def test_a_header_is_as_long_as_it_says_and_no_longer_than_it_may_be() -> None:
+    for size in (1000, 2**25):
+        assert from_bytes(headed(size, size))[0]["a"] == 1
+    for size, claimed in ((2**25 + 1,) * 2, (1000, 1001), (1000, 1010), (1000, 1000 + (1 << 56))):
+        with pytest.raises(MemoryFileError, match="it is no file that FrugalClassifier.save"):
+            from_bytes(headed(size, claimed))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["?", *(f"{kind}{n}" for kind in "iu" for n in (1, 2, 4, 8)), "f2", "f4", "f8"]
+)
+def test_arrays_of_every_type_come_back(dtype: str) -> None:
+    array = np.array([0, 1], dtype)
+    found = from_bytes(to_bytes({}, {"x": array, "empty": array[:0]}))[1]
+    assert (found["x"].dtype, found["x"].tolist()) == (array.dtype, array.tolist())
+    assert found["empty"].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("shape", "offsets", "right"),
+    [
+        ([10, 0], [5, 5], True),
+        ([11, 0], [5, 5], False),
+        ([0, -1], [5, 5], False),
+        ([0], [1, 0], False),
+        ([0], [-1, 0], False),
+        ([0], [0, 0], True),
+    ],
+)
+def test_no_side_is_longer_than_the_file(shape: Any, offsets: Any, right: bool) -> None:
+    about = {"dtype": "F32", "shape": shape, "data_offsets": offsets}
+    if right:
+        assert container._table_row("x", about, 10)[1:3] == (tuple(offsets), tuple(shape))
+        return
+    with pytest.raises(MemoryFileError, match="its tensor 'x' has a shape or a type that no"):
+        container._table_row("x", about, 10)
+
+
+def test_a_document_has_finite_numbers() -> None:
+    for value in (float("nan"), float("inf"), object()):
+        with pytest.raises(InputError, match="^encoder_ or history_ cannot be written as JSON"):
+            to_bytes({"a": value}, {})
 
 
 # --------------------------------------------------------------------------- how much is read

@@ -556,7 +556,7 @@ class Model:
         """See :meth:`frugalvae.FrugalClassifier.familiarity`."""
         features, taught = check_features(X, self.n_features), self.taught_novelty
         assert self.memory is not None
-        if self.by_name and not self.memory.classes:
+        if not self.memory.classes:
             raise InputError(
                 "all classes are known by name alone: there are no samples that others could be "
                 "compared with; teach some, or ask for probabilities only"

@@ -149,10 +149,10 @@ class Anderson:
         self.points = [*self.points, point.flatten()][-self.history - 1 :]
         self.changes = [*self.changes, change.flatten()][-self.history - 1 :]
         self.plain_steps_left -= 1
-        if self.plain_steps_left >= 0 or not self.history or len(self.points) < 2:
+        if self.plain_steps_left >= 0:
             return point + self.damping * change
-        steps = torch.stack(self.points, dim=1).diff(dim=1)  # (k latent, history)
-        differences = torch.stack(self.changes, dim=1).diff(dim=1)  # (k latent, history)
+        steps = torch.stack(self.points, dim=1).diff()  # (k latent, history)
+        differences = torch.stack(self.changes, dim=1).diff()  # (k latent, history)
         gram = differences.T @ differences  # (history, history)
         ridge = 1e-10 * gram.diagonal().mean().clamp(min=1e-300) * torch.eye(len(gram)).to(gram)
         mix = torch.linalg.solve(gram + ridge, differences.T @ change.flatten())
