@@ -21,7 +21,7 @@ from frugalvae.storage.document import (
     read_confidence,
     read_digests,
 )
-from frugalvae.taught import DIGEST, NONE, pack_digests
+from frugalvae.taught import DIGEST, pack_digests
 
 MEMORY = {"class": "M", "settings": {}, "learned": {}}
 DOCUMENT: dict[str, Any] = {
