@@ -116,8 +116,8 @@ def noticed(
     truth = np.repeat([1, 0], [len(known), len(unknown)])
     for name, score in scores.items():
         yield f"AUROC {name}", float(roc_auc_score(truth, score(np.concatenate([known, unknown]))))
-    yield "known refused", 1 - float(classifier.knows(known, THRESHOLD).mean())
-    yield "unknown refused", 1 - float(classifier.knows(unknown, THRESHOLD).mean())
+    yield "known refused", 1 - float(classifier.is_known(known, THRESHOLD).mean())
+    yield "unknown refused", 1 - float(classifier.is_known(unknown, THRESHOLD).mean())
     by_replay = replace(classifier.model_, taught_novelty=TaughtNovelty())
     yield "known refused by replay", float(np.mean(by_replay.familiarity(known) < THRESHOLD))
 

@@ -106,7 +106,7 @@ def promise_row(model: Model, split: Split) -> str:
     right = model.predict(x) == y
     cells = []
     for error in ERRORS:
-        sure = model.is_sure(x, error)
+        sure = model.is_reliable(x, error)
         wrong = f"{(~right[sure]).mean():.1%}" if sure.any() else "none"
         best = most_covered(model, x, right, error)
         cells.append(f"{wrong} of {sure.mean():.0%} ({best:.0%})")

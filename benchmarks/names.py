@@ -103,7 +103,7 @@ def recalls(data: Features, shots: int, share: float, seed: int) -> tuple[float,
     clf = FrugalClassifier()
     if len(seen):
         teach(clf, data, seen, shots, text, seed)
-    clf.learn_names(text={label: text[label] for label in named.tolist()})
+    clf.learn_names({label: text[label] for label in named.tolist()})
     hits = clf.predict(data.x_test) == data.y_test
     recall = np.array([hits[data.y_test == label].mean() for label in data.classes])
     by_name = np.isin(data.classes, named)

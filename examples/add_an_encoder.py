@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from frugalvae import FrugalClassifier
+from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.encoders.defaults import EncoderDefaults
 from frugalvae.testing import check_encoder
 
@@ -59,7 +59,8 @@ if __name__ == "__main__":
             for side in (40, 60):
                 image = Image.new("RGB", (side, 50), colour)
                 image.save(Path(folder, colour, f"{side}.png"))
-        classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean")
-        classifier.learn_images(folder, encoder="add_an_encoder:HistogramEncoder", bins=8)
+        features = FrugalClassifier("gaussian-diagonal", "nearest-mean")
+        own = "add_an_encoder:HistogramEncoder"
+        classifier = PhotoClassifier(own, classifier=features, bins=8).learn(folder)
     shown = Image.new("RGB", (30, 30), "blue")
-    print(f"a blue image is taken for {classifier.predict_images(shown)[0]}")
+    print(f"a blue image is taken for {classifier.predict(shown)[0]}")

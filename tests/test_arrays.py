@@ -68,7 +68,7 @@ def everything(memory: str, head: str, way: Callable[[Array], Array]) -> list[Ar
     classifier = FrugalClassifier(memory, head)
     classifier.partial_fit(x, y, text={label: told[label] for label in (0, 1, 2)})
     classifier.partial_fit(more, names, text={label: told[label] for label in (3, 4)})
-    classifier.update(4, way(more[-4:]))
+    classifier.partial_fit(way(more[-4:]), [4] * 4)
     answers = [
         whole.predict_proba(more),
         classifier.predict(x),
@@ -76,7 +76,7 @@ def everything(memory: str, head: str, way: Callable[[Array], Array]) -> list[Ar
         np.array(classifier.score(x, y)),
     ]
     if memory in ("moments", "factors"):
-        answers += [classifier.familiarity(x), classifier.knows(x)]
+        answers += [classifier.familiarity(x), classifier.is_known(x)]
     for given, before in zip((x, more), kept, strict=True):
         np.testing.assert_array_equal(given, before)  # nothing was written into
     return answers

@@ -101,7 +101,7 @@ def test_new_samples_are_classified_as_often_correctly_as_expected(taught: Any) 
     assert low < right.mean() < high
     assert high - low < 0.2
     real = [right[y == label].mean() for label in expected.labels]
-    assert np.corrcoef(list(clf.expected_accuracy().values()), real)[0, 1] > 0.5
+    assert np.corrcoef(list(clf.model_.expected_accuracy().values()), real)[0, 1] > 0.5
     then = sum(clf.memory_.evidence_.values(), Evidence())
     assert then.right / then.held_out > right.mean() + 0.02  # when few classes were known
 
@@ -117,18 +117,18 @@ def test_of_the_answers_that_are_given_few_enough_are_wrong(taught: Any) -> None
     clf, x, y = taught
     wrong = clf.predict(x) != y
     for error in (0.05, 0.1, 0.2):
-        sure = clf.is_sure(x, error)
+        sure = clf.is_reliable(x, error)
         assert wrong[sure].sum() <= (error + 0.01) * sure.sum()
-    assert clf.is_sure(x, 0.2).mean() > 0.05
-    assert not clf.is_sure(x, 1e-4).any()
-    assert clf.is_sure(x, 0.999).all()
+    assert clf.is_reliable(x, 0.2).mean() > 0.05
+    assert not clf.is_reliable(x, 1e-4).any()
+    assert clf.is_reliable(x, 0.999).all()
 
 
 def test_what_cannot_be_promised_is_said(taught: Any, capsys: pytest.CaptureFixture[str]) -> None:
     clf, x, _ = taught
     least = clf.forecast().least_error
-    assert clf.is_sure(x, least).any()
-    assert not clf.is_sure(x, 0.999 * least).any()
+    assert clf.is_reliable(x, least).any()
+    assert not clf.is_reliable(x, 0.999 * least).any()
     warn_of_promise(clf.model_, least)
     warn_of_promise(clf.model_, None)
     assert not capsys.readouterr().err
@@ -155,7 +155,7 @@ def test_what_is_more_likely_wrong_than_right_is_never_promised(taught: Any) -> 
     probabilities = clf.predict_proba(between)
     assert (probabilities.max(axis=1) < 0.5).any()
     for error in (0.05, 0.3, 0.6):
-        sure = clf.is_sure(between, error)
+        sure = clf.is_reliable(between, error)
         assert (probabilities[sure].max(axis=1) >= min(0.5, 1 - error)).all()
     column = {label: place for place, label in enumerate(clf.classes_.tolist())}
     for row, found in zip(probabilities, clf.predict_set(between, 0.6), strict=True):
@@ -176,7 +176,7 @@ def test_more_samples_bring_about_what_was_said() -> None:
 def test_a_class_of_one_sample_is_expected_to_do_worse_than_others() -> None:
     x, y = blobs(20)
     kept = (y > 0) | (np.arange(len(y)) < CLASSES)
-    expected = streamed(x[kept], y[kept]).expected_accuracy()
+    expected = streamed(x[kept], y[kept]).model_.expected_accuracy()
     assert 0 < expected[0] < np.mean(list(expected.values()))
 
 
@@ -248,13 +248,13 @@ def test_small_batches_of_new_classes_lower_it_too() -> None:
 def test_what_is_expected_of_a_class_goes_with_it() -> None:
     clf = streamed(*blobs(20))
     clf.forget(3)
-    assert 3 not in clf.expected_accuracy()
+    assert 3 not in clf.model_.expected_accuracy()
     assert 3 not in clf.forecast().labels
 
 
 def test_a_file_of_many_samples_keeps_shares(tmp_path: Path) -> None:
     clf = streamed(*blobs(20))
-    memory, expected = clf.memory_, clf.expected_accuracy()
+    memory, expected = clf.memory_, clf.model_.expected_accuracy()
     memory.evidence_ = {
         label: Evidence(np.concatenate([1000 * own.sums[:-1], own.sums[-1:]]))
         for label, own in memory.evidence_.items()
@@ -273,7 +273,7 @@ def test_margins_take_at_most_two_percent_of_a_given_budget() -> None:
         assert (clf.forecast() is not None) is kept
         assert ("margins" in clf.memory_.arrays()) is kept
     with pytest.raises(InputError, match="budget of at least 4,000 bytes per class"):
-        clf.is_sure(x)
+        clf.is_reliable(x)
 
 
 def test_evidence_without_margins_says_nothing() -> None:
@@ -286,7 +286,7 @@ def test_evidence_without_margins_says_nothing() -> None:
 def test_shares_that_are_none_are_refused(value: Any) -> None:
     clf = streamed(*blobs(5))
     with pytest.raises(InputError, match="error is"):
-        clf.is_sure(np.zeros((1, DIM)), value)
+        clf.is_reliable(np.zeros((1, DIM)), value)
     with pytest.raises(InputError, match="coverage is"):
         clf.predict_set(np.zeros((1, DIM)), value)
 
@@ -306,8 +306,8 @@ def test_of_a_single_class_that_is_left_nothing_is_expected_or_promised(verb: st
     assert clf.forecast() is not None
     clf.forget(0) if verb == "forget" else clf.merge_classes(0, 1)
     assert clf.forecast() is None
-    assert clf.expected_accuracy() == {}
-    for asked in (lambda: clf.is_sure(x, 0.1), lambda: clf.predict_set(x)):
+    assert clf.model_.expected_accuracy() == {}
+    for asked in (lambda: clf.is_reliable(x, 0.1), lambda: clf.predict_set(x)):
         with pytest.raises(InputError, match="two classes"):
             asked()
 
@@ -319,7 +319,7 @@ def test_of_a_head_that_needs_no_density_nothing_is_promised() -> None:
     x, y = blobs(30)
     clf = FrugalClassifier("moments", Other()).fit(x, y)
     with pytest.raises(InputError, match="with head 'bayes'"):
-        clf.is_sure(x, 0.1)
+        clf.is_reliable(x, 0.1)
 
 
 def test_answers_have_what_was_asked_for() -> None:
@@ -328,7 +328,7 @@ def test_answers_have_what_was_asked_for() -> None:
     plain, asked = rank(model, ["a"], x[:1]), rank(model, ["a"], x[:1], error=0.5, coverage=0.9)
     assert {"sure", "set"}.isdisjoint(plain[0].to_json())
     found = asked[0].to_json()
-    assert found["sure"] is bool(model.is_sure(x[:1], 0.5)[0])
+    assert found["sure"] is bool(model.is_reliable(x[:1], 0.5)[0])
     assert [found["set"]] == model.predict_set(x[:1], 0.9)
     assert replace(asked[0], sure=False).label is None
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from frugalvae import FrugalClassifier
+from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.encoders.text_tower import load_text_tower
 from frugalvae.encoders.transformers import TransformersEncoder
 from frugalvae.errors import InputError, UntrustedError
@@ -170,14 +170,14 @@ def test_a_model_that_only_the_file_names_is_not_loaded(
 
 def test_python_names_the_model_when_it_loads_the_file(tmp_path: Path, clip_folder: Path) -> None:
     one = paint(tmp_path / "one", "cat", "dax")
-    taught = FrugalClassifier(*QUICK[1::2])
-    taught.learn_images(one, encoder="clip", model=str(clip_folder))
-    assert taught.predict_images(one / "cat" / "0.png").tolist() == ["cat"]
+    features = FrugalClassifier(*QUICK[1::2])
+    taught = PhotoClassifier("clip", str(clip_folder), classifier=features).learn(one)
+    assert taught.predict(one / "cat" / "0.png").tolist() == ["cat"]
     taught.save(tmp_path / "it.frugal")
     with pytest.raises(UntrustedError, match="was taught with the model .* give --model "):
-        FrugalClassifier.load(tmp_path / "it.frugal").predict_images(one / "cat" / "0.png")
-    loaded = FrugalClassifier.load(tmp_path / "it.frugal", trust=[str(clip_folder)])
-    assert loaded.predict_images(one / "cat" / "0.png").tolist() == ["cat"]
+        PhotoClassifier.load(tmp_path / "it.frugal").predict(one / "cat" / "0.png")
+    loaded = PhotoClassifier.load(tmp_path / "it.frugal", trust=[str(clip_folder)])
+    assert loaded.predict(one / "cat" / "0.png").tolist() == ["cat"]
 
 
 def test_a_hub_is_not_asked_for_a_name_in_a_file(
@@ -205,10 +205,10 @@ def test_a_hub_is_not_asked_for_a_name_in_a_file(
         classifier.encoder_ = remembered
         classifier.save(tmp_path / "it.frugal")
         with pytest.raises(UntrustedError, match=f"give --model {model}"):
-            FrugalClassifier.load(tmp_path / "it.frugal").predict_images(np.zeros((9, 9, 3), "u1"))
+            PhotoClassifier.load(tmp_path / "it.frugal").predict(np.zeros((9, 9, 3), "u1"))
         assert not asked
     with pytest.raises(InputError, match="cannot be downloaded"):
-        FrugalClassifier.load(tmp_path / "it.frugal", trust=[model]).predict_images(
+        PhotoClassifier.load(tmp_path / "it.frugal", trust=[model]).predict(
             np.zeros((9, 9, 3), "u1")
         )
     assert set(asked) == {model}

@@ -69,12 +69,12 @@ def test_in_python_they_are_one_class(written: str) -> None:
     assert sorted(clf.classes_.tolist()) == [KEPT, "emu"]
     assert clf.partial_fit(X[:1], np.array([written], object)).n_samples_of_class_.max() == 3
     assert clf.score(X, [written, KEPT, "emu", "emu"]) == 1.0
-    assert clf.update(written, X[:1]).n_samples_of_class_.max() == 4
+    assert clf.partial_fit(X[:1], [written]).n_samples_of_class_.max() == 4
     assert clf.sample(written, 2, 0).tolist() == clf.sample(KEPT, 2, 0).tolist()
     assert clf.unlearn(written, X[:1]).n_samples_of_class_.max() == 3
     with pytest.raises(InputError, match=r"is already known|one class of both"):
         clf.rename("emu", written)
-    assert clf.learn_names(text={**spelt, "heron ": [0.0, 0.0, 1.0]}).classes_.tolist() == [
+    assert clf.learn_names({**spelt, "heron ": [0.0, 0.0, 1.0]}).classes_.tolist() == [
         KEPT,
         "emu",
         "heron",
@@ -94,7 +94,7 @@ def test_two_texts_for_one_class_are_refused() -> None:
     text = {KEPT: X[0], WRITTEN[0]: X[1]}
     for teach in (
         lambda clf: clf.fit(X[:2], [KEPT] * 2, text=text),
-        lambda clf: clf.learn_names(text=text),
+        lambda clf: clf.learn_names(text),
         lambda clf: clf.fit(X[:2], [KEPT] * 2, names={KEPT: "a", WRITTEN[0]: "b"}),
     ):
         with pytest.raises(InputError, match="is there twice, written in two ways; leave one out"):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, labels
+from frugalvae import FrugalClassifier, PhotoClassifier, labels
 from frugalvae import sums as chunked
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
@@ -105,7 +105,7 @@ def test_a_folder_that_grows_is_taught_what_is_new(tool: Tool, encoders: Encoder
     )
     assert counts == {"cat": 3, "dax": 3, "emu": 4}
     assert loaded.model_.task_of_class.tolist() == [0, 0, 1]
-    assert [event["action"] for event in loaded.history()] == ["learn"] * 3
+    assert [event["action"] for event in loaded.history_] == ["learn"] * 3
 
 
 def test_the_order_of_weeks_does_not_matter(tool: Tool, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_class_that_was_taught_without_digests_is_left_alone(tool: Tool) -> No
     images = paint(tool.folder / "one", "cat", "dax")
     tool("learn", images)
     classifier = FrugalClassifier.load(tool.file)
-    classifier.update("cat", classifier.sample("cat", 3)).save(tool.file)
+    classifier.partial_fit(classifier.sample("cat", 3), ["cat"] * 3).save(tool.file)
     photo(images, "cat", 8)
     said = tool("learn", images)
     assert "1 known class left alone: cat; taught without digests" in said
@@ -536,11 +536,11 @@ def test_a_known_class_in_a_folder_too_deep_is_asked_about(
     deep = paint(tool.folder / "deep" / "week 6", "dax", "emu", count=2).parent
     tool("learn", deep, "--dry-run")
     assert "'week 6/dax' is taught as a new class, and is nearly 'dax', which is known" in tool.err
-    classifier = FrugalClassifier.load(tool.file)
+    classifier = PhotoClassifier.load(tool.file)
     told = tool.json("learn", deep, "--near", "same")
     assert told["already"] == {"dax": 2}
     assert tool.classes == ["cat", "dax", "week 6/emu"]
-    classifier.learn_images(deep)
+    classifier.learn(deep)
     assert "'week 6/dax' is taught as a new class, and is nearly 'dax'" in caplog.text
 
 
@@ -550,18 +550,18 @@ def test_a_known_class_in_a_folder_too_deep_is_asked_about(
 def test_python_recognises_what_the_tool_has_taught(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     tool("learn", images)
-    classifier = FrugalClassifier.load(tool.file)
+    classifier = PhotoClassifier.load(tool.file)
     before = classifier.model_
-    assert classifier.learn_images(images).model_ is before
+    assert classifier.learn(images).model_ is before
     assert classifier.left_out_["already"] == {"cat": 6, "dax": 6}
     classifier.rename("dax", "dachs")
     classifier.forget("cat")
     photo(images, "dax", 9)
-    classifier.learn_images(images)
+    classifier.learn(images)
     assert classifier.model_.classes.tolist() == ["dachs"]
     assert classifier.model_.n_samples_of_class.tolist() == [7]
     assert classifier.left_out_["forgotten"] == {"cat": 6}
-    classifier.learn_images(images, again="cat").save(tool.file)
+    classifier.learn(images, again="cat").save(tool.file)
     assert tool.classes == ["dachs", "cat"]
     assert "nothing new" in tool("learn", images)
 
@@ -570,7 +570,7 @@ def test_digests_and_names_survive_merging(tool: Tool) -> None:
     one, two = (paint(tool.folder / name, "cat", "dax") for name in ("one", "two"))
     for number in range(3):
         photo(two, "emu", number)
-    mine, yours = FrugalClassifier().learn_images(one), FrugalClassifier().learn_images(two)
+    mine, yours = PhotoClassifier().learn(one), PhotoClassifier().learn(two)
     mine.rename("dax", "dachs")
     names = {"cat": "tiger", "dax": "dachs"}
     with pytest.raises(InputError, match=r"both were taught the same .*: 6 of 'dachs'\. Leave one"):
@@ -581,7 +581,7 @@ def test_digests_and_names_survive_merging(tool: Tool) -> None:
     mine.merge_classes("cat", "tiger")
     assert dict(mine.model_.aliases) == {"dax": "dachs", "tiger": "cat"}
     assert mine.model_.n_samples_of_class.tolist() == [12, 12, 3]
-    assert mine.learn_images(two).model_.n_samples_of_class.tolist() == [12, 12, 3]
+    assert mine.learn(two).model_.n_samples_of_class.tolist() == [12, 12, 3]
 
 
 def test_what_was_taken_out_stays_out_after_merging(tool: Tool) -> None:

@@ -204,7 +204,7 @@ def test_tasks_and_history_are_those_of_both() -> None:
     one.merge(other)
     assert one.n_tasks_ == before + 1  # of its two tasks, one taught a class that is new here
     assert one.model_.task_of_class.tolist() == [0, 0, 0, 0, 1]
-    events = one.history()
+    events = one.history_
     assert [event["action"] for event in events] == ["learn", "learn", "learn", "merge"]
     assert events[0]["classes"] == {"ant": 12, "bee": 6, "cat": 12, "dax": 2}
     assert events[1]["classes"] == {"emu": 2}
@@ -243,11 +243,11 @@ def test_an_empty_side_changes_nothing() -> None:
 def refused(one: FrugalClassifier, other: FrugalClassifier, text: str, **how: Any) -> None:
     """An error with this text, after which both are what they were."""
     x = np.zeros((1, one.n_features_in_))
-    before, history = one.model_.predict_proba(x), one.history()
+    before, history = one.model_.predict_proba(x), one.history_
     with pytest.raises(InputError, match=text):
         one.merge(other, **how)
     np.testing.assert_array_equal(one.model_.predict_proba(x), before)
-    assert one.history() == history
+    assert one.history_ == history
 
 
 def test_other_features_cannot_be_merged() -> None:
@@ -353,7 +353,7 @@ def test_two_classes_become_one() -> None:
     assert clf.merge_classes("bee", "dax") is clf
     densities(clf, fresh("moments").fit(x, np.where(y == "dax", "bee", y)))
     assert clf.model_.classes.tolist() == ["ant", "bee", "cat", "emu"]
-    event = clf.history()[-1]
+    event = clf.history_[-1]
     assert (event["action"], event["from"]) == ("merge-classes", ["bee", "dax"])
     assert event["classes"] == {"bee": 16}
     clf.partial_fit(x[y == "dax"], y[y == "dax"])  # it may be taught again, as a new one
@@ -412,7 +412,7 @@ def test_a_stream_counts_tasks_by_new_classes() -> None:
     assert clf.n_tasks_ == 2
     assert clf.model_.task_of_class.tolist() == [0, 1]
     assert clf.model_.n_samples_of_class.tolist() == [18, 12]
-    assert [event["classes"] for event in clf.history()] == [
+    assert [event["classes"] for event in clf.history_] == [
         {"ant": 4}, {"ant": 12, "bee": 12}, {"ant": 2},
     ]  # fmt: skip
 
@@ -429,7 +429,7 @@ def test_samples_are_taken_out_of_a_classifier(case: str) -> None:
     clf.unlearn("bee", x[gone])
     left = np.delete(np.arange(len(y)), gone)
     same(case, clf, fresh(case).fit(x[left], y[left]))
-    assert clf.history()[-1]["action"] == "unlearn"
+    assert clf.history_[-1]["action"] == "unlearn"
     with pytest.raises(InputError, match="forget the class"):
         clf.unlearn("bee", x[y == "bee"])
     same(case, clf, fresh(case).fit(x[left], y[left]))

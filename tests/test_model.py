@@ -20,7 +20,7 @@ from frugalvae.maths.arrays import Array
 from frugalvae.memories.gaussian import GaussianMemory
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import BY_CLASS, Model, Recipe, Sums, plain
-from frugalvae.naming import learn_names
+from frugalvae.naming import teach_names
 from frugalvae.novelty import TaughtNovelty, novelty_reference
 from frugalvae.taught import DIGEST, NONE
 from tests import outside
@@ -450,7 +450,7 @@ def test_an_answer_is_sure_if_its_lead_is_large_and_it_is_likely(
         np.diff(np.sort(row)[-2:])[0] >= lead and p.max() >= min(0.5, 1 - error)
         for row, p in zip(scores, probabilities, strict=True)
     ]
-    assert model.is_sure(x, error).tolist() == expected
+    assert model.is_reliable(x, error).tolist() == expected
 
 
 @pytest.mark.parametrize("coverage", [0.0, 0.2, 0.5, 0.8, 0.99, 1.0])
@@ -471,14 +471,14 @@ def test_promises_are_asked_for_in_shares_and_need_held_out_samples() -> None:
     model, x = moments()
     for share in (-0.1, 1.1):
         with pytest.raises(InputError, match=f"^error is {share}"):
-            model.is_sure(x, share)
+            model.is_reliable(x, share)
         with pytest.raises(InputError, match=f"^coverage is {share}"):
             model.predict_set(x, share)
     for other in (taught(), Model(Recipe(MomentMemory(), "lda")).learn(*few())):
         with pytest.raises(InputError, match="^no samples were held out, so nothing can be prom"):
-            other.is_sure(np.zeros((1, other.n_features)), 0.1)
+            other.is_reliable(np.zeros((1, other.n_features)), 0.1)
     with pytest.raises(InputError, match="^no samples were held out, so nothing can be promised"):
-        Model(Recipe()).learn(x[:2], ["a", "b"]).is_sure(x, 0.1)
+        Model(Recipe()).learn(x[:2], ["a", "b"]).is_reliable(x, 0.1)
     assert taught().forecast is None
     assert taught().expected_accuracy() == {}
     named = model.learn(*few(), text=dict.fromkeys(["x", "y"], np.ones(5)))
@@ -699,9 +699,9 @@ def named(first: bool = True) -> Model:
     """Moments of x and y, if they come first, with the names of these and of a class by name."""
     vectors = dict(zip("xyz", np.eye(5), strict=False))
     if not first:
-        return learn_names(Model(Recipe()), {"z": vectors["z"]})
+        return teach_names(Model(Recipe()), {"z": vectors["z"]})
     x, y = few()
-    return learn_names(Model(Recipe()).learn(x, y, text={k: vectors[k] for k in "xy"}), vectors)
+    return teach_names(Model(Recipe()).learn(x, y, text={k: vectors[k] for k in "xy"}), vectors)
 
 
 def test_a_class_by_name_alone_is_listed_without_samples() -> None:

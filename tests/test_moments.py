@@ -798,7 +798,7 @@ def test_expected_accuracy_is_that_of_new_samples_also_with_classes_that_came_la
     for start in range(0, 20, 4):
         rows = taught & (y >= start) & (y < start + 4)
         classifier.partial_fit(x[rows], y[rows])
-    shares = classifier.expected_accuracy()
+    shares = classifier.model_.expected_accuracy()
     assert list(shares) == list(range(20))
     right = classifier.predict(x[~taught]) == y[~taught]
     real = np.array([right[y[~taught] == label].mean() for label in range(20)])
@@ -820,8 +820,8 @@ def test_what_margins_have_lost_to_later_classes_is_kept_in_a_file(tmp_path: Pat
     assert not any(evidence[label].shifts.lost for label in range(4, 8))
     classifier.save(tmp_path / "it.frugal")
     loaded = FrugalClassifier.load(tmp_path / "it.frugal")
-    assert loaded.expected_accuracy() == pytest.approx(classifier.expected_accuracy())
-    assert FrugalClassifier("gaussian-diagonal").fit(x, y).expected_accuracy() == {}
+    assert loaded.model_.expected_accuracy() == pytest.approx(classifier.model_.expected_accuracy())
+    assert FrugalClassifier("gaussian-diagonal").fit(x, y).model_.expected_accuracy() == {}
 
 
 def test_teaching_takes_a_few_times_the_bytes_of_the_samples() -> None:

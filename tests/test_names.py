@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, make_head
+from frugalvae import FrugalClassifier, PhotoClassifier, make_head
 from frugalvae.cli import learn as cli_learn
 from frugalvae.encoders import remembered
 from frugalvae.errors import InputError
@@ -42,7 +42,7 @@ def taught(known: int, text: dict[str, Array] | None = None) -> tuple[Any, Array
     if known:
         clf.fit(x[rows], y[rows], text=text)
     alone = {name: vector for name, vector in text.items() if name in list(texts)[known:]}
-    return (clf.learn_names(text=alone) if alone else clf), x, y, texts
+    return (clf.learn_names(alone) if alone else clf), x, y, texts
 
 
 # --------------------------------------------------------------------------- the rule
@@ -77,7 +77,7 @@ def test_classes_by_name_are_found(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         again.model_.predict_proba(x), clf.model_.predict_proba(x), atol=0.02
     )
-    assert clf.history()[-1]["classes"] == dict.fromkeys(clf.model_.classes[6:].tolist(), 0)
+    assert clf.history_[-1]["classes"] == dict.fromkeys(clf.model_.classes[6:].tolist(), 0)
 
 
 def test_a_class_by_name_becomes_an_ordinary_one() -> None:
@@ -156,7 +156,7 @@ def test_classes_without_a_name_stand_beside_named_ones() -> None:
     clf.partial_fit(x[y >= "c5"], y[y >= "c5"], text=text)
     assert np.mean(clf.predict(x) == y) > 0.9
     with pytest.raises(InputError, match="of the classes with samples have no text feature"):
-        clf.learn_names(text={"heron": half["c0"]})
+        clf.learn_names({"heron": half["c0"]})
     assert "heron" not in clf.model_.classes
 
 
@@ -206,8 +206,8 @@ def test_merging_joins_names_and_samples() -> None:
     np.testing.assert_allclose(
         both.model_.predict_proba(x), other_way.model_.predict_proba(x)[:, columns], atol=1e-4
     )
-    names = FrugalClassifier().learn_names(text={"c0": text["c0"], "c1": text["c1"]})
-    more = FrugalClassifier().learn_names(text={"c2": text["c2"]})
+    names = FrugalClassifier().learn_names({"c0": text["c0"], "c1": text["c1"]})
+    more = FrugalClassifier().learn_names({"c2": text["c2"]})
     assert names.merge(more).model_.by_name == ["c0", "c1", "c2"]
     nameless = FrugalClassifier().fit(x[:3], ["z", "z", "z"])
     with pytest.raises(InputError, match="no text feature"):
@@ -228,13 +228,13 @@ def test_what_cannot_learn_names_says_so() -> None:
     text = {"heron": np.ones(3)}
     for parts in ({"memory": "factors"}, {"head": make_head("bayes", names=False)}):
         with pytest.raises(InputError, match="cannot learn a class by its name alone"):
-            FrugalClassifier(**parts).learn_names(text=text)
+            FrugalClassifier(**parts).learn_names(text)
     with pytest.raises(InputError, match="expected {label: vector"):
-        FrugalClassifier().learn_names(text={})
-    clf = FrugalClassifier().learn_names(text=text)
+        FrugalClassifier().learn_names({})
+    clf = FrugalClassifier().learn_names(text)
     with pytest.raises(InputError, match=r"has shape \(2,\); expected \(3,\)"):
-        clf.learn_names(text={"emu": np.ones(2)})
-    assert clf.learn_names(text=text).model_.classes.tolist() == ["heron"]
+        clf.learn_names({"emu": np.ones(2)})
+    assert clf.learn_names(text).model_.classes.tolist() == ["heron"]
 
 
 # --------------------------------------------------------------------------- the command
@@ -294,7 +294,7 @@ def test_names_on_the_command_line(tool: Tool, tmp_path: Path) -> None:
 
 def test_one_name_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remembered, "make_frozen", Reading(reads=True))
-    assert FrugalClassifier().learn_names("emu").classes_.tolist() == ["emu"]
+    assert PhotoClassifier().learn_names("emu").classes_.tolist() == ["emu"]
 
 
 def test_photographs_come_later(tool: Tool, tmp_path: Path) -> None:

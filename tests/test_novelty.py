@@ -38,8 +38,8 @@ def test_other_blobs_are_strange_to_every_memory(name: str, tmp_path: Path) -> N
         classifier.partial_fit(*named(classes))
     x, _ = named([0, 1, 2, 3, 4], seed=9)
     strange, _ = named([5, 6, 7, 8], seed=9)
-    assert classifier.knows(x).mean() > 0.8
-    assert classifier.knows(strange).mean() < 0.2
+    assert classifier.is_known(x).mean() > 0.8
+    assert classifier.is_known(strange).mean() < 0.2
     classifier.save(tmp_path / "it.frugal")
     loaded = FrugalClassifier.load(tmp_path / "it.frugal", device="cpu")
     rounds = getattr(classifier.memory_, "rounds", False)
@@ -56,8 +56,8 @@ def test_few_activations_that_are_never_negative_are_enough_to_notice_noise() ->
         rows = slice(12 * start, 12 * (start + 4))
         classifier.partial_fit(x[rows], np.repeat(np.arange(start, start + 4), 12))
     noise = np.abs(rng.normal(size=(50, 400)))
-    assert classifier.knows(noise).mean() < 0.1
-    assert classifier.knows(test).mean() > 0.8
+    assert classifier.is_known(noise).mean() < 0.1
+    assert classifier.is_known(test).mean() > 0.8
 
 
 @pytest.mark.parametrize("memory", ["gaussian-shared", ("vae-fo", SMALL)])
@@ -69,20 +69,20 @@ def test_on_digits_about_as_many_known_ones_are_refused_as_asked(memory: Any) ->
         rows = np.isin(y, classes)
         classifier.partial_fit(x[rows], y[rows])
     for threshold in (0.05, 0.2):
-        refused = 1 - classifier.knows(known, threshold).mean()
+        refused = 1 - classifier.is_known(known, threshold).mean()
         assert threshold / 3 < refused < 2 * threshold
-    assert classifier.knows(unknown, 0.05).mean() < 0.85
+    assert classifier.is_known(unknown, 0.05).mean() < 0.85
     assert classifier.familiarity(unknown).mean() < 0.7 * classifier.familiarity(known).mean()
 
 
 def test_one_class_alone_and_classes_of_one_sample() -> None:
     x, y = named([0])
     classifier = FrugalClassifier("gaussian-diagonal", "nearest-mean").partial_fit(x, y)
-    assert classifier.knows(x).mean() > 0.8
-    assert not classifier.knows(-x).any()
+    assert classifier.is_known(x).mean() > 0.8
+    assert not classifier.is_known(-x).any()
     single = FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(np.eye(3, 8), [0, 1, 2])
     assert not single.taught_novelty_.quantiles
-    assert single.knows(np.eye(3, 8)).all()
+    assert single.is_known(np.eye(3, 8)).all()
 
 
 @pytest.mark.parametrize("count", [5, 15, 50])
@@ -93,8 +93,8 @@ def test_of_one_class_of_few_samples_others_of_it_are_known(
     mean, spread = rng.normal(size=512), rng.uniform(0.2, 1.5, size=512)
     x, near = (mean + spread * rng.normal(size=(n, 512)) for n in (count, 200))
     clf = FrugalClassifier().fit(x, ["emu"] * count)
-    assert clf.knows(near).mean() > 0.8
-    assert not clf.knows(rng.normal(size=(50, 512)) - mean).any()
+    assert clf.is_known(near).mean() > 0.8
+    assert not clf.is_known(rng.normal(size=(50, 512)) - mean).any()
 
 
 def test_it_follows_every_change(tmp_path: Path) -> None:
@@ -102,12 +102,12 @@ def test_it_follows_every_change(tmp_path: Path) -> None:
     classifier.fit(*named([0, 1, 2], per_class=100))
     x, _ = named([2], seed=9, per_class=100)
     assert classifier.taught_novelty_.count == 300
-    assert classifier.knows(x).mean() > 0.8
+    assert classifier.is_known(x).mean() > 0.8
     classifier.forget("class 2")
-    assert classifier.knows(x).mean() < 0.2
-    classifier.partial_fit(*named([2], per_class=100)).update("class 2", x)
+    assert classifier.is_known(x).mean() < 0.2
+    classifier.partial_fit(*named([2], per_class=100)).partial_fit(x, ["class 2"] * len(x))
     assert classifier.taught_novelty_.count == 500
-    assert classifier.knows(x).mean() > 0.8
+    assert classifier.is_known(x).mean() > 0.8
 
 
 def test_a_memory_that_keeps_nothing_cannot_compare() -> None:
@@ -115,7 +115,7 @@ def test_a_memory_that_keeps_nothing_cannot_compare() -> None:
     with pytest.raises(InputError, match="keeps nothing that could be sampled"):
         classifier.familiarity(np.zeros((1, 8)))
     with pytest.raises(InputError, match="threshold is 5; expected a number, from 0 to 1"):
-        classifier.knows(np.zeros((1, 8)), threshold=5)
+        classifier.is_known(np.zeros((1, 8)), threshold=5)
 
 
 def test_a_file_without_it_compares_with_replay(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_file_without_it_compares_with_replay(tmp_path: Path) -> None:
     assert loaded.taught_novelty_ == TaughtNovelty()
     assert from_bytes(fixture.read_bytes())[0]["confidence"] == {}
     sample = loaded.sample(3, 50)
-    assert loaded.knows(sample).mean() > 0.7
-    loaded.update(3, sample[:5])
+    assert loaded.is_known(sample).mean() > 0.7
+    loaded.partial_fit(sample[:5], [3] * 5)
     assert loaded.n_samples_of_class_[3] == 10
 
 
@@ -175,7 +175,7 @@ def test_while_every_class_has_one_sample_nothing_is_called_unknown(
     means = rng.normal(size=(5, 64))
     clf = FrugalClassifier().fit(means, list("abcde"))
     near = means + 0.3 * rng.normal(size=means.shape)
-    assert clf.knows(near).all()
+    assert clf.is_known(near).all()
     assert (clf.familiarity(near) == 1).all()
     clf.partial_fit(means[:3] + rng.normal(size=(3, 64)), list("abc"))
     assert clf.familiarity(rng.normal(size=(5, 64))).max() < 1
@@ -204,5 +204,5 @@ def test_few_classes_of_few_samples_that_come_one_after_the_other_refuse_noise(
     for part in np.split(np.arange(8), ends[:-1]):
         labels = part.repeat(12)
         classifier.partial_fit(drawn(labels), labels)
-    assert classifier.knows(drawn(np.arange(8).repeat(20))).mean() > 0.85
-    assert classifier.knows(rng.random((20, 200)) * 2 * centres.mean()).mean() < 0.2
+    assert classifier.is_known(drawn(np.arange(8).repeat(20))).mean() > 0.85
+    assert classifier.is_known(rng.random((20, 200)) * 2 * centres.mean()).mean() < 0.2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae import FrugalClassifier
+from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from tests.colours import Colours
@@ -30,29 +30,29 @@ def names(paths: list[Path]) -> list[str]:
 
 
 def test_a_folder_is_learned_and_its_photographs_are_named(photos: Path) -> None:
-    classifier, paths = FrugalClassifier().learn_images(photos), pictures(photos)
+    classifier, paths = PhotoClassifier().learn(photos), pictures(photos)
     assert classifier.classes_.tolist() == ["cat", "dax", "emu"]
-    assert classifier.predict_images(paths).tolist() == names(paths)
+    assert classifier.predict(paths).tolist() == names(paths)
 
 
 def test_paths_images_and_arrays_are_the_same_photograph(photos: Path) -> None:
-    classifier, path = FrugalClassifier().learn_images(photos), pictures(photos)[0]
+    classifier, path = PhotoClassifier().learn(photos), pictures(photos)[0]
     with Image.open(path) as image:
         image.load()
     array = np.asarray(image.convert("RGB"))
-    expected = classifier.encode_images(path)
+    expected = classifier.encode(path)
     assert expected.shape == (1, classifier.n_features_in_)
     for given in (str(path), image, array, [path], (image,), array[None], iter([str(path)])):
-        np.testing.assert_allclose(classifier.encode_images(given), expected, atol=1e-5)
-    assert classifier.encode_images([path, image, array]).shape[0] == 3
+        np.testing.assert_allclose(classifier.encode(given), expected, atol=1e-5)
+    assert classifier.encode([path, image, array]).shape[0] == 3
 
 
 def test_only_new_classes_are_learned_later(photos: Path, tmp_path: Path) -> None:
-    classifier = FrugalClassifier().learn_images(photos)
+    classifier = PhotoClassifier().learn(photos)
     before = classifier.model_
-    assert classifier.learn_images(photos).model_ is before  # nothing new
+    assert classifier.learn(photos).model_ is before  # nothing new
     more = paint(tmp_path / "more", "cat", "fox")
-    classifier.learn_images(more)
+    classifier.learn(more)
     assert classifier.classes_.tolist() == ["cat", "dax", "emu", "fox"]
     assert classifier.task_of_class_.tolist() == [0, 0, 0, 1]
     counts = dict(zip(classifier.classes_.tolist(), classifier.n_samples_of_class_, strict=True))
@@ -63,47 +63,47 @@ def test_the_tool_goes_on_with_what_python_has_taught_and_the_other_way_round(
     photos: Path, tmp_path: Path
 ) -> None:
     file, more = tmp_path / "both.frugal", paint(tmp_path / "more", "fox")
-    FrugalClassifier().learn_images(photos).save(file)
+    PhotoClassifier().learn(photos).save(file)
     assert main(["learn", str(file), str(more)]) == 0
-    loaded, paths = FrugalClassifier.load(file), [*pictures(photos), *pictures(more)]
-    assert loaded.predict_images(paths).tolist() == names(paths)
-    loaded.learn_images(paint(tmp_path / "most", "gnu")).save(file)
+    loaded, paths = PhotoClassifier.load(file), [*pictures(photos), *pictures(more)]
+    assert loaded.predict(paths).tolist() == names(paths)
+    loaded.learn(paint(tmp_path / "most", "gnu")).save(file)
     assert main(["predict", str(file), str(paths[0])]) == 0
 
 
 def test_the_encoder_is_loaded_once_however_often_is_asked(
     photos: Path, encoders: Encoders
 ) -> None:
-    classifier, path = FrugalClassifier().learn_images(photos), pictures(photos)[0]
+    classifier, path = PhotoClassifier().learn(photos), pictures(photos)[0]
     made = len(encoders.made)
     for _ in range(5):
-        classifier.predict_images(path)
+        classifier.predict(path)
     assert len(encoders.made) == made
 
 
 def test_a_classifier_that_has_seen_photographs_can_be_pickled(photos: Path) -> None:
-    classifier, paths = FrugalClassifier().learn_images(photos), pictures(photos)
+    classifier, paths = PhotoClassifier().learn(photos), pictures(photos)
     again = pickle.loads(pickle.dumps(classifier))
-    assert again.predict_images(paths).tolist() == names(paths)
+    assert again.predict(paths).tolist() == names(paths)
 
 
 def test_what_cannot_be_read_is_named_and_changes_nothing(photos: Path) -> None:
-    classifier = FrugalClassifier().learn_images(photos)
+    classifier = PhotoClassifier().learn(photos)
     wrong = photos / "cat" / "wrong.jpg"
     wrong.write_text("no picture")
     with pytest.raises(InputError, match=r"1 of 2 photographs cannot be read.*wrong\.jpg: "):
-        classifier.predict_images([pictures(photos)[0], wrong])
+        classifier.predict([pictures(photos)[0], wrong])
     with pytest.raises(InputError, match=r"number 0: an array of shape \(3, 3\) and type float64"):
-        classifier.predict_images(np.zeros((3, 3)))
+        classifier.predict(np.zeros((3, 3)))
     with pytest.raises(InputError, match="no photographs were given"):
-        classifier.predict_images([])
+        classifier.predict([])
     with pytest.raises(InputError, match="there is no such file or folder"):
-        classifier.learn_images(photos / "nowhere")
+        classifier.learn(photos / "nowhere")
     assert classifier.n_tasks_ == 1
-    fresh = FrugalClassifier()
+    fresh = PhotoClassifier()
     with pytest.raises(InputError, match=r"wrong\.jpg"):
-        fresh.learn_images(photos)
-    assert not hasattr(fresh, "model_")
+        fresh.learn(photos)
+    assert not hasattr(fresh.classifier, "model_")
     assert not hasattr(fresh, "left_out_")
 
 
@@ -115,8 +115,8 @@ def test_what_cannot_be_read_is_left_out_and_told_if_that_is_wanted(
     (photos / "gnu" / "empty.png").touch()
     (photos / "notes.txt").write_text("notes")
     with pytest.raises(InputError, match="; strict=False leaves out what cannot be read"):
-        FrugalClassifier().learn_images(photos)
-    classifier = FrugalClassifier().learn_images(photos, strict=False)
+        PhotoClassifier().learn(photos)
+    classifier = PhotoClassifier().learn(photos, strict=False)
     assert classifier.classes_.tolist() == ["cat", "dax", "emu"]
     assert classifier.n_samples_of_class_.tolist() == [6, 6, 6]
     told = tool.json("learn", photos)
@@ -127,13 +127,32 @@ def test_what_cannot_be_read_is_left_out_and_told_if_that_is_wanted(
     assert "dax/wrong.jpg" in caplog.text
     before = classifier.model_
     with pytest.raises(InputError, match="no image of a new class can be read"):
-        classifier.learn_images(photos, strict=False)
+        classifier.learn(photos, strict=False)
     assert classifier.model_ is before
 
 
 def test_features_of_unknown_origin_cannot_be_asked_with_photographs(photos: Path) -> None:
-    classifier = FrugalClassifier().fit(np.eye(3), ["a", "b", "c"])
+    features = FrugalClassifier().fit(np.eye(3), ["a", "b", "c"])
+    classifier = PhotoClassifier(classifier=features)
     with pytest.raises(InputError, match="does not say which encoder made them"):
-        classifier.predict_images(pictures(photos))
-    classifier.encoder_ = {**Colours().identity, "given": {"name": "efficientnet", "settings": {}}}
-    classifier.encode_images(pictures(photos))
+        classifier.predict(pictures(photos))
+    features.encoder_ = {**Colours().identity, "given": {"name": "efficientnet", "settings": {}}}
+    classifier.encode(pictures(photos))
+
+
+def test_what_a_classifier_can_do_one_of_photographs_can_too(photos: Path, tmp_path: Path) -> None:
+    classifier, paths = PhotoClassifier().learn(photos), pictures(photos)
+    for method in ("predict_log_proba", "familiarity", "is_known", "is_reliable", "predict_set"):
+        found = getattr(classifier, method)(paths)
+        expected = getattr(classifier.classifier, method)(classifier.encode(paths))
+        assert (
+            list(found) == list(expected) if method == "predict_set" else (found == expected).all()
+        )
+    assert classifier.rename("cat", "tiger") is classifier
+    assert classifier.forget("dax") == []
+    other = PhotoClassifier().learn(paint(tmp_path / "more", "fox"))
+    assert classifier.merge(other).classes_.tolist() == ["emu", "fox", "tiger"]
+    assert {"learn", "classes_", "memory_report"} <= set(dir(classifier))
+    assert repr(classifier) == "PhotoClassifier(FrugalClassifier())"
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        classifier.absent

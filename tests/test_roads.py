@@ -30,7 +30,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae import FrugalClassifier
+from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.cli.main import VERBS, main, parser
 from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import FrugalError
@@ -111,12 +111,13 @@ HTTP: dict[tuple[str, str], tuple[dict[str, Any] | None, bool]] = {
 
 #: Every public method that takes a path or photographs, as it is called with a file's classifier.
 PYTHON: dict[str, Callable[[Any, dict[str, Any]], object]] = {
-    "learn_images": lambda clf, at: clf.learn_images(at["more"]),
-    "predict_images": lambda clf, at: clf.predict_images(at["photo"]),
-    "encode_images": lambda clf, at: clf.encode_images([at["photo"]]),
+    "learn": lambda clf, at: clf.learn(at["more"]),
+    "predict": lambda clf, at: clf.predict(at["photo"]),
+    "predict_proba": lambda clf, at: clf.predict_proba(at["photo"]),
+    "encode": lambda clf, at: clf.encode([at["photo"]]),
     "explain": lambda clf, at: clf.explain(at["photo"]),
-    "load": lambda clf, at: clf.load(at["file"]).predict_images(at["photo"]),
-    "save": lambda clf, at: (clf.save(at["file"]), clf.predict_images(at["photo"])),
+    "load": lambda clf, at: clf.load(at["file"]).predict(at["photo"]),
+    "save": lambda clf, at: (clf.save(at["file"]), clf.predict(at["photo"])),
 }
 
 #: Every field of a file's document: those that name parts or an encoder get each payload whole,
@@ -376,7 +377,7 @@ class Walker:
                 self.walk(f"{where} is {name}", self.load_and_ask, False)
 
     def load_and_ask(self) -> None:
-        FrugalClassifier.load(self.at["file"]).predict_images(self.at["photo"])
+        PhotoClassifier.load(self.at["file"]).predict(self.at["photo"])
 
     def python(self) -> None:
         for method, call in PYTHON.items():
@@ -385,7 +386,7 @@ class Walker:
                 self.write(lambda document, kept=remembered: document.update(encoder=kept))
 
                 def step(call: Any = call) -> None:
-                    call(FrugalClassifier.load(self.at["file"]), self.at)
+                    call(PhotoClassifier.load(self.at["file"]), self.at)
 
                 self.walk(f"{method}(): encoder {name}", step, True)
             for name, change in self.parts(few):
@@ -609,7 +610,8 @@ def test_every_road_is_walked() -> None:
         assert row or {action.dest for action in paths} <= {"output", "picture"}, verb
     methods = {
         name
-        for name, method in inspect.getmembers(FrugalClassifier, callable)
+        for kind in (FrugalClassifier, PhotoClassifier)
+        for name, method in inspect.getmembers(kind, callable)
         if not name.startswith("_")
         and re.search(r"Path|Photograph|bytes", str(inspect.signature(method)))
     }

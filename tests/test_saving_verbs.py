@@ -232,5 +232,5 @@ def test_a_class_of_many_samples_is_replayed_within_bounds() -> None:
     classifier = taught("mixture", "nearest-mean")
     counts = np.array([2**40, 20, 20])
     classifier.model_ = replace(classifier.model_, n_samples_of_class=counts)
-    classifier.update(0, np.zeros((3, 4)))
+    classifier.partial_fit(np.zeros((3, 4)), [0] * 3)
     assert classifier.n_samples_of_class_.tolist() == [2**40 + 3, 20, 20]

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frugalvae import FrugalClassifier
+from frugalvae import suggest as suggest_samples
 from frugalvae.care.suggest import NARROW, most_telling, suggest
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import write_arrays
@@ -89,7 +90,7 @@ def test_a_memory_without_densities_is_told() -> None:
 
 def test_in_python() -> None:
     x, y = blobs()
-    found = FrugalClassifier().fit(x, y).suggest(x + 0.1, 7)
+    found = suggest_samples(FrugalClassifier().fit(x, y), x + 0.1, 7)
     assert len({suggestion.row for suggestion in found}) == 7
     assert json.dumps(found[0].to_json())
 

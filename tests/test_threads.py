@@ -81,7 +81,7 @@ def test_answers_are_of_the_old_state_or_of_the_new_one(memory: str, head: str) 
     with asking(question) as wrong:
         for _ in range(FEWER.get(head, ROUNDS)):
             classifier.partial_fit(*named([3, 4, 5]))
-            classifier.update("class 4", named([4], seed=7)[0])
+            classifier.partial_fit(*named([4], seed=7))
             classifier.rename("class 1", "another").rename("another", "class 1")
             for label in BETWEEN:
                 classifier.forget(label)

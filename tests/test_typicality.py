@@ -106,7 +106,7 @@ def test_one_class_is_compared_by_distance_and_two_by_fit() -> None:
     assert isinstance(novelty_reference(taught(x, y), rng, "distance"), DistanceReference)
     classifier = FrugalClassifier().partial_fit(x[y == 0], y[y == 0])
     assert classifier.taught_novelty_.score == "distance"
-    assert classifier.knows(x[y == 0]).mean() > 0.8
+    assert classifier.is_known(x[y == 0]).mean() > 0.8
     classifier.partial_fit(x[y == 1], y[y == 1])
     assert (classifier.taught_novelty_.score, classifier.taught_novelty_.count) == ("fit", 20)
 

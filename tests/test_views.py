@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from frugalvae import FrugalClassifier
+from frugalvae import PhotoClassifier
 from frugalvae.cli.main import main
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, choose
@@ -87,7 +87,7 @@ def test_a_file_remembers_its_views(tmp_path: Path, capsys: pytest.CaptureFixtur
     [asked, *_] = sorted((photos / "cat").iterdir())
     assert main(["predict", file, str(asked), "--json"]) == 0  # nobody says it again
     [answer] = json.loads(capsys.readouterr().out)["predictions"]
-    expected = FrugalClassifier.load(file).predict_images(asked)
+    expected = PhotoClassifier.load(file).predict(asked)
     assert answer["label"] == expected.item() == "cat"
 
     before = Path(file).read_bytes()

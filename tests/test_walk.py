@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier
+from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.images.classes import role_of
@@ -316,7 +316,7 @@ def test_names_that_cannot_be_labels_are_refused_by_all_verbs(
         assert "cannot be a class: its name is blank, has control characters, or is not" in error
         assert name == " " or name not in error
     with pytest.raises(InputError, match="cannot be a class"):
-        FrugalClassifier().learn_images(root)
+        PhotoClassifier().learn(root)
     assert tool.file.read_bytes() == before
 
 
@@ -503,7 +503,7 @@ def test_a_data_set_is_learned_and_evaluated_by_its_parts(
     assert main(["encode", str(root), "-o", str(tool.folder / "x.npz"), "--quiet"]) == 0
     features = load_features(tool.folder / "x.npz")
     assert (len(features.x_train), len(features.x_test)) == (12, 4)
-    assert FrugalClassifier().learn_images(root).classes_.tolist() == ["cat", "dax"]
+    assert PhotoClassifier().learn(root).classes_.tolist() == ["cat", "dax"]
     assert len(tool.json("predict", root)["predictions"]) == 22
 
 
@@ -553,7 +553,7 @@ def test_depth_is_an_option_of_learn_evaluate_and_encode(tool: Tool, encoders: E
     output = str(tool.folder / "x.npz")
     assert main(["encode", str(root), "-o", output, "--depth", "1", "--quiet"]) == 0
     assert load_features(tool.folder / "x.npz").classes.tolist() == ["cat", "dax"]
-    assert FrugalClassifier().learn_images(root, depth=1).classes_.tolist() == ["cat", "dax"]
+    assert PhotoClassifier().learn(root, depth=1).classes_.tolist() == ["cat", "dax"]
 
 
 def test_update_takes_no_images_of_other_classes(taught: Tool, encoders: Encoders) -> None:

@@ -11,22 +11,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from frugalvae.classifier import FrugalClassifier
+    from frugalvae.classifier import FrugalClassifier, check, suggest
+    from frugalvae.encoders import make_frozen as make_encoder
     from frugalvae.heads import make_head
     from frugalvae.memories import make_memory
+    from frugalvae.photos import PhotoClassifier
 
 __version__ = "0.1.0"
-__all__ = ["FrugalClassifier", "__version__", "make_head", "make_memory"]
+__all__ = [
+    "FrugalClassifier",
+    "PhotoClassifier",
+    "__version__",
+    "check",
+    "make_encoder",
+    "make_head",
+    "make_memory",
+    "suggest",
+]
 
-_MODULES = {
+_PLACES = {
     "FrugalClassifier": "frugalvae.classifier",
+    "PhotoClassifier": "frugalvae.photos",
+    "check": "frugalvae.classifier",
+    "make_encoder": "frugalvae.encoders:make_frozen",
     "make_head": "frugalvae.heads",
     "make_memory": "frugalvae.memories",
+    "suggest": "frugalvae.classifier",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import the heavy parts when they are first asked for."""
-    if name not in _MODULES:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    module, _, attribute = _PLACES[name].partition(":")
+    return getattr(import_module(module), attribute or name)

@@ -120,7 +120,7 @@ def rank(
     order = (-chances).argsort(axis=1, kind="stable")[:, :top]
     nothing = [None] * len(names)
     scores = nothing if threshold is None else model.familiarity(x).tolist()
-    sure = nothing if error is None else model.is_sure(x, error).tolist()
+    sure = nothing if error is None else model.is_reliable(x, error).tolist()
     sets = nothing if coverage is None else model.predict_set(x, coverage)
     answers = []
     for row, (name, score) in enumerate(zip(names, scores, strict=True)):

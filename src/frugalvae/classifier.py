@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
@@ -16,12 +17,10 @@ import numpy as np
 from frugalvae import forgetting, merging, naming
 from frugalvae.answers import THRESHOLD
 from frugalvae.calibration import Calibration
-from frugalvae.checks import position_of
 from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, check_number
 from frugalvae.estimator import Estimator, NotFittedError
 from frugalvae.heads import make_head
-from frugalvae.labels import as_label, nearly_known
 from frugalvae.memories import make_memory
 from frugalvae.memories.forecast import Forecast
 from frugalvae.model import Model, Recipe
@@ -31,12 +30,9 @@ from frugalvae.storage.model_file import load, save
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.care.explain import Explanation
     from frugalvae.care.findings import Finding
     from frugalvae.care.suggest import Suggestion
-    from frugalvae.encoders.remembered import Choice
-    from frugalvae.images.photographs import Photograph
-    from frugalvae.interfaces import Encoder, Head, Memory
+    from frugalvae.interfaces import Head, Memory
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +40,14 @@ _TEACHING: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()  # a lo
 _GUARD = threading.Lock()
 
 PER_CLASS = ("classes_", "numbers_", "task_of_class_", "n_samples_of_class_")
+
+
+@dataclass
+class Change:
+    """What was known, and what is known after a change."""
+
+    before: Model
+    after: Model
 
 
 class FrugalClassifier(Estimator):
@@ -95,7 +99,10 @@ class FrugalClassifier(Estimator):
     calibration_, taught_novelty_
         The temperature of :meth:`predict_proba`, and what :meth:`familiarity` compares with.
     history_
-        See :meth:`history`.
+        Every change so far, the first one first: plain values that JSON can hold. Each has an
+        ``action`` (``"learn"``, ``"update"``, ``"unlearn"``, ``"leave out"``, ``"forget"``,
+        ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when`` it was done, in UTC,
+        and ``classes``: how many samples of each label it was about; see ``docs/format.md``.
     left_out_
         What the last :meth:`learn_images` did not learn from, and why.
 
@@ -185,11 +192,13 @@ class FrugalClassifier(Estimator):
         """Learn samples of new classes, and more of known ones.
 
         Batches may be of any size, a single sample too, in any order. With memories and heads
-        that keep sums (the default, Gaussians, ``lda``, ``nearest-mean``, ``ranpac``) what is kept
+        that keep sums (the default, Gaussians, ``lda``, ``nearest-mean``) what is kept
         and predicted is that of all samples at once, up to rounding. How sure the default is
         depends on the batches, for samples are held out of each; and the first batch decides
-        whether features are replaced by their square roots. Others learn known classes as
-        :meth:`update` does. If anything goes wrong, the classifier stays as it was.
+        whether features are replaced by their square roots. Others learn a
+        known class anew from the new samples and from as many replayed ones as it had before, and
+        heads that are fitted on replay are fitted anew. If anything goes wrong, the classifier
+        stays as it was.
 
         Parameters
         ----------
@@ -204,7 +213,7 @@ class FrugalClassifier(Estimator):
             names need none.
         defer_head
             Leave a head that is fitted on replay as it is, which saves most of the time
-            where nothing is predicted between tasks. :meth:`fit_head` makes up for it, and
+            where nothing is predicted between tasks. The first prediction makes up for it, and
             so does the next call that does not defer: the outcome is the same.
         """
         with self._teaching():
@@ -221,62 +230,35 @@ class FrugalClassifier(Estimator):
             self.model_ = model
         return self
 
-    def learn_names(
-        self,
-        names: Iterable[str] = (),
-        *,
-        text: Mapping[Any, ArrayLike] | None = None,
-        encoder: str | None = None,
-        model: str | None = None,
-        **settings: Any,
-    ) -> FrugalClassifier:
+    def learn_names(self, text: Mapping[Any, ArrayLike]) -> FrugalClassifier:
         """Learn classes by their names alone, without any sample.
 
-        The encoder must read, as CLIP and SigLIP do: the text feature of a name is compared with
-        features of images. Such a class is predicted beside all others, and has 0 samples. When
-        samples come, by :meth:`partial_fit` or :meth:`learn_images`, it becomes a class like any
-        other. Only memory ``moments`` with head ``bayes`` can. If anything goes wrong, nothing
-        changes.
+        The text feature of a name is compared with features of images, as of CLIP and SigLIP. Such
+        a class is predicted beside all others, and has 0 samples. When samples come, it becomes a
+        class like any other. Only memory ``moments`` with head ``bayes`` can. If anything goes
+        wrong, nothing changes.
 
         Parameters
         ----------
-        names
-            Labels to learn; the encoder makes text features of them, and of classes that were
-            taught without any. Known classes keep what they know.
         text
-            Text features {label: vector} of your own, instead of ``names``.
-        encoder, model, settings
-            As in :meth:`learn_images`.
+            Text features {label: vector}. Known classes keep what they know.
 
         Examples
         --------
         >>> text = {"wren": [0.0, 1.0], "emu": [1.0, 0.0], "heron": [-1.0, 0.0]}
         >>> clf = FrugalClassifier().fit([[0.1, 1.0], [0.9, 0.2]], ["wren", "emu"], text=text)
-        >>> clf.learn_names(text={"heron": text["heron"]}).classes_.tolist()
+        >>> clf.learn_names({"heron": text["heron"]}).classes_.tolist()
         ['emu', 'heron', 'wren']
         >>> clf.predict([[-0.8, 0.1], [0.0, 1.0]]).tolist(), clf.n_samples_of_class_.tolist()
         (['heron', 'wren'], [1, 0, 1])
         """
-        with self._teaching():
-            before, remembered = self._model(), None
-            if text is None:
-                asked = list(map(as_label, [names] if isinstance(names, str) else names))
-                made, remembered = self._encoder(encoder, model, settings)
-                text = naming.read_names(made, [*asked, *naming.unread(before)])
-            learned = naming.teach_names(before, text)
-            self.model_ = learned if remembered is None else replace(learned, encoder=remembered)
-            self.n_features_in_ = learned.n_features
-        return self
-
-    def fit_head(self) -> FrugalClassifier:
-        """Fit the head that :meth:`partial_fit` deferred; nothing happens if none is due."""
-        with self._teaching():
-            self.model_ = self._fitted().fit_head()
+        with self._changing() as change:
+            change.after = naming.teach_names(change.before, text)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row."""
-        return self._fitted().predict(self._features(X))
+        return self._ready().predict(self._features(X))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probability of each class, columns in the order of ``classes_``.
@@ -288,7 +270,7 @@ class FrugalClassifier(Estimator):
         >>> clf.classes_.tolist(), clf.predict_proba([[0.0, 1.0]]).argmax(axis=1).tolist()
         (['emu', 'wren'], [0])
         """
-        model = self._fitted()
+        model = self._ready()
         return model.predict_proba(self._features(X))[:, model.ascending]
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -317,25 +299,10 @@ class FrugalClassifier(Estimator):
         >>> x[:, 1] += 9 * (1 - y)
         >>> clf = FrugalClassifier("gaussian-diagonal", "nearest-mean").fit(x, y)
         >>> known, other = x[0], np.array([0, 0, 9, 9, 9, 9, 9, 9])
-        >>> clf.knows([known, other]).tolist()
+        >>> clf.is_known([known, other]).tolist()
         [True, False]
         """
-        return self._fitted().familiarity(self._features(X))
-
-    def expected_accuracy(self) -> dict[Any, float]:
-        """For each class, the share of new samples to expect correct; see :meth:`forecast`.
-
-        Empty if nothing was held out.
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> x, y = rng.normal(size=(60, 4)), np.arange(60) % 2
-        >>> x[:, 0] += 9 * y
-        >>> FrugalClassifier().fit(x, y).expected_accuracy()
-        {0: 1.0, 1: 1.0}
-        """
-        return self._fitted().expected_accuracy()
+        return self._ready().familiarity(self._features(X))
 
     def forecast(self) -> Forecast | None:
         """What to expect of new samples that are like those that were taught; none are needed.
@@ -359,7 +326,7 @@ class FrugalClassifier(Estimator):
         """
         return self._fitted().forecast
 
-    def is_sure(self, X: ArrayLike, error: float = 0.05) -> NDArray[np.bool_]:
+    def is_reliable(self, X: ArrayLike, error: float = 0.05) -> NDArray[np.bool_]:
         """Where answers may be given so that at most a share ``error`` of those given is wrong.
 
         In the long run, for samples that are like those that were taught; of classes that were
@@ -374,18 +341,18 @@ class FrugalClassifier(Estimator):
         >>> x, y = rng.normal(size=(4000, 16)), np.arange(4000) % 2
         >>> x[:, 0] += 2 * y
         >>> clf = FrugalClassifier().fit(x[:2000], y[:2000])
-        >>> sure = clf.is_sure(x[2000:], error=0.1)
+        >>> sure = clf.is_reliable(x[2000:], error=0.1)
         >>> wrong = clf.predict(x[2000:]) != y[2000:]
         >>> bool(wrong.mean() > 0.14), bool(wrong[sure].mean() < 0.1), bool(sure.mean() > 0.2)
         (True, True, True)
         """
-        return self._fitted().is_sure(self._features(X), error)
+        return self._ready().is_reliable(self._features(X), error)
 
     def predict_set(self, X: ArrayLike, coverage: float = 0.95) -> list[list[Any]]:
         """For each row, the classes among which the right one is with a probability ``coverage``.
 
-        The most probable comes first. Assumes what :meth:`is_sure` does. Together, the classes of
-        a set are at least as likely right as wrong.
+        The most probable comes first. Assumes what :meth:`is_reliable` does. Together, the
+        classes of a set are at least as likely right as wrong.
 
         Examples
         --------
@@ -397,9 +364,9 @@ class FrugalClassifier(Estimator):
         >>> sorted({len(found) for found in sets})
         [1, 2]
         """
-        return self._fitted().predict_set(self._features(X), coverage)
+        return self._ready().predict_set(self._features(X), coverage)
 
-    def knows(self, X: ArrayLike, threshold: float = THRESHOLD) -> NDArray[np.bool_]:
+    def is_known(self, X: ArrayLike, threshold: float = THRESHOLD) -> NDArray[np.bool_]:
         """Whether each row is of a class that was taught, by its :meth:`familiarity`.
 
         About a share of ``threshold`` of rows of known classes are taken for unknown.
@@ -416,39 +383,6 @@ class FrugalClassifier(Estimator):
         classifier's own.
         """
         return self._fitted().sample(label, n_samples, random_state)
-
-    def update(self, label: Any, X: ArrayLike) -> FrugalClassifier:
-        """Learn more examples of a known class. If anything goes wrong, nothing changes.
-
-        Most memories learn the class anew from the new examples and from as many replayed
-        ones as it had before. Gaussians, stored features, and the sums that nearest-mean, LDA
-        and RanPAC keep, come out exactly as if old and new examples had come together; so do
-        means and the shared covariance of ``factors``, whose directions come from the old ones
-        and the new examples. Heads that are fitted on replay are fitted anew.
-
-        What is kept of other classes does not change, with two exceptions: a covariance that
-        all classes share takes in the new examples; and the incremental VAE learns the class
-        as one more task, which takes room in the decoder's null space and moves others as far
-        as that leaks.
-
-        Parameters
-        ----------
-        label
-            A class that :meth:`partial_fit` has taught.
-        X
-            Features of it, (n, d).
-
-        Examples
-        --------
-        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
-        >>> clf = clf.update("a", [[-1.0, 1.0], [-1.1, 0.9], [-0.9, 1.1]])
-        >>> clf.n_samples_of_class_.tolist()
-        [4, 1]
-        """
-        with self._teaching():
-            position_of(label, self._fitted().classes, "; teach new classes with partial_fit()")
-            self.model_ = self._model().update(label, self._features(X))
-        return self
 
     def merge(
         self,
@@ -582,230 +516,6 @@ class FrugalClassifier(Estimator):
             self.model_ = self._fitted().rename(old, new)
         return self
 
-    def check(self, X: ArrayLike, y: ArrayLike) -> list[Finding]:
-        """What may be wrong with samples before they are taught; nothing is learned.
-
-        Samples that are nearly the same, that look like another class or like none, classes of
-        too few samples, and names that are nearly the same; among themselves, and beside what was
-        taught. What cannot be checked is logged. See ``docs/care.md``.
-
-        Parameters
-        ----------
-        X, y
-            Features (n, d) and their labels. Nothing need have been taught before.
-
-        Returns
-        -------
-        findings
-            The surest first, each a :class:`frugalvae.care.findings.Finding`.
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> x, y = rng.normal(size=(60, 32)), np.repeat(["cat", "emu"], 30)
-        >>> x[:, 0] += 9 * (y == "emu")
-        >>> y[3] = "emu"
-        >>> surest = FrugalClassifier().check(x, y)[0]
-        >>> surest.row, surest.kind, surest.other
-        (3, 'wrong-label', 'cat')
-        """
-        from frugalvae.care.check import check
-        from frugalvae.images.photographs import digests_of_rows
-
-        model, noted = self._model(), copy.copy(self)
-        features, labels = noted.check_samples(X, y, first=not self._is_fitted())
-        digests = digests_of_rows(features, np.arange(len(features)))
-        checked = check(model, features, labels, digests=digests)
-        for note in checked.notes:
-            logger.warning("%s", note)
-        return checked.findings
-
-    def suggest(self, X: ArrayLike, n: int = 20) -> list[Suggestion]:
-        """Which of some unlabelled samples would teach most.
-
-        Those that cover most doubt: uncertain ones, unknown ones, and such as many uncertain ones
-        are near to, unlike each other. See ``docs/care.md``.
-
-        Parameters
-        ----------
-        X
-            Features (m, d).
-        n
-            How many to suggest.
-
-        Returns
-        -------
-        suggestions
-            The most telling first, each a :class:`frugalvae.care.suggest.Suggestion`. Those of one
-            ``group`` may belong to a new class.
-
-        Examples
-        --------
-        >>> rng = np.random.default_rng(0)
-        >>> x, y = rng.normal(size=(60, 8)), np.repeat(["cat", "emu"], 30)
-        >>> x[np.arange(60), (y == "emu").astype(int)] += 9
-        >>> clf, between = FrugalClassifier().fit(x[5:55], y[5:55]), (x[:1] + x[59:]) / 2
-        >>> [suggestion.row for suggestion in clf.suggest(np.r_[x[:5], between], n=1)]
-        [5]
-        """
-        from frugalvae.care.suggest import suggest
-
-        suggested = suggest(self._fitted(), self._features(X), n)
-        for note in suggested.notes:
-            logger.warning("%s", note)
-        return suggested.suggestions
-
-    def history(self) -> list[dict[str, Any]]:
-        """Every change so far, the first one first: plain values that JSON can hold.
-
-        Each has an ``action`` (``"learn"``, ``"update"``, ``"unlearn"``, ``"leave out"``,
-        ``"forget"``, ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when``
-        it was done, in UTC, and ``classes``: how many samples of each label it was about. A
-        task has its number, ``task``; forgetting says ``scrub`` and what ``remains``, as
-        unlearning does; renaming says ``from`` and ``to`` what. What was merged has its own
-        events before that of merging; a file's is told by its name, ``source``, and
-        checksum, ``of``.
-
-        Examples
-        --------
-        >>> clf = FrugalClassifier("gaussian-diagonal").fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
-        >>> [(event["action"], event["classes"]) for event in clf.history()]
-        [('learn', {'a': 1, 'b': 1})]
-        """
-        return copy.deepcopy(list(self._model().history))
-
-    def learn_images(
-        self,
-        folder: str | Path,
-        *,
-        encoder: str | None = None,
-        model: str | None = None,
-        depth: int | None = None,
-        strict: bool = True,
-        again: Collection[str] = (),
-        **settings: Any,
-    ) -> FrugalClassifier:
-        """Learn the classes of a folder of photographs: each folder in it is a class.
-
-        Photographs that were taught before are recognised by a digest of their file and not
-        counted again, so that a folder that grows can be given again and again; forgotten classes
-        are left out, and renamed ones keep their new label. Photographs are encoded and summed a
-        share at a time where the memory adds up, as the default does. What is assumed of folders
-        and what is left out is logged, and kept in ``left_out_`` with the names of ``frugalvae
-        learn --json``: ``unreadable``, ``left_out``, ``skipped``, ``assumed``, ``already``,
-        ``copies``, ``forgotten``, ``renamed``, ``unrecognised`` and others.
-
-        Parameters
-        ----------
-        folder
-            With a folder of photographs for each class, or a zip archive of it.
-        depth
-            How many levels deep the folders of classes are; see ``frugalvae.images.classes``.
-        strict
-            Raise an error if a photograph cannot be read. ``False`` leaves it out, as
-            ``frugalvae learn`` does, and with it a class of which none can be read.
-        again
-            Names of folders to learn although their class was forgotten or renamed, or was taught
-            without digests, by :meth:`partial_fit` or an older version.
-        encoder, model, settings
-            What makes features of them, chosen with the first photographs and remembered from
-            then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0),
-            which model of that kind, and any of its settings, such as ``views=4``.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from PIL import Image
-        >>> with tempfile.TemporaryDirectory() as name:
-        ...     for colour in ("red", "blue"):
-        ...         Path(name, colour).mkdir()
-        ...         Image.new("RGB", (80, 60), colour).save(Path(name, colour, "one.png"))
-        ...     clf = FrugalClassifier().learn_images(name, size=64)
-        >>> clf.predict_images(Image.new("RGB", (60, 80), "blue")).tolist()
-        ['blue']
-        """
-        from frugalvae.encoders.remembered import Choice
-        from frugalvae.samples import counted, named, open_samples
-        from frugalvae.verbs.learn import learn
-
-        before = self._model()
-        again = list(map(as_label, [again] if isinstance(again, str) else again))
-        known = [*map(str, before.classes.tolist()), *before.aliases]
-        opened = open_samples(folder, "learning", depth=depth, known=known)
-        with self._teaching(), opened as samples:
-            before = self._model()
-            asked = Choice(encoder, model, settings, vars(self).get("_trust", ()))
-            lesson = learn(before, samples, asked, "this classifier", again=again, load=self._load)
-            problems = lesson.unreadable if strict else {}
-            for name, why in problems.items():
-                raise InputError(
-                    f"{len(problems)} of {sum(lesson.learned.values()) + len(problems)} "
-                    f"photographs cannot be read, the first is {name}: {why}; strict=False leaves "
-                    "out what cannot be read"
-                )
-            twins = nearly_known(map(str, lesson.intake.new), known)
-            lines = [*samples.notes, *counted(samples.skipped), *lesson.intake.left_out, *twins]
-            if lesson.unreadable:
-                lines += ["left out as unreadable:", *named(lesson.unreadable)]
-            for line in lines:
-                logger.warning("%s: %s", samples.name, line)
-            if lesson.learned:
-                self.model_ = lesson.model
-                self.n_features_in_ = self.model_.n_features
-            self.left_out_ = lesson.to_json()
-        return self
-
-    def predict_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[Any]:
-        """The most probable class of each photograph.
-
-        Parameters
-        ----------
-        images
-            One or many: paths, images of Pillow, or arrays (height, width, 3) of uint8. The
-            encoder is loaded once, with the first of them.
-        """
-        return self.predict(self.encode_images(images))
-
-    def encode_images(self, images: Photograph | Iterable[Photograph]) -> NDArray[np.float32]:
-        """Features (n, d) of photographs, for any method that takes features."""
-        from frugalvae.images.photographs import encode_photographs
-
-        self._fitted()
-        return encode_photographs(self._encoder(None, None, {})[0], images)
-
-    def explain(self, image: Photograph, against: Any = None) -> Explanation:
-        """Which parts of an image speak for its most probable class.
-
-        Parts are hidden in turn; see :func:`frugalvae.care.explain.explain`. ``against`` is the
-        class to compare with, by default the next probable. ``explain(image).picture()`` shows
-        it.
-        """
-        from frugalvae.care.explain import explain
-
-        return explain(self._fitted(), self._encoder(None, None, {})[0], image, against)
-
-    def _encoder(
-        self, name: str | None, model: str | None, settings: dict[str, Any]
-    ) -> tuple[Encoder, dict[str, Any]]:
-        """What makes features of photographs, and what is to be remembered of it."""
-        from frugalvae.encoders.remembered import Choice
-
-        asked = Choice(name, model, settings, vars(self).get("_trust", ()))
-        return self._load(self._model().remembered, asked, "this classifier")
-
-    def _load(
-        self, remembered: dict[str, Any] | None, asked: Choice, file: Path | str
-    ) -> tuple[Encoder, dict[str, Any]]:
-        """The encoder; it is loaded once, unless another is asked for."""
-        from frugalvae.encoders.remembered import Choice, load_encoder
-
-        loaded = vars(self).get("_loaded")
-        if loaded is None or asked != Choice(trust=asked.trust) or remembered != loaded[1]:
-            loaded = load_encoder(remembered, asked, file)
-            self._loaded = loaded
-        return loaded
-
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
         return self._fitted().memory_report()
@@ -895,6 +605,22 @@ class FrugalClassifier(Estimator):
         """Whether anything was learned: what scikit-learn asks for."""
         return self._is_fitted()
 
+    @contextmanager
+    def _changing(self) -> Iterator[Change]:
+        """One thread at a time makes another model of the one that is there; or nothing changes."""
+        with self._teaching():
+            change = Change(before := self._model(), before)
+            yield change
+            if change.after is not before:
+                self.model_, self.n_features_in_ = change.after, change.after.n_features
+
+    def _ready(self) -> Model:
+        """What was learned, with a head that was fitted."""
+        if self._fitted().head_stale:
+            with self._changing() as change:
+                change.after = change.before.fit_head()
+        return self.model_
+
     def _is_fitted(self) -> bool:
         return "model_" in vars(self) and bool(len(self.model_.classes))
 
@@ -919,3 +645,80 @@ class FrugalClassifier(Estimator):
         """Features as wide as those that were learned."""
         self._fitted()
         return self.check_features(X)
+
+
+def check(X: ArrayLike, y: ArrayLike, classifier: FrugalClassifier | None = None) -> list[Finding]:
+    """What may be wrong with samples before they are taught; nothing is learned.
+
+    Samples that are nearly the same, that look like another class or like none, classes of
+    too few samples, and names that are nearly the same; among themselves, and beside what a
+    classifier was taught. What cannot be checked is logged. See ``docs/care.md``.
+
+    Parameters
+    ----------
+    X, y
+        Features (n, d) and their labels.
+    classifier
+        What is to learn them, if it was taught before.
+
+    Returns
+    -------
+    findings
+        The surest first, each a :class:`frugalvae.care.findings.Finding`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(60, 32)), np.repeat(["cat", "emu"], 30)
+    >>> x[:, 0] += 9 * (y == "emu")
+    >>> y[3] = "emu"
+    >>> surest = check(x, y)[0]
+    >>> surest.row, surest.kind, surest.other
+    (3, 'wrong-label', 'cat')
+    """
+    from frugalvae.care.check import check as examine
+    from frugalvae.images.photographs import digests_of_rows
+
+    asked = FrugalClassifier() if classifier is None else copy.copy(classifier)
+    features, labels = asked.check_samples(X, y, first=not asked._is_fitted())
+    digests = digests_of_rows(features, np.arange(len(features)))
+    checked = examine(asked._model(), features, labels, digests=digests)
+    for note in checked.notes:
+        logger.warning("%s", note)
+    return checked.findings
+
+
+def suggest(classifier: FrugalClassifier, X: ArrayLike, n: int = 20) -> list[Suggestion]:
+    """Which of some unlabelled samples would teach a classifier most.
+
+    Those that cover most doubt: uncertain ones, unknown ones, and such as many uncertain ones
+    are near to, unlike each other. See ``docs/care.md``.
+
+    Parameters
+    ----------
+    X
+        Features (m, d).
+    n
+        How many to suggest.
+
+    Returns
+    -------
+    suggestions
+        Those that teach most first, each a :class:`frugalvae.care.suggest.Suggestion`. Those of
+        one ``group`` may belong to a new class.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(60, 8)), np.repeat(["cat", "emu"], 30)
+    >>> x[np.arange(60), (y == "emu").astype(int)] += 9
+    >>> clf, between = FrugalClassifier().fit(x[5:55], y[5:55]), (x[:1] + x[59:]) / 2
+    >>> [suggestion.row for suggestion in suggest(clf, np.r_[x[:5], between], n=1)]
+    [5]
+    """
+    from frugalvae.care.suggest import suggest as choose
+
+    suggested = choose(classifier._ready(), classifier._features(X), n)
+    for note in suggested.notes:
+        logger.warning("%s", note)
+    return suggested.suggestions

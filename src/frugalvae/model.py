@@ -489,8 +489,8 @@ class Model:
         """Probability of each class, (n, k), columns in the order of ``classes``."""
         return self.calibration.probabilities(self.logits(X))
 
-    def is_sure(self, X: ArrayLike, error: float) -> NDArray[np.bool_]:
-        """See :meth:`frugalvae.FrugalClassifier.is_sure`."""
+    def is_reliable(self, X: ArrayLike, error: float) -> NDArray[np.bool_]:
+        """See :meth:`frugalvae.FrugalClassifier.is_reliable`."""
         check_number("error", error, 0, 1)
         lead, scores = self._promised().lead_for_error(error), self._in_margins(X)
         best = np.sort(scores)[:, -2:]

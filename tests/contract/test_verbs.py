@@ -112,7 +112,7 @@ def test_more_examples_of_a_class(taught: FrugalClassifier, tmp_path: Path) -> N
     more, _ = samples([4], per_class=12)
     loaded = again(taught, tmp_path)
     for one in (taught, loaded):
-        one.update("class 4", more)
+        one.partial_fit(more, ["class 4"] * len(more))
     assert_alike(taught, loaded)
     assert_sound(taught, labels)
     assert taught.model_.n_samples_of_class.tolist() == [20, 32, 20, 20, 20]
@@ -127,9 +127,9 @@ def test_separable_classes_stay_apart_after_every_verb(name: str) -> None:
     classifier = FrugalClassifier("gaussian-diagonal", small_head(name))
     for classes in ([4, 1], [2], [3, 0]):
         teach(classifier, classes)
-    classifier.update("class 1", samples([1])[0])
+    classifier.partial_fit(*samples([1]))
     classifier.forget("class 2")
-    classifier.update("class 3", samples([3])[0])
+    classifier.partial_fit(*samples([3]))
     x, y = samples([0, 1, 3, 4], per_class=5)
     assert accuracy(y, classifier.predict(x)) == 1.0
     teach(classifier, [2])
