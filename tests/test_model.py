@@ -354,7 +354,7 @@ def test_digests_are_kept_by_class() -> None:
     assert {n: of.tolist() for n, of in learned.withheld.items()} == {0: [b"8"], 1: [b"9"]}
     assert model.update("a", rows(1)).digests == model.digests
     [component] = model.memory_report().components[2:]
-    assert component == Component("digests of photographs", 0, 5, 5 * 6)
+    assert component == Component("digests of photographs", 0, 5, 5 * 16)
     assert "digests" not in taught().memory_report().components[-1].name
 
 

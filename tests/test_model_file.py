@@ -108,21 +108,12 @@ def test_a_model_that_knows_nothing_has_a_file_too(path: Path) -> None:
 def test_what_is_in_a_file_is_told_without_making_it(path: Path) -> None:
     save(taught(MeanMemory(), NearestHead()), path)
     contents = read_file(path)
-    assert (contents.size, contents.half) == (path.stat().st_size, False)
+    assert contents.size == path.stat().st_size
     assert contents.document["memory"]["class"] == "tests.outside:MeanMemory"
     assert from_bytes(path.read_bytes())[1].keys() == contents.arrays.keys()
-    array = np.ones(1, np.float16), np.ones(1, np.float32)
-    assert Contents({}, dict(zip("ab", array, strict=True)), 0).half
 
 
 # --------------------------------------------------------------------------- saving
-
-
-def test_types_of_numbers_are_two(path: Path) -> None:
-    with pytest.raises(InputError, match="^dtype is 'float8'"):
-        save(taught(), path, "float8")
-    save(taught(), path, "float16")
-    assert read_file(path).half
 
 
 def broken(part: str) -> Model:

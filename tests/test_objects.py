@@ -180,53 +180,10 @@ def test_arrays_are_written_row_by_row_and_copied() -> None:
 # --------------------------------------------------------------------------- float16
 
 
-def test_half_rounds_float32_but_what_is_exact_or_symmetric() -> None:
-    x32, x64, eye = np.ones(2, np.float32), np.ones(2), np.eye(2, dtype=np.float32)
-    part = Learns()
-    part.sums_, part.means_ = x32, x32.copy()
-    plain = Fields(x32.copy())
-    found = written([x32.copy(), x64, eye, part, {1: x32 + 1}, Rounds(), plain], half=True)[1]
-    types = {name: kept[0] for name, kept in found.items()}
-    assert types == {
-        "it.0": "float16",
-        "it.1": F64,
-        "it.2": F32,
-        "it.3.sums_": F32,
-        "it.3.means_": "float16",
-        "it.4": "float16",
-        "it.5.means": F32,
-        "it.6.one": "float16",
-    }
-    assert again(x32, half=True).dtype == np.float32
-    assert written(x32)[1] == {"it": [F32, [1, 1]]}
-
-
-def test_what_float16_does_not_hold_is_refused() -> None:
-    assert written(np.array([-65504], np.float32), half=True)[1] == {"it": ["float16", [-65504]]}
-    message = "^it holds 100000, and float16 ends at 65504; save with dtype='float32', or scale"
-    with pytest.raises(InputError, match=message):
-        written(np.array([0, -1e5], np.float32), half=True)
-
-
 def product(rank: int, dim: int = 3, dtype: Any = np.float64) -> Array:
     rows = np.arange(1.0, 1 + rank * dim).reshape(rank, dim) ** 2
     found: Array = (rows.T @ rows).astype(dtype)
     return found
-
-
-def test_sums_of_products_are_written_by_their_root_where_that_is_smaller() -> None:
-    for array, root in (
-        (product(1), True),
-        (product(1, dtype=np.float32), True),
-        (product(2, dtype=np.float32), False),  # as large
-    ):
-        found, arrays = written(Sums(array), half=True)
-        how, dtype = ("factor", F32) if root else ("symmetric", str(array.dtype))
-        assert found == {"class": f"{__name__}:Sums", "fields": {"total": {how: "it.total"}}}
-        assert arrays["it.total"][0] == dtype
-        np.testing.assert_allclose(again(Sums(array), half=True).total, array, rtol=1e-4)
-        assert written(Sums(array))[0]["fields"] == {"total": {"symmetric": "it.total"}}
-        assert again(Sums(array)).total.tolist() == array.tolist()
 
 
 # --------------------------------------------------------------------------- objects
@@ -350,7 +307,7 @@ def test_a_file_becomes_at_most_so_many_times_its_size(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     ("how", "array", "taken"),
-    [("symmetric", pack(np.eye(4)), 2 * 80), ("factor", np.ones((4, 1), np.float32), 3 * 8 * 16)],
+    [("symmetric", pack(np.eye(4)), 2 * 80)],
 )
 def test_what_is_unpacked_takes_room(
     how: str, array: Array, taken: int, monkeypatch: pytest.MonkeyPatch
@@ -361,18 +318,6 @@ def test_what_is_unpacked_takes_room(
     monkeypatch.setattr(objects, "ROOM", taken - 1)
     with pytest.raises(MemoryFileError, match=LARGER):
         Reader({"a": array}).read({how: "a"}, "it")
-
-
-def test_a_root_has_two_sides_and_its_product_is_exactly_symmetric() -> None:
-    root = np.random.default_rng(0).normal(size=(40, 7)).astype(np.float32)
-    found = Reader({"a": root}).read({"factor": "a"}, "it")
-    wide = root.astype(np.float64)
-    assert found.dtype == np.float64
-    assert np.array_equal(found, found.T)
-    np.testing.assert_allclose(found, wide @ wide.T, rtol=1e-12, atol=1e-12)
-    for shape in ((4,), (2, 2, 2)):
-        with pytest.raises(MemoryFileError, match=r"^it holds a square root of shape \("):
-            Reader({"a": np.ones(shape)}).read({"factor": "a"}, "it")
 
 
 # --------------------------------------------------------------------------- tensors
