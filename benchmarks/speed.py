@@ -35,7 +35,7 @@ from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.toml import parse
 from frugalvae.images.feature_file import load_features
 from frugalvae.interfaces import Replay, Task
-from frugalvae.maths.latent_priors import make_prior
+from frugalvae.paper.priors import make_prior
 from frugalvae.maths.training import Batch, loss
 from frugalvae.memories.vae.memory import VAEMemory
 from frugalvae.memories.vae.settings import VAESettings

@@ -80,7 +80,6 @@ LIGHT_KINDS: dict[str, tuple[Any, Any, str]] = {
 KINDS_WITH_NETWORKS: dict[str, tuple[Any, Any, str]] = {
     "vae": (("vae-fo", TINY), ("cosine", {"epochs": 1, "samples": 8}), "float16"),
     "dynamic vae": (("vae-fodce", TINY), "nearest-mean", "float32"),
-    "whitened vae": (("vae-factors", TINY), "bayes", "float32"),
     "a vae per class": (("vae-cgil", TINY), "nearest-mean", "float32"),
 }
 

@@ -208,7 +208,7 @@ def test_warnings_are_plain_lines(
 ) -> None:
     path = save(features, tmp_path / "blobs.npz")
     settings = [f"--set=memory.{key}={value}" for key, value in SMALL.items()]
-    arguments = ["run", str(path), "--tasks", "3", *VAE, *settings, "--set=memory.min_free=0.9"]
+    arguments = ["run", str(path), "--tasks", "3", *VAE, *settings, "--set=memory.inputs=prior"]
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main([*arguments, "-o", str(tmp_path / "r.json")]) == 0

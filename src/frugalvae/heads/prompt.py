@@ -28,8 +28,8 @@ from frugalvae.heads.replay_epochs import Samples, replay_epochs
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
-from frugalvae.maths.equations import cosine_logits, unit
-from frugalvae.maths.networks import MLP
+from frugalvae.paper.equations import cosine_logits, unit
+from frugalvae.paper.networks import MLP
 from frugalvae.plugins import check_trusted
 from frugalvae.progress import track
 from frugalvae.tensors import to_array, to_generator

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from frugalvae.maths.equations import proportion
-from frugalvae.maths.nullspace import LayerInputs
+from frugalvae.paper.equations import proportion
+from frugalvae.paper.nullspace import LayerInputs
 
 EPS = float(np.finfo(np.float64).eps)
 

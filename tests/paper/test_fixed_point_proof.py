@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
 
-from frugalvae.maths.equations import fixed_point_step, gaussian_log_likelihood, repulsion
-from frugalvae.maths.latent_priors import FixedPointPrior
+from frugalvae.paper.equations import fixed_point_step, gaussian_log_likelihood, repulsion
+from frugalvae.paper.priors import FixedPointPrior
 
 CLASSES, SAMPLES, LATENT = 4, 5, 3
 WEIGHT = 2.0
@@ -355,7 +355,7 @@ def test_pair_weight_of_a_single_class_is_the_weight() -> None:
 @pytest.mark.parametrize("n_classes", [1, 2, 10])
 def test_a_prior_that_divides_by_pairs_uses_the_weight_of_the_proof(n_classes: int) -> None:
     prior = FixedPointPrior(divide_by="pairs")
-    assert prior._weight(n_classes) == pytest.approx(pair_weight(900.0, n_classes))
+    assert prior.weight_among(n_classes) == pytest.approx(pair_weight(900.0, n_classes))
 
 
 def test_last_equation_of_the_proof_is_the_fixed_point_step(

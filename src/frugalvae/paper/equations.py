@@ -4,7 +4,7 @@
 Functions follow the order of the paper and carry its numbers. The training loop, the null
 spaces, the priors and the heads call these functions and repeat none of them. Eq. 1 is Eq. 6
 with a prior mean of zero. Eqs. 4 and 11 to 23 only derive Eq. 5; they are in the test that
-proves it, ``tests/test_equations.py``.
+proves it, ``tests/paper/test_fixed_point_proof.py``.
 
 Nothing here holds state, draws random numbers or knows about tasks.
 
@@ -88,14 +88,7 @@ def repulsion(means: Tensor, fixed: Tensor | None = None) -> Tensor:
 
 
 def conditional_elbo(
-    x: Tensor,
-    x_hat: Tensor,
-    mu: Tensor,
-    sigma: Tensor,
-    prior_mean: Tensor,
-    *,
-    likelihood_std: float = 1.0,
-    kld_weight: float = 1.0,
+    x: Tensor, x_hat: Tensor, mu: Tensor, sigma: Tensor, prior_mean: Tensor
 ) -> Tensor:
     r"""Eq. 6: evidence lower bound under the prior of the sample's class, shape (n,).
 
@@ -104,11 +97,9 @@ def conditional_elbo(
         - D_{KL}(N(\mu_{\phi,x,y}, \sigma_{\phi,x,y}) \| N(\mu_y, I))
 
     To be maximised. The expectation is estimated by the one latent that ``x_hat`` was decoded
-    from. The paper names no likelihood: it is :math:`N(\hat x, I)` unless ``likelihood_std``
-    says otherwise, up to a constant. ``kld_weight`` below one is for the warm-up.
+    from. The paper names no likelihood: here it is :math:`N(\hat x, I)`.
     """
-    likelihood = gaussian_log_likelihood(x / likelihood_std, x_hat / likelihood_std)  # (n,)
-    return likelihood - kld_weight * diagonal_kld(mu, sigma, prior_mean)
+    return gaussian_log_likelihood(x, x_hat) - diagonal_kld(mu, sigma, prior_mean)
 
 
 def gaussian_log_likelihood(x: Tensor, mean: Tensor) -> Tensor:

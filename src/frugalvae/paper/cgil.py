@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,15 +11,14 @@ from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.networks import MLP
-from frugalvae.maths.training import Batch, Training, train_vae
 from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.memories.vae.normalise import make_normaliser
-from frugalvae.memories.vae.residual import noise_std
+from frugalvae.paper.departures import DRAWS, LimitedTraining, Noise, WarmUp, noise_std, one_cycle
+from frugalvae.paper.networks import MLP
+from frugalvae.paper.normalise import ClasswiseNormaliser, GlobalNormaliser
+from frugalvae.paper.nullspace import Change, Decoder
+from frugalvae.paper.vae_fo import Batch, train
 from frugalvae.progress import track
 from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_generator
-
-DRAWS = 256  # decoded samples per class from which statistics are estimated
 
 
 class ClassVAEMemory(MemoryDefaults):
@@ -29,10 +26,8 @@ class ClassVAEMemory(MemoryDefaults):
 
     Parameters
     ----------
-    classwise, hidden, latent, epochs, batch_size, max_steps, learning_rate, warm_up
-        As in :class:`frugalvae.memories.vae.settings.PaperSettings`; ``max_steps`` is per class.
-    likelihood_std, noise
-        As there, too.
+    classwise, hidden, latent, epochs, batch_size, max_steps, learning_rate, warm_up, noise
+        As in :class:`frugalvae.paper.variants.VAESettings`; ``max_steps`` is per class.
 
     Examples
     --------
@@ -56,8 +51,7 @@ class ClassVAEMemory(MemoryDefaults):
         max_steps: int = 200,
         learning_rate: float = 1e-3,
         warm_up: float = 0.3,
-        likelihood_std: float = 1.0,
-        noise: float | Literal["match"] = "match",
+        noise: Noise = "match",
     ) -> None:
         check_choice("classwise", classwise, (True, False))
         for name, size in (("hidden", hidden), ("latent", latent)):
@@ -69,9 +63,12 @@ class ClassVAEMemory(MemoryDefaults):
         self.hidden = hidden
         self.latent = latent
         self.learning_rate = learning_rate
-        self.training = Training(epochs, batch_size, max_steps, warm_up, likelihood_std, False)
+        self.warm_up = warm_up
+        self.training = LimitedTraining(
+            epochs, batch_size, bound=WarmUp(warm_up), schedule=one_cycle, max_steps=max_steps
+        )
         self.noise = noise
-        self.normaliser_ = make_normaliser(classwise)
+        self.normaliser_ = ClasswiseNormaliser() if classwise else GlobalNormaliser()
         self.decoders_: dict[int, MLP] = {}
         self.noise_: dict[int, Tensor] = {}
 
@@ -93,9 +90,8 @@ class ClassVAEMemory(MemoryDefaults):
             data = Batch(x, x.new_zeros(len(x), self.latent))  # Eq. 6 is then Eq. 1
             encoder = MLP([dim, self.hidden, self.hidden, 2 * self.latent], rng=rng)
             decoder = MLP([self.latent, self.hidden, self.hidden, dim], rng=rng)
-            parameters = [*encoder.parameters(), *decoder.parameters()]
-            groups = [{"params": parameters, "lr": self.learning_rate}]
-            train_vae(encoder, decoder, data, groups, self.training, rng)
+            change, rates = Change(Decoder(decoder), [], []), (self.learning_rate,) * 2
+            train(encoder, change, data, self.training, rates, rng)
             self.decoders_[label] = decoder
             self.noise_[label] = noise_std(x, self._decode(label, DRAWS, rng), self.noise)
 

@@ -10,6 +10,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from frugalvae.tensors import linear
+
 
 class MLP(nn.Module):
     """Fully connected layers with ReLU between them.
@@ -78,24 +80,6 @@ class MLP(nn.Module):
             x = self.step(depth, inputs[-1])
         return inputs
 
-    def jacobian(self, x: Tensor, row: Tensor | None = None) -> Tensor:
-        """Derivative (out, in) of the output with respect to one input ``x`` (1, in).
-
-        >>> mlp = MLP([2, 3], rng=torch.Generator().manual_seed(0))
-        >>> torch.equal(mlp.jacobian(torch.zeros(1, 2)), mlp.linears[0].weight)
-        True
-        """
-        fed = self.layer_inputs(x, row)
-        product: Tensor | None = None
-        for depth, layer in enumerate(self.linears):
-            width = x.shape[1] if product is None else len(product)
-            weight = layer.weight[:, :width]  # the other columns belong to the embedding
-            product = weight if product is None else weight @ product
-            if depth < len(self.linears) - 1:
-                product = product * (layer(fed[depth]) > 0).T
-        assert product is not None
-        return product
-
     def add_classes(self, count: int, rng: torch.Generator) -> None:
         """Add a random row to each table for each new class."""
         for table in self.tables:
@@ -135,21 +119,3 @@ class MLP(nn.Module):
         for copied, shared in zip(twin.linears[:-1], self.linears[:-1], strict=True):
             copied.weight = shared.weight
         return twin
-
-    def transformed(self, matrix: Tensor) -> MLP:
-        """A network whose outputs are those of this one times ``matrix`` (out, other)."""
-        twin = self.fork()
-        last = twin.linears[-1]
-        last.weight = nn.Parameter(matrix.T @ last.weight)
-        last.bias = nn.Parameter(last.bias @ matrix)
-        return twin
-
-
-def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
-    """A linear layer with PyTorch's default initialisation, drawn from ``rng``."""
-    layer = nn.Linear(n_in, n_out, device="meta").to_empty(device=rng.device)
-    bound = n_in**-0.5
-    with torch.no_grad():
-        layer.weight.uniform_(-bound, bound, generator=rng)
-        layer.bias.uniform_(-bound, bound, generator=rng)
-    return layer

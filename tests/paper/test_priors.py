@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from frugalvae.errors import InputError
-from frugalvae.maths.equations import fixed_point_step
-from frugalvae.maths.latent_priors import (
+from frugalvae.paper.equations import fixed_point_step
+from frugalvae.paper.placement import Placement, Prior
+from frugalvae.paper.priors import (
     FixedPointPrior,
     NormalPrior,
-    Placement,
-    Prior,
     SinglePrior,
     UniformPrior,
     make_prior,

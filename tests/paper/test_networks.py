@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from frugalvae.maths.networks import MLP, linear
+from frugalvae.paper.networks import MLP
+from frugalvae.tensors import linear
 
 SIZES = [4, 6, 5, 3]
 CLASSES, EMBEDDING = 3, 2
