@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-from dataclasses import astuple
+from dataclasses import asdict, astuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -275,7 +276,9 @@ def test_the_steps_of_the_literal_memory_are_those_of_the_paper() -> None:
     literal, paper = LiteralSettings().steps, Steps()
     assert type(literal.decoders) is type(paper.decoders)
     assert astuple(literal.training)[:5] == astuple(paper.training)
-    for step in ("normaliser", "prior", "change", "protect", "null_space"):
+    assert asdict(literal.prior).items() >= asdict(paper.prior).items()
+    assert literal.prior.weight_among(10) == paper.prior.weight_among(10) == 900
+    for step in ("normaliser", "change", "protect", "null_space"):
         assert getattr(literal, step) == getattr(paper, step)
 
 
@@ -315,8 +318,8 @@ def test_the_table_of_departures_is_the_difference_between_the_presets() -> None
     assert literal.keys() == ours.keys()
     assert {name for name in ours if ours[name] != literal[name]} == {d.setting for d in DEPARTURES}
     for departure in DEPARTURES:
-        assert literal[departure.setting] == departure.literal
-        assert ours[departure.setting] == departure.ours
+        assert getattr(LiteralSettings(), departure.setting) == departure.literal
+        assert getattr(VAESettings(), departure.setting) == departure.ours
     for variant in ("vae-fod", "vae-fodce", "vae-ceo"):
         assert MEMORIES[f"{variant}-literal"] == MEMORIES[variant]
 
@@ -330,3 +333,13 @@ def test_a_warm_up_weighs_the_divergence_of_eq_6(progress: float) -> None:
     divergence = kl_divergence(Normal(mu, sigma), Normal(prior_mean, 1.0)).sum(dim=1)
     found = WarmUp(0.3)(data, x_hat, mu, sigma, progress)
     torch.testing.assert_close(found, likelihood - min(1, progress / 0.3) * divergence)
+
+
+def test_the_page_has_the_table_of_departures() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "paper.md").read_text("utf-8")
+    section = page.split("\n## Departures\n")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:3] == "| `"]
+    assert [row[0] for row in rows] == [f"`{departure.setting}`" for departure in DEPARTURES]
+    for row, departure in zip(rows, DEPARTURES, strict=True):
+        for column, step in ((2, departure.step), (4, departure.replacement)):
+            assert step is None or row[column] == f"`{step.__name__}`"

@@ -32,6 +32,7 @@ from frugalvae.paper.priors import FixedPointPrior
 from frugalvae.paper.records import is_saturated
 from frugalvae.paper.vae_fo import (
     Batch,
+    FixedPoint,
     Learned,
     Training,
     bound,
@@ -245,86 +246,24 @@ INPUTS: dict[str, Callable[..., None]] = {
 
 
 class Departure(NamedTuple):
-    """One step that ``vae-fo`` does otherwise than the paper says."""
+    """One step that ``vae-fo`` does otherwise than the paper says; ``docs/paper.md`` says why."""
 
-    setting: str  # by which it is chosen
-    paper: str  # what the paper says
-    literal: Any  # the setting of ``vae-fo-literal``
-    step: Any  # the paper's step
-    ours: Any  # the setting of ``vae-fo``
-    replacement: Any  # what takes the step's place
-    why: str
+    setting: str
+    literal: Any  # in ``vae-fo-literal``
+    step: Callable[..., Any] | None  # the paper's
+    ours: Any  # in ``vae-fo``
+    replacement: Callable[..., Any] | None  # what takes the step's place; None for other numbers
 
 
 DEPARTURES = (
-    Departure(
-        "prior",
-        "lambda is 900, and Eq. 5 divides it by nothing",
-        *("fpi-literal", FixedPointPrior(divide_by="nothing")),
-        *("fpi", FixedPointPrior()),
-        "classes stand at radius 21, not at 212, where unit noise is lost",
-    ),
-    Departure(
-        "max_steps",
-        "500 epochs",
-        *(1_000_000, Training),
-        *(500, LimitedTraining),
-        "a fiftieth of the work",
-    ),
-    Departure(
-        "learning_rate",
-        "5e-4",
-        *(5e-4, constant),
-        *(1e-3, one_cycle),
-        "500 steps at the paper's rates are too few: 63 %, not 89 %",
-    ),
-    Departure(
-        "later_learning_rate",
-        "5e-5 when orthogonality is used",
-        *(5e-5, constant),
-        *(1e-3, one_cycle),
-        "as above",
-    ),
-    Departure(
-        "schedule",
-        "no word of a schedule",
-        *("constant", constant),
-        *("one-cycle", one_cycle),
-        "goes with few steps and a high rate",
-    ),
-    Departure(
-        "relative",
-        "the encoder's output is the mean of the posterior",
-        *(False, posterior),
-        *(True, relative_posterior),
-        "the divergence leaves out the distance to a far class centre",
-    ),
-    Departure(
-        "warm_up",
-        "the divergence counts in full",
-        *(0.0, bound),
-        *(0.3, WarmUp(0.3)),
-        "an untrained decoder can make the posterior collapse",
-    ),
-    Departure(
-        "inputs",
-        "the covariance of data of old classes",
-        *("posterior", posterior_samples),
-        *("prior-mean", class_centres),
-        "one direction per class and layer: R is zero, and the cost is known beforehand",
-    ),
-    Departure(
-        "projection",
-        "gradients are projected",
-        *("gradient", ProjectedGradient),
-        *("update", ProjectedUpdate),
-        "Adam divides a projected gradient, and it leaves the null space: 52 %, not 89 %",
-    ),
-    Departure(
-        "noise",
-        "samples are decoder(z)",
-        *(0.0, None),
-        *("match", noise_std),
-        "the likelihood has noise, and a decoder explains only a part of the variance",
-    ),
+    Departure("prior", "fpi-literal", FixedPoint, "fpi", FixedPointPrior),
+    Departure("max_steps", 1_000_000, Training, 500, LimitedTraining),
+    Departure("learning_rate", 5e-4, None, 1e-3, None),
+    Departure("later_learning_rate", 5e-5, None, 1e-3, None),
+    Departure("schedule", "constant", constant, "one-cycle", one_cycle),
+    Departure("relative", False, posterior, True, relative_posterior),
+    Departure("warm_up", 0.0, bound, 0.3, WarmUp),
+    Departure("inputs", "posterior", posterior_samples, "prior-mean", class_centres),
+    Departure("projection", "gradient", ProjectedGradient, "update", ProjectedUpdate),
+    Departure("noise", 0.0, None, "match", noise_std),
 )

@@ -95,7 +95,7 @@ class SinglePrior:
 _BY_NAME: dict[str, Prior] = {
     "fpi": FixedPointPrior(),
     "fpi-pairs": FixedPointPrior(divide_by="pairs"),
-    "fpi-literal": FixedPoint(),
+    "fpi-literal": FixedPointPrior(divide_by="nothing"),
     "normal": NormalPrior(),
     "uniform": UniformPrior(),
     "single": SinglePrior(),

@@ -211,6 +211,7 @@ class VAEMemory(VAEFO, MemoryDefaults):
             later_learning_rate=given.later_learning_rate,
             steps=given.steps,
         )
+        self.prior = given.steps.prior  # what a name stands for is recorded
         self.noise_: dict[int, Tensor] = {}
         self.layers_: list[LayerState] = []
         self.priors_: list[PriorState] = []
@@ -278,7 +279,7 @@ class VAEMemory(VAEFO, MemoryDefaults):
     def arrays(self) -> dict[str, Array]:
         """Networks, sums of layer inputs, and what is kept per class."""
         kept = {"noise": stack(self.noise_)}
-        if not isinstance(self.steps.prior, SinglePrior):
+        if not isinstance(self.prior, SinglePrior):
             kept["means"] = stack(self.means_)
         if self.encoder_ is not None:
             kept |= {f"encoder.{key}": value for key, value in self.encoder_.state_dict().items()}
@@ -320,7 +321,7 @@ class VAEMemory(VAEFO, MemoryDefaults):
             tasks,
             hidden=self.hidden,
             latent=self.latent,
-            own_prior=not isinstance(self.steps.prior, SinglePrior),
+            own_prior=not isinstance(self.prior, SinglePrior),
             classwise=self.settings.classwise,
             null_space=self.steps.change.protects,
             dynamic=self.settings.dynamic,
