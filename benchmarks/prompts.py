@@ -85,7 +85,6 @@ OURS: dict[str, dict[str, Any]] = {
     "L-BFGS, 25 passes": {"optimiser": "lbfgs"},
     "L-BFGS, 50 passes": {"optimiser": "lbfgs", "passes": 50},
     "AdamW, 25 passes, activations computed twice": {"checkpoint": True},
-    "vectors first, 25 passes": {"vectors_first": 25},
 }
 
 

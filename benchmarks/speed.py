@@ -26,6 +26,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from frugalvae.maths.training import Batch, loss
+from frugalvae.memories.vae.memory import VAEMemory
+from frugalvae.memories.vae.settings import VAESettings
 
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.bench.data_sources import data_folder, in_data_folder
@@ -36,9 +39,6 @@ from frugalvae.bench.toml import parse
 from frugalvae.images.feature_file import load_features
 from frugalvae.interfaces import Replay, Task
 from frugalvae.paper.priors import make_prior
-from frugalvae.maths.training import Batch, loss
-from frugalvae.memories.vae.memory import VAEMemory
-from frugalvae.memories.vae.settings import VAESettings
 
 
 def in_data(name: str) -> Path:
