@@ -100,8 +100,8 @@ def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:
 
     small = [f"--set=memory.{name}={value}" for name, value in SMALL.items()]
     small += ["--memory", "vae-fo"]
-    saturated = "--set=memory.inputs=prior"  # noise fills every direction
-    tool("learn", paint(tool.folder / "one", "cat", "dax"), *small, saturated)
+    saturated = ["--set=memory.inputs=prior", "--set=memory.prior=normal"]  # all directions
+    tool("learn", paint(tool.folder / "one", "cat", "dax"), *small, *saturated)
     status = tool.json("status")
     assert [layer["layer"] for layer in status["layers"]] == [1, 2, 3]
     memory = FrugalClassifier.load(tool.file).memory_
