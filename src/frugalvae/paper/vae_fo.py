@@ -206,7 +206,7 @@ class Steps:
     training: Training = Training()
     decoders: OneDecoder = field(default_factory=OneDecoder)  # which decoder a task trains
     change: type[Change] = ProjectedGradient  # what a later task may change in it
-    protect: Callable[[Decoder, Learned, Generator], None] = posterior_samples  # of what it fed
+    protect: Callable[[Decoder, Learned, Generator], None] = posterior_samples  # what must stay
     null_space: Callable[[LayerInputs], NullSpace] = LayerInputs.null_space
 
 

@@ -40,7 +40,6 @@ HELPERS = {
     "ClasswiseNormaliser": "frugalvae.paper.normalise",
     "GlobalNormaliser": "frugalvae.paper.normalise",
     "LayerInputs": "frugalvae.paper.nullspace",
-    "FixedPoint": "frugalvae.paper.vae_fo",
     "FixedPointPrior": "frugalvae.paper.priors",
     "NormalPrior": "frugalvae.paper.priors",
     "SinglePrior": "frugalvae.paper.priors",
