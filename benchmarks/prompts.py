@@ -35,7 +35,7 @@ from frugalvae.heads.prompt import PromptHead
 from frugalvae.heads.replay_epochs import draw
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, unit
-from frugalvae.maths.equations import cosine_logits
+from frugalvae.paper.equations import cosine_logits
 
 SCALE = 100.0  # CLIP's
 CONTEXT = 77
@@ -85,7 +85,6 @@ OURS: dict[str, dict[str, Any]] = {
     "L-BFGS, 25 passes": {"optimiser": "lbfgs"},
     "L-BFGS, 50 passes": {"optimiser": "lbfgs", "passes": 50},
     "AdamW, 25 passes, activations computed twice": {"checkpoint": True},
-    "vectors first, 25 passes": {"vectors_first": 25},
 }
 
 

@@ -35,10 +35,8 @@ from frugalvae.bench.stream_run import run_stream
 from frugalvae.bench.toml import parse
 from frugalvae.images.feature_file import load_features
 from frugalvae.interfaces import Replay, Task
-from frugalvae.maths.latent_priors import make_prior
-from frugalvae.maths.training import Batch, loss
-from frugalvae.memories.vae.memory import VAEMemory
-from frugalvae.memories.vae.settings import VAESettings
+from frugalvae.paper.vae_fo import Batch
+from frugalvae.paper.variants import VAEMemory, VAESettings
 
 
 def in_data(name: str) -> Path:
@@ -84,20 +82,19 @@ def training_step(x: torch.Tensor) -> Callable[[], object]:
     rng = torch.Generator().manual_seed(0)
     memory = VAEMemory(epochs=1, max_steps=1)
     memory.learn(Task(x.numpy(), np.arange(len(x)) % 10), np.random.default_rng(0))
-    decoder = memory.decoders_[0]
-    spaces = decoder.null_spaces(memory.settings.ratio, memory.settings.max_proportion)
-    rule = decoder.update_rule("null-space", spaces, dynamic=False, projection="update")
+    decoder, steps = memory.decoders_[0], memory.steps
+    change = steps.change(decoder, [], [steps.null_space(part) for part in decoder.inputs])
     assert memory.encoder_ is not None
     encoder = memory.encoder_
-    optimiser = torch.optim.Adam([*encoder.parameters(), *rule.parameters], fused=True)
+    optimiser = torch.optim.Adam([*encoder.parameters(), *change.parameters], fused=True)
     data = Batch(x, torch.zeros(len(x), memory.settings.latent))
 
     def step() -> None:
         optimiser.zero_grad(set_to_none=True)
-        current = loss(encoder, decoder.network, data, memory.settings.training, 1.0, rng)
+        current = steps.training.loss(encoder, decoder.network, data, 1.0, rng)
         current.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
-        rule.after_step()
+        change.after_step()
 
     return step
 
@@ -165,8 +162,7 @@ def growth() -> None:
         rng = np.random.default_rng(0)
         memory, head = VAEMemory(epochs=1, latent=1024, prior="normal"), make_head("cosine")
         memory.learn(simulated(features.x_train, features.y_train, range(known)), rng)
-        memory.settings = VAESettings(latent=1024)  # the task to be timed is learned in full
-        memory.prior = make_prior("fpi")
+        memory.steps = VAESettings().steps  # the task to be timed is learned in full
         task = simulated(features.x_train, features.y_train, range(known, known + 10))
         started = time.perf_counter()
         memory.learn(task, rng)

@@ -84,7 +84,6 @@ LIGHT_KINDS: dict[str, tuple[Any, Any]] = {
 KINDS_WITH_NETWORKS: dict[str, tuple[Any, Any]] = {
     "vae": (("vae-fo", TINY), ("cosine", {"epochs": 1, "samples": 8})),
     "dynamic vae": (("vae-fodce", TINY), "nearest-mean"),
-    "whitened vae": (("vae-factors", TINY), "bayes"),
     "a vae per class": (("vae-cgil", TINY), "nearest-mean"),
 }
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from frugalvae.cost import layer_sizes, parameters
-from frugalvae.maths.networks import MLP
+from frugalvae.paper.networks import MLP
 from tests.test_accounting import cost, named
 
 

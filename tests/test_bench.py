@@ -740,7 +740,7 @@ rows = [
 def test_runs_that_differ_in_their_head_alone_train_their_memory_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from frugalvae.memories.vae.memory import VAEMemory
+    from frugalvae.paper.variants import VAEMemory
 
     trained, train = [], VAEMemory._train
     monkeypatch.setattr(VAEMemory, "_train", lambda *given: trained.append(1) or train(*given))

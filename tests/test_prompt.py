@@ -15,7 +15,7 @@ from frugalvae.errors import InputError
 from frugalvae.heads.prompt import PromptHead
 from frugalvae.interfaces import Replay, Task
 from frugalvae.memories.store_all import StoreAllMemory
-from tests.conftest import accuracy, blobs
+from tests.conftest import blobs
 from tests.small_clip import clip_on_disk
 
 
@@ -87,24 +87,6 @@ def test_the_tower_passes_no_more_often_than_was_asked_and_never_to_predict(
     assert not passes
 
 
-def test_training_only_new_prompts_leaves_the_old_vectors_alone_and_costs_less(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first, second = blobs([0, 1]), blobs([2, 3])
-    before = teach(make(only_new=True, optimiser="lbfgs"), first)
-    after = teach(make(only_new=True, optimiser="lbfgs"), first, second)
-    assert torch.equal(after.vectors_[:2], before.vectors_)
-    assert torch.equal(after.tokens_[:2], before.tokens_)
-    for one, other in zip(before.network_.parameters(), after.network_.parameters(), strict=True):
-        assert torch.equal(one, other)
-    assert accuracy(TEST.labels, after.logits(TEST.features).argmax(axis=1)) > 0.9
-
-
-def test_prompts_fitted_to_free_vectors_come_close_to_them() -> None:
-    head = teach(make(vectors_first=300, epochs=10, learning_rate=0.02), blobs([0, 1, 2, 3]))
-    assert accuracy(TEST.labels, head.logits(TEST.features).argmax(axis=1)) > 0.9
-
-
 def test_nothing_of_the_tower_is_counted_or_copied() -> None:
     head = teach(make(), blobs([0, 1]))
     width, dim = head.tower.width, head.tower.dim
@@ -162,8 +144,6 @@ def test_features_of_another_width_than_the_memory_are_refused() -> None:
         ("optimiser", "sgd"),
         ("precision", "float8"),
         ("checkpoint", "yes"),
-        ("only_new", 2),
-        ("vectors_first", -1),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting: str, value: object) -> None:

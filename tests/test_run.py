@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_the_same_seed_gives_the_same_file_but_for_the_time(
     memory = records[0]["settings"]["memory"]
     assert memory["name"] == "vae-fo"
     assert memory["hidden"] == SMALL["hidden"]
-    assert memory["ratio"] == 100  # settings that nobody touched are recorded too
+    assert memory["warm_up"] == 0.3  # settings that nobody touched are recorded too
     assert records[0]["settings"]["head"]["resample"] is True
 
 
@@ -207,7 +208,8 @@ def test_warnings_are_plain_lines(
 ) -> None:
     path = save(features, tmp_path / "blobs.npz")
     settings = [f"--set=memory.{key}={value}" for key, value in SMALL.items()]
-    arguments = ["run", str(path), "--tasks", "3", *VAE, *settings, "--set=memory.min_free=0.9"]
+    settings += ["--set=memory.inputs=prior", "--set=memory.prior=normal"]  # all directions
+    arguments = ["run", str(path), "--tasks", "3", *VAE, *settings]
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main([*arguments, "-o", str(tmp_path / "r.json")]) == 0
@@ -252,13 +254,11 @@ def test_measured_after_the_last_task_alone_the_last_row_is_the_same(
 ) -> None:
     named = {f"y_{part}": getattr(features, f"y_{part}").astype(str) for part in ("train", "test")}
     features = replace(features, **named)
+    vae = partial(make_memory, "vae-fo", **SMALL)
+    memory = partial(make_memory, "gaussian-shared") if head == "bayes" else vae  # has densities
     every, last = (
         run_stream(
-            FrugalClassifier(make_memory("vae-fo", **SMALL), small_head(head)),
-            features,
-            3,
-            seed=0,
-            every_task=every_task,
+            FrugalClassifier(memory(), small_head(head)), features, 3, seed=0, every_task=every_task
         )
         for every_task in (True, False)
     )

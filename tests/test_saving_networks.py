@@ -16,12 +16,12 @@ import torch
 from frugalvae import FrugalClassifier, __version__, make_memory
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.heads import HEADS
-from frugalvae.maths.latent_priors import Placement
 from frugalvae.memories import MEMORIES
+from frugalvae.paper.placement import Placement
 from frugalvae.storage.objects import Reader, Writer
 from frugalvae.storage.parts import HELPERS, class_named, name_of
 from tests.conftest import SMALL, blobs
-from tests.test_saving import OldDraws, answers_as_it_did, forged, put, refused, saved, taught
+from tests.test_saving import forged, put, refused, saved, taught
 
 TINY = {**SMALL, "epochs": 2, "max_steps": 4}
 
@@ -123,9 +123,3 @@ def test_a_hostile_vae_is_refused_before_it_takes_the_room(tmp_path: Path) -> No
         put("memory", "learned", "encoder_", None),
     ):
         refused(scratch, forged(vae, change))
-
-
-def test_a_vae_of_the_first_format_still_answers_as_it_did() -> None:
-    loaded, recorded = answers_as_it_did("format-1")
-    sample = loaded.memory_._sample(3, 1, OldDraws(3).generator)  # type: ignore[attr-defined]
-    np.testing.assert_allclose(sample[0], recorded["a sample of 3"], atol=1e-3)

@@ -367,7 +367,7 @@ def test_verify_says_what_is_wrong(
 
 def test_every_part_of_ours_has_a_table() -> None:
     """Discovered: or what a new part holds would go unchecked."""
-    settings = {"Thresholds", "FixedPointPrior", "NormalPrior", "SinglePrior", "UniformPrior"}
+    settings = {"FixedPointPrior", "NormalPrior", "SinglePrior", "UniformPrior"}
     checked = {"MLP", "LayerState", "PriorState"}  # by the layers, and by the types of fields
     known = {name.partition(" ")[0] for name in TABLES} | settings | checked
     for registry in (MEMORIES, HEADS):

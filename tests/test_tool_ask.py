@@ -96,15 +96,17 @@ def test_status_and_memory_report_name_components_alike(name: str, tmp_path: Pat
 
 def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:
     pytest.importorskip("torch", reason="the memory or the head needs PyTorch")
+    from frugalvae.paper.records import is_saturated
+
     small = [f"--set=memory.{name}={value}" for name, value in SMALL.items()]
     small += ["--memory", "vae-fo"]
-    saturated = ["--set=memory.saturation=0", "--set=memory.min_free=1"]
+    saturated = ["--set=memory.inputs=prior", "--set=memory.prior=normal"]  # all directions
     tool("learn", paint(tool.folder / "one", "cat", "dax"), *small, *saturated)
     status = tool.json("status")
     assert [layer["layer"] for layer in status["layers"]] == [1, 2, 3]
     memory = FrugalClassifier.load(tool.file).memory_
     assert [layer["used_up"] for layer in status["layers"]] == [
-        state in memory.saturated_ for state in memory.layers_
+        is_saturated(state.proportion, state.rank, state.size) for state in memory.layers_
     ]
     assert status["warnings"][0].startswith("layer 1 of the decoder has ")
     said = tool("status")
@@ -115,7 +117,7 @@ def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:
 def test_the_format_of_old_files_has_a_status_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = Path(__file__).parent / "fixtures" / "format-1.frugal"
+    path = Path(__file__).parent / "fixtures" / "format-1-bayes.frugal"
     assert main(["status", str(path), "--all"]) == 0
     assert "10 classes in 2 tasks" in capsys.readouterr().out
     assert main(["history", str(path)]) == 0

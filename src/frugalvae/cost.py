@@ -102,9 +102,6 @@ def vae(
     latent: int,
     own_prior: bool,
     classwise: bool,
-    whitened: bool,
-    factors: int,
-    encoded: bool,
     null_space: bool,
     dynamic: bool,
     embedding: int,
@@ -113,7 +110,7 @@ def vae(
     """One incremental VAE and all of its variants.
 
     ``own_prior``: every class has a latent mean of its own. ``decoders``: how many there are
-    after fresh starts, each with covariances of its own. ``encoded``: there is an encoder.
+    after fresh starts, each with covariances of its own.
     """
     encoder = layer_sizes([dim, hidden, hidden, 2 * latent], embedding)
     decoder = layer_sizes([latent, hidden, hidden, dim], embedding)
@@ -121,7 +118,7 @@ def vae(
     shared = decoder[:-1] if dynamic else decoder
     in_null_space = [n_in for n_in, _ in shared] if null_space else []
     parts = [
-        component("encoder", encoded * parameters(encoder)),
+        component("encoder", parameters(encoder)),
         component("decoder", decoders * parameters(decoder)),
         component(
             "covariances",
@@ -133,17 +130,12 @@ def vae(
     if dynamic:
         own = last[0] * last[1] + biases
         parts.append(component("task layers", (tasks - decoders) * own))
-    tables = (1 + encoded) * len(decoder)
     if embedding:
+        tables = len(encoder) + len(decoder)
         parts.append(component("class embeddings", tables * embedding * classes))
     if own_prior:
         parts.append(component("latent means", classes * latent))
-    if whitened:
-        parts.append(component("normalisation", classes * dim))
-        parts.append(component("shared covariance", dim**2, triangle(dim) + 1, width=8))
-    else:
-        parts.append(normalisation(dim, classes, classwise))
-    parts.append(component("class factors", classes * factors * dim))
+    parts.append(normalisation(dim, classes, classwise))
     parts.append(component("sample noise", 0, classes))
     return [part for part in parts if part.stored]
 

@@ -1,4 +1,4 @@
-"""Conversion between NumPy arrays and PyTorch tensors.
+"""Conversion between NumPy arrays and PyTorch tensors, and what all parts that train need.
 
 Memories that train networks, and heads that are fitted by gradient steps, compute with
 PyTorch, on a GPU if there is one. Tasks come in and samples go out as arrays. Only parts that
@@ -7,12 +7,12 @@ need PyTorch import this module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
@@ -83,3 +83,24 @@ def device_of(learned: Mapping[int, Tensor]) -> torch.device:
     device(type='cpu')
     """
     return next(iter(learned.values())).device if learned else find_device()
+
+
+def batch_count(count: int, size: int) -> int:
+    """The number of batches of about ``size`` that cover ``count`` samples."""
+    return max(1, round(count / size))
+
+
+def batches(count: int, size: int, rng: torch.Generator) -> Iterator[Tensor]:
+    """Random batches of nearly equal size that together cover ``range(count)`` once."""
+    order = torch.randperm(count, generator=rng, device=rng.device)
+    yield from order.tensor_split(batch_count(count, size))
+
+
+def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
+    """A linear layer with PyTorch's default initialisation, drawn from ``rng``."""
+    layer = nn.Linear(n_in, n_out, device="meta").to_empty(device=rng.device)
+    bound = n_in**-0.5
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=rng)
+        layer.bias.uniform_(-bound, bound, generator=rng)
+    return layer

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import memories
+from frugalvae import memories, paper
 from frugalvae.interfaces import Memory
 from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.plugins import parameters_of
@@ -44,11 +44,8 @@ ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "fod, frozen": ("vae-fod", {"decoder": "frozen"}),
     "relative": ("vae-fo", {"relative": True}),
     "projected gradient": ("vae-fo", {"projection": "gradient"}),
-    "fresh decoders": ("vae-fo", {"on_saturation": "fresh", "saturation": 0.0, "min_free": 1.0}),
-    "fresh dynamic decoders": (
-        "vae-fodce",
-        {"on_saturation": "fresh", "saturation": 0.0, "min_free": 1.0},
-    ),
+    "fresh decoders": ("vae-fo", {"on_saturation": "fresh"}),
+    "fresh dynamic decoders": ("vae-fodce", {"on_saturation": "fresh"}),
     **{
         f"protects {inputs}": ("vae-fo", {"inputs": inputs})
         for inputs in ("prior", "prior-mean", "posterior", "posterior-mean", "batch-mean")
@@ -65,16 +62,21 @@ def made(case: str, *, trained: bool = False) -> Memory:
 
 
 def test_every_memory_class_of_the_package_has_a_name() -> None:
-    assert parts_of(memories, "Memory") == {type(make_memory(name)).__name__ for name in MEMORIES}
+    found = parts_of(memories, "Memory") | parts_of(paper, "Memory")
+    assert found == {type(make_memory(name)).__name__ for name in MEMORIES}
 
 
 @pytest.mark.parametrize("rule", MEMORY_CHECKS, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("case", [*MEMORIES, *ABLATIONS])
-def test_every_memory_keeps_every_rule(case: str, rule: Rule) -> None:
+def test_every_memory_keeps_every_rule(
+    case: str, rule: Rule, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if case == "none" and rule not in SAMPLELESS_CHECKS:
         pytest.skip("it keeps nothing to sample from")
     if case.startswith("fresh") and rule is says_its_cost_before_training:
         pytest.skip("how many decoders start afresh depends on the data")
+    if case.startswith("fresh"):  # a null space is used up after one class
+        monkeypatch.setattr("frugalvae.paper.records.LEAST_FREE", 1.0)
     rule(partial(made, case, trained=rule in TRAINED))
 
 

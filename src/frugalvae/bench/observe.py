@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from frugalvae.bench.stream_run import Record
     from frugalvae.images.feature_file import Features
     from frugalvae.interfaces import Memory
-    from frugalvae.maths.latent_priors import Placement, Prior
+    from frugalvae.paper.placement import Placement, Prior
 
 Samples = NDArray[np.float32]
 
@@ -113,7 +113,7 @@ class PlacementObserver(Observer):
 
     def memory(self, part: Part) -> Memory:
         """Make the memory with a prior that records."""
-        from frugalvae.maths.latent_priors import make_prior
+        from frugalvae.paper.priors import make_prior
 
         watched = WatchedPrior(make_prior(part.given.get("prior", "fpi")))
         self.observed["tasks"] = watched.placements

@@ -15,9 +15,8 @@ from frugalvae.errors import InputError, UnknownClassError, check_choice, check_
 from frugalvae.images.dataset import Images
 from frugalvae.images.feature_file import Features
 from frugalvae.maths.devices import find_device
-from frugalvae.maths.networks import linear
-from frugalvae.maths.training import batch_count, batches
 from frugalvae.progress import track
+from frugalvae.tensors import batch_count, batches, linear
 
 ENCODE_BATCH = 256  # images encoded at once
 LEAST_WIDTH = 8  # channels of a layer

@@ -15,7 +15,7 @@ from frugalvae.interfaces import Replay, Task
 from frugalvae.maths import arrays
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
-from frugalvae.maths.equations import cosine_logits, unit
+from frugalvae.paper.equations import cosine_logits, unit
 from frugalvae.tensors import to_array, to_tensor
 
 

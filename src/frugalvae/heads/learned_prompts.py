@@ -12,7 +12,7 @@ from torch import Tensor
 
 from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import TextTower, groups
-from frugalvae.maths.networks import MLP
+from frugalvae.paper.networks import MLP
 
 LEARNED = 2  # learned tokens per prompt: the class's own, and the shared network's
 PROMPTS_PER_PASS = 64

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cosine_similarity, cross_entropy
+from torch.nn.functional import cross_entropy
 
 from frugalvae.cost import Component, component
 from frugalvae.encoders.text import spoken
@@ -24,19 +24,17 @@ from frugalvae.heads.learned_prompts import (
     context_network,
     first_tokens,
 )
-from frugalvae.heads.replay_epochs import Samples, replay_epochs
+from frugalvae.heads.replay_epochs import replay_epochs
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
-from frugalvae.maths.equations import cosine_logits, unit
-from frugalvae.maths.networks import MLP
+from frugalvae.paper.equations import cosine_logits, unit
+from frugalvae.paper.networks import MLP
 from frugalvae.plugins import check_trusted
-from frugalvae.progress import track
 from frugalvae.tensors import to_array, to_generator
 
 BETAS = (0.8, 0.9)  # of AdamW: few steps of many samples converge faster than at (0.9, 0.999)
 DEFAULT = "openai/clip-vit-large-patch14"  # the paper's
-VECTOR_RATE = 0.01  # learning rate of free class vectors
 
 #: An optimiser, and what to call after each epoch.
 Stepper = tuple[torch.optim.Optimizer, Callable[[], None]]
@@ -62,18 +60,12 @@ class PromptHead(HeadDefaults):
     optimiser
         ``"adamw"`` as in CGIL, or ``"lbfgs"``, for which each pass uses all samples of the
         epoch. In the benchmark, it reaches a lower loss in as many passes.
-    learning_rate, weight_decay
-        Of AdamW; the learning rate falls to zero as a cosine.
+    learning_rate
+        Of AdamW; it falls to zero as a cosine.
     precision
         Of the tower: ``"float32"``, or ``"bfloat16"`` for machines that support it.
     checkpoint
         Whether to save memory by computing activations twice; ``None`` decides by their size.
-    only_new
-        An approximation, off by default: train only prompts of new classes, and the shared
-        network only on the first task. Old class vectors stay as they are.
-    vectors_first
-        An approximation, off by default: fit class vectors on replay without the tower, then
-        fit prompts to them in this many passes. 0 trains prompts on replay.
 
     References
     ----------
@@ -95,11 +87,8 @@ class PromptHead(HeadDefaults):
         passes: int = 25,
         optimiser: Literal["adamw", "lbfgs"] = "adamw",
         learning_rate: float = 0.005,
-        weight_decay: float = 0.0,
         precision: Precision = "float32",
         checkpoint: bool | None = None,
-        only_new: bool = False,
-        vectors_first: int = 0,
     ) -> None:
         if not isinstance(model, str | TextTower):
             raise InputError(
@@ -111,22 +100,16 @@ class PromptHead(HeadDefaults):
         check_number("passes", passes, 1, 100_000, whole=True)
         check_choice("optimiser", optimiser, ("adamw", "lbfgs"))
         check_number("learning_rate", learning_rate, 1e-12)
-        check_number("weight_decay", weight_decay, 0)
         check_choice("precision", precision, ("float32", "bfloat16"))
         check_choice("checkpoint", checkpoint, (True, False, None))
-        check_choice("only_new", only_new, (True, False))
-        check_number("vectors_first", vectors_first, 0, 1_000_000, whole=True)
         self.model = model if isinstance(model, str) else model.name
         self.epochs = epochs
         self.samples = samples
         self.passes = passes
         self.optimiser = optimiser
         self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
         self.precision = precision
         self.checkpoint = checkpoint
-        self.only_new = only_new
-        self.vectors_first = vectors_first
         self.classes_: list[int] = []
         self.names_: dict[int, str] = {}
         self.vectors_ = torch.empty(0)
@@ -183,26 +166,20 @@ class PromptHead(HeadDefaults):
             self.scale_ = tower.scale
         self.classes_ = list(replay.classes)
         new = first_tokens(len(self.classes_) - old, tower.width, rng)
-        fixed = old if self.only_new else 0
-        tokens = torch.cat([self.tokens_, new])[fixed:].clone().requires_grad_()
-        self.network_.requires_grad_(not fixed)
-        names = [self.names_[label] for label in self.classes_[fixed:]]
+        tokens = torch.cat([self.tokens_, new]).requires_grad_()
+        self.network_.requires_grad_(True)
+        names = [self.names_[label] for label in self.classes_]
         prompts = LearnedPrompts(tower, names, tokens, self.network_, checkpoint=self.checkpoint)
-
-        fit = self._fit_to_vectors if self.vectors_first else self._fit
-        fit(prompts, self.vectors_[:fixed], replay)
-
+        self._fit(prompts, replay)
         self.network_.requires_grad_(False)
         self.network_.zero_grad()
-        self.tokens_ = torch.cat([self.tokens_[:fixed], tokens.detach()])
+        self.tokens_ = tokens.detach()
         with torch.no_grad():
-            made = unit(prompts.all_features())
-        self.vectors_ = torch.cat([self.vectors_[:fixed], made])
+            self.vectors_ = unit(prompts.all_features())
 
     def update(self, task: Task, count: int, replay: Replay) -> None:
-        """Train on replay of every class; with ``only_new``, change nothing."""
-        if not self.only_new:
-            self.learn(Task.empty(task.features.shape[1]), replay)
+        """Train on replay of every class."""
+        self.learn(Task.empty(task.features.shape[1]), replay)
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's token, vector and name."""
@@ -216,42 +193,28 @@ class PromptHead(HeadDefaults):
         self.tokens_, self.vectors_ = self.tokens_[rows], self.vectors_[rows]
         self.classes_ = classes
 
-    def _fit(self, prompts: LearnedPrompts, fixed: Tensor, replay: Replay) -> None:
+    def _fit(self, prompts: LearnedPrompts, replay: Replay) -> None:
         """Minimise the cross-entropy of replay over the prompts."""
-        optimiser, decay = self._optimiser(self._parameters(prompts))
-        for epoch in self._epochs(replay):
+        optimiser, decay = self._optimiser([prompts.tokens, *self.network_.parameters()])
+        size, device = self._batch_size(replay), self.vectors_.device
+
+        def loss_of(x: Tensor, y: Tensor, made: Tensor) -> Tensor:
+            return cross_entropy(cosine_logits(x, made, 1 / self.scale_), y)
+
+        def evaluate(x: Tensor, y: Tensor) -> float:
+            optimiser.zero_grad(set_to_none=True)
+            return prompts.backward(partial(loss_of, x, y))
+
+        for epoch in replay_epochs(replay, self.epochs, self.samples, size, device):
             for x, y in epoch:
-                optimiser.step(_descent(optimiser, prompts, partial(self._loss, x, y, fixed)))
+                optimiser.step(partial(evaluate, x, y))
             decay()
-
-    def _fit_to_vectors(self, prompts: LearnedPrompts, fixed: Tensor, replay: Replay) -> None:
-        """Fit free class vectors on replay, then prompts to these vectors."""
-        with torch.no_grad():
-            vectors = unit(prompts.all_features())
-        free = torch.optim.Adam([vectors.requires_grad_()], VECTOR_RATE)
-        for epoch in self._epochs(replay):
-            for x, y in epoch:
-                free.zero_grad(set_to_none=True)
-                self._loss(x, y, fixed, vectors).backward()  # type: ignore[no-untyped-call]
-                free.step()
-
-        goal = vectors.detach()
-        optimiser, decay = self._adamw(self._parameters(prompts), self.vectors_first)
-        for _ in track(range(self.vectors_first), "fitting prompts"):
-            optimiser.step(_descent(optimiser, prompts, partial(_distance, goal)))
-            decay()
-
-    def _loss(self, x: Tensor, y: Tensor, fixed: Tensor, made: Tensor) -> Tensor:
-        logits = cosine_logits(x, torch.cat([fixed, made]), 1 / self.scale_)
-        return cross_entropy(logits, y)
-
-    def _parameters(self, prompts: LearnedPrompts) -> list[Tensor]:
-        shared = [weight for weight in self.network_.parameters() if weight.requires_grad]
-        return [prompts.tokens, *shared]
 
     def _optimiser(self, parameters: list[Tensor]) -> Stepper:
         if self.optimiser == "adamw":
-            return self._adamw(parameters, self.epochs)
+            rate, rounds = self.learning_rate, max(self.epochs, 1)
+            adam = torch.optim.AdamW(parameters, rate, betas=BETAS, weight_decay=0.0)
+            return adam, torch.optim.lr_scheduler.CosineAnnealingLR(adam, rounds).step
         quasi_newton = torch.optim.LBFGS(
             parameters,
             max_iter=self.passes,
@@ -260,17 +223,6 @@ class PromptHead(HeadDefaults):
             line_search_fn="strong_wolfe",
         )
         return quasi_newton, lambda: None
-
-    def _adamw(self, parameters: list[Tensor], rounds: int) -> Stepper:
-        adam = torch.optim.AdamW(
-            parameters, self.learning_rate, betas=BETAS, weight_decay=self.weight_decay
-        )
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, max(rounds, 1))
-        return adam, schedule.step
-
-    def _epochs(self, replay: Replay) -> Iterator[Iterator[Samples]]:
-        size, device = self._batch_size(replay), self.vectors_.device
-        return replay_epochs(replay, self.epochs, self.samples, size, device)
 
     def _batch_size(self, replay: Replay) -> int:
         """Samples per pass: a part of the epoch for AdamW, all of it for L-BFGS."""
@@ -297,20 +249,3 @@ class PromptHead(HeadDefaults):
             component("head: vectors", 0, self.vectors_.numel()),
             component("head: shared network", 0, shared),
         ]
-
-
-def _descent(
-    optimiser: torch.optim.Optimizer, prompts: LearnedPrompts, loss_of: Callable[[Tensor], Tensor]
-) -> Callable[[], float]:
-    """The closure that an optimiser calls for a loss and its gradient."""
-
-    def evaluate() -> float:
-        optimiser.zero_grad(set_to_none=True)
-        return prompts.backward(loss_of)
-
-    return evaluate
-
-
-def _distance(goal: Tensor, made: Tensor) -> Tensor:
-    """Mean cosine distance of text features from their target."""
-    return (1 - cosine_similarity(made, goal)).mean()

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from frugalvae.interfaces import Replay
-from frugalvae.maths.training import batches
 from frugalvae.progress import track
-from frugalvae.tensors import to_generator, to_tensor
+from frugalvae.tensors import batches, to_generator, to_tensor
 
 #: Features (n, d), and the position of each one's class, (n,).
 Samples = tuple[Tensor, Tensor]

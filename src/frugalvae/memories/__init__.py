@@ -9,8 +9,8 @@ from frugalvae.plugins import Registry
 if TYPE_CHECKING:
     from frugalvae.interfaces import Memory
 
-VAE = "frugalvae.memories.vae.memory:VAEMemory"
-LITERAL = "frugalvae.memories.vae.memory:LiteralVAEMemory"
+VAE = "frugalvae.paper.variants:VAEMemory"
+LITERAL = "frugalvae.paper.variants:LiteralVAEMemory"
 
 #: Every memory of ours by name, and the settings that make it.
 MEMORIES = Registry(
@@ -24,8 +24,7 @@ MEMORIES = Registry(
         "vae-fod-literal": (LITERAL, {"dynamic": True}),
         "vae-fodce-literal": (LITERAL, {"dynamic": True, "embedding": 10}),
         "vae-ceo-literal": (LITERAL, {"prior": "single", "embedding": 10}),
-        "vae-factors": ("frugalvae.memories.vae.memory:FactorVAEMemory", {}),
-        "vae-cgil": ("frugalvae.memories.class_vae:ClassVAEMemory", {}),
+        "vae-cgil": ("frugalvae.paper.cgil:ClassVAEMemory", {}),
         "gaussian-diagonal": (
             "frugalvae.memories.gaussian:GaussianMemory",
             {"covariance": "diagonal"},

@@ -32,19 +32,18 @@ from frugalvae.plugins import arguments_of, check_trusted, import_outside
 
 #: What our memories and heads are made of, and where it is defined.
 HELPERS = {
-    "Decoder": "frugalvae.memories.vae.decoder",
-    "LayerState": "frugalvae.memories.vae.records",
-    "PriorState": "frugalvae.memories.vae.records",
+    "Decoder": "frugalvae.paper.nullspace",
+    "LayerState": "frugalvae.paper.records",
+    "PriorState": "frugalvae.paper.records",
     "Mixture": "frugalvae.memories.mixture",
-    "MLP": "frugalvae.maths.networks",
-    "ClasswiseNormaliser": "frugalvae.memories.vae.normalise",
-    "GlobalNormaliser": "frugalvae.memories.vae.normalise",
-    "WhitenedNormaliser": "frugalvae.memories.vae.whitened",
-    "LayerInputs": "frugalvae.maths.nullspace",
-    "FixedPointPrior": "frugalvae.maths.latent_priors",
-    "NormalPrior": "frugalvae.maths.latent_priors",
-    "SinglePrior": "frugalvae.maths.latent_priors",
-    "UniformPrior": "frugalvae.maths.latent_priors",
+    "MLP": "frugalvae.paper.networks",
+    "ClasswiseNormaliser": "frugalvae.paper.normalise",
+    "GlobalNormaliser": "frugalvae.paper.normalise",
+    "LayerInputs": "frugalvae.paper.nullspace",
+    "FixedPointPrior": "frugalvae.paper.priors",
+    "NormalPrior": "frugalvae.paper.priors",
+    "SinglePrior": "frugalvae.paper.priors",
+    "UniformPrior": "frugalvae.paper.priors",
 }
 
 

@@ -49,15 +49,12 @@ NAMES = {
         "decoders_.*": "decoder",
         "means_": "latent means",
         "noise_": "sample noise",
-        "normaliser_.pooled_": "shared covariance",
-        "normaliser_.count_": "shared covariance",
         "normaliser_*": "normalisation",
-        "factors_": "class factors",
     },
     "ClassVAEMemory": {"noise_": "sample noise", "normaliser_*": "normalisation"},
     "PromptHead": {"network_*": "shared network"},
 }
-NAMES["FactorVAEMemory"] = NAMES["LiteralVAEMemory"] = NAMES["VAEMemory"]
+NAMES["LiteralVAEMemory"] = NAMES["VAEMemory"]
 
 SHORT = {"MomentMemory": "moments"}  # names of parts that write their state themselves
 
@@ -231,15 +228,14 @@ def component_name(path: str, contents: Contents) -> str:
 
 def layers_of(memory: Mapping[str, Any]) -> Iterator[Layer]:
     """The null space of each layer after the last task."""
-    from frugalvae.memories.vae.records import Thresholds
+    from frugalvae.paper.records import is_saturated
 
     states = [state["fields"] for state in memory.get("learned", {}).get("layers_", [])]
-    thresholds = Thresholds.of(memory.get("settings", {}))
     last = max((state["task"] for state in states), default=0)
     for state in states:
         if state["task"] == last:
             proportion, rank, size = state["proportion"], state["rank"], state["size"]
-            used_up = thresholds.exceeded(proportion, rank, size)
+            used_up = is_saturated(proportion, rank, size)
             yield Layer(state["decoder"], state["layer"], proportion, rank, size, used_up)
 
 

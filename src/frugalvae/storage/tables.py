@@ -62,13 +62,12 @@ FOURIER = {
     "count_": "count",
 }
 VAE = {
-    "normaliser_": "ClasswiseNormaliser|GlobalNormaliser|WhitenedNormaliser",
-    "encoder_": "MLP d 2*settings.latent?",
+    "normaliser_": "ClasswiseNormaliser|GlobalNormaliser",
+    "encoder_": "MLP d 2*settings.latent",
     "decoders_": "list Decoder",
     "route_": "each decoder",
     "means_": "each float settings.latent",
     "noise_": "each positive",
-    "factors_": "some float d settings.factors?",
     "layers_": "list LayerState?",
     "priors_": "list PriorState?",
 }
@@ -108,7 +107,6 @@ TABLES: dict[str, dict[str, str]] = {
     "NoMemory": {"classes_": "classes"},
     "VAEMemory": VAE,
     "LiteralVAEMemory": VAE,
-    "FactorVAEMemory": VAE,
     "ClassVAEMemory": {
         "normaliser_": "ClasswiseNormaliser|GlobalNormaliser",
         "decoders_": "each MLP latent d",
@@ -116,12 +114,6 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "ClasswiseNormaliser": {"mean_": "each feature d", "std_": "each positive d"},
     "GlobalNormaliser": {"mean_": "feature d", "std_": "scale d"},
-    "WhitenedNormaliser": {
-        "root_": "truth",
-        "mean_": "each feature d",
-        "pooled_": "square d d",
-        "count_": "scale 1",
-    },
     "Decoder": {
         "network": "MLP settings.latent d",
         "inputs": "list LayerInputs?",

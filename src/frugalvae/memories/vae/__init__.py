@@ -1,1 +1,0 @@
-"""The paper's memory, one conditional VAE, and its variants."""
