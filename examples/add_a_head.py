@@ -18,7 +18,7 @@ import numpy as np
 
 from frugalvae import FrugalClassifier
 from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.images.dataset import load_digits
+from frugalvae_lab.images.dataset import load_digits
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, squared_distances
 from frugalvae.testing import check_head

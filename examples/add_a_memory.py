@@ -18,7 +18,7 @@ import numpy as np
 
 from frugalvae import FrugalClassifier
 from frugalvae.cost import Component, component
-from frugalvae.images.dataset import load_digits
+from frugalvae_lab.images.dataset import load_digits
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories.defaults import MemoryDefaults

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import frugalvae
-from frugalvae.encoders.resnet18 import ResNet18Encoder
 from frugalvae.errors import DeviceError
 from frugalvae.maths.devices import computing_on, find_device
 from frugalvae.tensors import device_of
+from frugalvae_lab.encoders.resnet18 import ResNet18Encoder
 
 
 def test_only_one_module_asks_for_a_gpu() -> None:

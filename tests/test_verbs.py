@@ -15,9 +15,8 @@ import pytest
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
 from frugalvae.estimator import NotFittedError
-from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features
-from tests.conftest import accuracy, blobs, made, real_features, small_head
+from tests.conftest import accuracy, blobs, load_digits, made, real_features, small_head
 from tests.test_learner import named, small, state
 
 NETWORK = {"hidden": 64, "latent": 32, "max_steps": 200}

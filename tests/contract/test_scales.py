@@ -11,11 +11,11 @@ import pytest
 from frugalvae.errors import InputError
 from frugalvae.heads import HEADS
 from frugalvae.heads.bayes import BayesHead
-from frugalvae.heads.running_ridge import RunningRidge
 from frugalvae.interfaces import Head, Memory, Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.testing.rules import quiet
+from frugalvae_lab.heads.running_ridge import RunningRidge
 from tests.conftest import small_head
 from tests.contract.test_memories import ABLATIONS, made
 

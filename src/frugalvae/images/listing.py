@@ -81,7 +81,7 @@ class Listing:
 def open_images(
     path: str | Path, wanted: Wanted, *, depth: int | None = None, known: Collection[str] = ()
 ) -> Iterator[Listing]:
-    """The images of a folder, a zip archive or CIFAR-100, which can be read inside the block.
+    """The images of a folder or a zip archive, which can be read inside the block.
 
     Parameters
     ----------

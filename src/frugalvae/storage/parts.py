@@ -35,7 +35,6 @@ HELPERS = {
     "Decoder": "frugalvae.memories.vae.decoder",
     "LayerState": "frugalvae.memories.vae.records",
     "PriorState": "frugalvae.memories.vae.records",
-    "Mixture": "frugalvae.memories.mixture",
     "MLP": "frugalvae.maths.networks",
     "ClasswiseNormaliser": "frugalvae.memories.vae.normalise",
     "GlobalNormaliser": "frugalvae.memories.vae.normalise",
@@ -76,8 +75,8 @@ def name_of(kind: type) -> str:
 def class_named(name: str, trust: Collection[str] = ()) -> type:
     """The class that a file names, imported now: some need PyTorch.
 
-    >>> class_named("FactorMemory")
-    <class 'frugalvae.memories.factors.FactorMemory'>
+    >>> class_named("MomentMemory")
+    <class 'frugalvae.memories.moments.MomentMemory'>
     >>> class_named("os:system")
     Traceback (most recent call last):
     ...
