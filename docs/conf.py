@@ -59,8 +59,10 @@ PAGES = {
     "README.md": "/index.md",
     "CONTRIBUTING.md": "/generated/contributing.md",
     "CHANGELOG.md": "/generated/changelog.md",
-    "results/report.md": "/generated/report.md",
-    "results/race.md": "/generated/leaderboard.md",
+    "lab/README.md": "/generated/laboratory.md",
+    "lab/results/report.md": "/generated/report.md",
+    "lab/results/race.md": "/generated/leaderboard.md",
+    **{f"lab/docs/{page.name}": f"/generated/{page.name}" for page in ROOT.glob("lab/docs/*.md")},
 }
 #: What the reference names first; other modules follow.
 FIRST = ("classifier", "memories", "heads", "encoders", "interfaces", "plugins", "testing", "model")

@@ -3,7 +3,7 @@
 Nothing of FrugalVAE has to be changed. In the folder of this file:
 
     python add_a_head.py                         # check it, and try it on digits
-    frugalvae run FEATURES.npz --head add_a_head:NeighbourHead --set head.samples=20
+    frugalvae-lab run FEATURES.npz --head add_a_head:NeighbourHead --set head.samples=20
 
 In an experiment file: ``head = { name = "add_a_head:NeighbourHead", samples = 20 }``.
 

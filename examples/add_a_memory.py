@@ -3,9 +3,9 @@
 Nothing of FrugalVAE has to be changed. In the folder of this file:
 
     python add_a_memory.py                       # check it, and try it on digits
-    frugalvae run FEATURES.npz --memory add_a_memory:ExemplarMemory --set memory.size=3
-    frugalvae bench run add_a_memory.toml --trust add_a_memory  # compare it with three others
-    frugalvae report results -o report.md
+    frugalvae-lab run FEATURES.npz --memory add_a_memory:ExemplarMemory --set memory.size=3
+    frugalvae-lab bench run add_a_memory.toml --trust add_a_memory  # compare it with three others
+    frugalvae-lab report results -o report.md
 
 ``MemoryDefaults`` gives ``forget``, what it costs, from the attributes whose names end in ``_``,
 and an ``update`` by replay, which this memory replaces. Settings are the arguments of the
@@ -72,7 +72,7 @@ class ExemplarMemory(MemoryDefaults):
     def cost(
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
     ) -> list[Component]:
-        """What it will cost; you may leave this out. ``frugalvae memory`` asks for it."""
+        """What it will cost; you may leave this out. ``frugalvae-lab memory`` asks for it."""
         return [
             component("exemplars", classes * self.size * dim),
             component("spread", classes * dim),

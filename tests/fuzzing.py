@@ -67,15 +67,10 @@ LIGHT_KINDS: dict[str, tuple[Any, Any, str]] = {
     "moments": ("moments", "bayes", "float32"),
     "moments, cut": (("moments", {"budget": "470B"}), "bayes", "float16"),
     NAMED: ("moments", "bayes", "float32"),
-    "factors": ("factors", "bayes", "float32"),
-    "few coordinates": (("factors", {"budget": 60}), "bayes", "float32"),
     "diagonal": ("gaussian-diagonal", "nearest-mean", "float32"),
     "full": ("gaussian-full", "ridge", "float16"),
     "shared": ("gaussian-shared", "lda", "float32"),
-    "mixture": (("mixture", {"parts": 2}), "bayes", "float32"),
-    "fetril": ("fetril", "nearest-mean", "float32"),
     "samples": ("store-all", "ridge", "float32"),
-    "ranpac": ("none", ("ranpac", {"width": 20}), "float32"),
 }
 KINDS_WITH_NETWORKS: dict[str, tuple[Any, Any, str]] = {
     "vae": (("vae-fo", TINY), ("cosine", {"epochs": 1, "samples": 8}), "float16"),
@@ -215,11 +210,9 @@ def other_class(document: Document, arrays: Arrays, chance: random.Random) -> No
     found = [path for path in places(document) if path[-1] == "class"]
     path = chance.choice(found)
     names = [
-        "FactorMemory",
         "MomentMemory",
         "GaussianMemory",
         "MLP",
-        "Mixture",
         "RidgeHead",
         "NoMemory",
     ]

@@ -18,8 +18,10 @@ from PIL import Image
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.images import encode as encoding
+from frugalvae.images.decode import decode
 from frugalvae.images.encode import Report, encode_folder
 from frugalvae.images.feature_file import load_features
+from frugalvae.images.listing import open_images
 from frugalvae.progress import listening
 from tests.colours import Colours, Held
 from tests.test_images import save
@@ -350,7 +352,7 @@ def test_the_command_says_what_it_did(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--encoder", "resnet18"], "'resnet18' is not pretrained"),
+        (["--encoder", "resnet18"], "there is no frozen encoder 'resnet18'"),
         (["--encoder", "clap"], "Did you mean 'clip'"),
         (["--encoder", "clip"], "such as openai/clip-vit-large-patch14"),
         (["--encoder", "efficientnet", "--model", "b7"], "model is 'b7'. Choices: 'lite0'"),

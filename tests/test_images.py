@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ RED, WHITE = [255, 0, 0], [255, 255, 255]
 def save(path: Path, colour: int | tuple[int, ...] = 0, size: int = 8, mode: str = "RGB") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new(mode, (size, size), colour).save(path)
+
+
+def zipped(folder: Path, archive: Path, prefix: str = "") -> Path:
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(folder.rglob("*"), reverse=True):
+            file.write(path, prefix + path.relative_to(folder).as_posix())
+    return archive
 
 
 # --------------------------------------------------------------------------- kinds of images

@@ -371,7 +371,7 @@ def test_undo_takes_back_the_first_lesson_too(tool: Tool) -> None:
     assert f"{tool.file}: there is nothing to undo" in tool("undo", code=2)
     for verb, *words in (("predict", folder), ("rename", "cat", "emu"), ("forget", "cat")):
         assert f"{tool.file} knows no class" in tool(verb, *words, code=2)
-    tool.learn(folder, "--memory", "factors", "--float16")  # chosen anew
+    tool.learn(folder, "--memory", "gaussian-shared", "--float16")  # chosen anew
     assert tool.classes == ["cat", "dax"]
     assert {a.dtype for a in Store(tool.file).read().arrays.values()} == {np.dtype("f2")}
 

@@ -262,12 +262,12 @@ def check_update(classifier: FrugalClassifier, data: Features, tolerance: float)
     ("memory", "head"),
     [
         ("gaussian-shared", "cosine"),
-        ("mixture", "ridge"),
+        ("gaussian-full", "ridge"),
         (("vae-fo", NETWORK), "cosine"),
         ("none", "lda"),
         ("none", "nearest-mean"),
     ],
-    ids=["gaussian", "mixture", "vae", "lda", "nearest-mean"],
+    ids=["gaussian", "full", "vae", "lda", "nearest-mean"],
 )
 def test_on_digits_an_update_helps_the_class_and_leaves_the_others(memory: Any, head: str) -> None:
     check_update(FrugalClassifier(made(memory), head), load_digits(), tolerance=0.03)

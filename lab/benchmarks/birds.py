@@ -46,8 +46,9 @@ def photographs() -> Path | None:
     found = find_birds()
     if found:
         return found.resolve()
+    folder = os.environ.get("FRUGALVAE_DATA", "data")
     print(
-        f"skipped: there are no birds in {os.environ.get('FRUGALVAE_DATA', 'data')}; set FRUGALVAE_DATA to a folder with "
+        f"skipped: there are no birds in {folder}; set FRUGALVAE_DATA to a folder with "
         "birds/train/CLASS/*.jpg and birds/test/CLASS/*.jpg, or with images/birds/..."
     )
     return None

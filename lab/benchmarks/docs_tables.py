@@ -19,10 +19,11 @@ from frugalvae_lab.report.read_tables import read_tables
 from frugalvae_lab.report.render import ours, seeds
 from frugalvae_lab.report.results_table import Line, Table
 
-ROOT = Path(__file__).parents[2]
+LAB = Path(__file__).parents[1]
 PAGES = (
-    ROOT / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("race", "frontier", "paper", "results")),
+    LAB.parent / "README.md",
+    LAB.parent / "docs/paper.md",
+    *(LAB / "docs" / f"{page}.md" for page in ("race", "frontier", "results")),
 )
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -126,7 +127,7 @@ def cells_of(line: str) -> list[str]:
 
 def main() -> None:
     """Rewrite the pages, and say which have changed."""
-    tables = {table.name: table for table in read_tables(ROOT / "results")}
+    tables = {table.name: table for table in read_tables(LAB / "results")}
     for page in PAGES:
         before = page.read_text("utf-8")
         after = updated(before, tables)

@@ -7,7 +7,6 @@ import io
 import pickle
 import struct
 import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.test_images import save
+from tests.test_images import save, zipped
 
 from frugalvae.errors import InputError
 from frugalvae.images.listing import open_images
@@ -27,13 +26,6 @@ from frugalvae_lab.images.dataset import Images, digit_images, load_digits, load
 def shade(images: np.ndarray) -> list[int]:
     """The red of each image, which tells images of one colour apart."""
     return images[:, 0, 0, 0].tolist()
-
-
-def zipped(folder: Path, archive: Path, prefix: str = "") -> Path:
-    with zipfile.ZipFile(archive, "w") as file:
-        for path in sorted(folder.rglob("*"), reverse=True):
-            file.write(path, prefix + path.relative_to(folder).as_posix())
-    return archive
 
 
 def same(one: Images, other: Images) -> bool:

@@ -24,7 +24,7 @@ from frugalvae_lab.report.read_tables import measured, read_tables
 from frugalvae_lab.report.results_report import FORMATS, format_of, write_report
 
 SEEDS = [0, 1, 2]
-COMMAND = "frugalvae bench run small.toml --data digits --seeds 0 1 2"
+COMMAND = "frugalvae-lab bench run small.toml --data digits --seeds 0 1 2"
 DATA: dict[str, dict[str, Any]] = {
     "digits": {
         "title": "Digits & <more>",

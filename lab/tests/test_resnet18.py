@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from frugalvae.encoders import ENCODERS, make_encoder, resnet18
-from frugalvae.errors import InputError, UnknownClassError
+from frugalvae.errors import DeviceError, InputError, UnknownClassError
 from frugalvae.images.feature_file import Features
 from frugalvae.plugins import settings_of
 from frugalvae.progress import listening
@@ -389,3 +389,9 @@ def test_a_copy_is_of_its_own(few: Images) -> None:
     for parameter in twin.body_.parameters():
         nn.init.zeros_(parameter)
     np.testing.assert_array_equal(encoder.encode(few.x_test), before)
+
+
+def test_a_device_that_is_not_there_is_refused_by_encoders_too() -> None:
+    images = np.zeros((4, 8, 8, 3), np.uint8)
+    with pytest.raises(DeviceError, match="device is 'nowhere', which cannot be used here"):
+        ResNet18Encoder(device="nowhere").fit(images, [0, 0, 1, 1], torch.Generator())

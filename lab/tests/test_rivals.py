@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.covariance import OAS
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from tests.conftest import blobs
+from tests.test_bayes import drawn, learned
 
-from frugalvae import FrugalClassifier, make_head
+from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, softmax, unit
+from frugalvae.maths.gaussians import SHRINKAGE
 from frugalvae.memories.store_all import NoMemory, StoreAllMemory
 from frugalvae_lab.heads.anacp import gelu, spread
 from frugalvae_lab.heads.fecam import inverse_correlation
@@ -462,3 +465,23 @@ def test_mixture_finds_separate_parts(rng: np.random.Generator) -> None:
     nearest = (drawn[:, 0] / 5).round()
     assert (np.abs(drawn[:, 0] - 5 * nearest) < 0.6).all()
     assert np.bincount(nearest.astype(int), minlength=3).std(ddof=1) < 100
+
+
+def test_a_mixture_sums_its_parts() -> None:
+    task = blobs([0, 1], 30, spread=1.0)
+    memory = learned(make_memory("mixture", parts=3), task)
+    parts = [part for mixture in memory.mixtures_.values() for part in mixture.variances]  # type: ignore[attr-defined]
+    shared = np.mean(parts, axis=0, dtype=np.float64)
+    found = np.exp(memory.log_density(task.features, SHRINKAGE))  # type: ignore[attr-defined]
+    for label in task.classes:
+        mixture = memory.mixtures_[label]  # type: ignore[attr-defined]
+        expected = sum(
+            float(weight)
+            * multivariate_normal(mean, drawn(np.diag(variance), np.diag(shared))).pdf(
+                task.features
+            )
+            for weight, mean, variance in zip(
+                mixture.weights, mixture.means, mixture.variances, strict=True
+            )
+        )
+        np.testing.assert_allclose(found[:, label], expected, rtol=1e-3)

@@ -1,4 +1,4 @@
-"""``frugalvae bench run``: run what is missing of experiments, and write each run as it ends."""
+"""Run what is missing of experiments, and write each run as it ends."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def command(
     trust: Sequence[str] = (),
 ) -> str:
     """The command that makes these results, without the folders of this machine."""
-    words = ["frugalvae", "bench", "run"]
+    words = ["frugalvae-lab", "bench", "run"]
     words += [path.name if path.is_absolute() else path.as_posix() for path in paths]
     for entry in data:
         name, equals, path = entry.partition("=")

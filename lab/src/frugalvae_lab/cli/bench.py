@@ -1,4 +1,4 @@
-"""``frugalvae bench run``: run the experiments of tables and figures."""
+"""``frugalvae-lab bench run``: run the experiments of tables and figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    parser.description = "Experiments that are described in TOML files; see docs/experiments.md."
+    parser.description = (
+        "Experiments that are described in TOML files; see lab/docs/experiments.md."
+    )
     verbs = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
     run = verbs.add_parser(
         "run",

@@ -1,4 +1,4 @@
-"""``frugalvae demo``: ten digits in five tasks, to see what memories keep and forget."""
+"""``frugalvae-lab demo``: ten digits in five tasks, to see what memories keep and forget."""
 
 from __future__ import annotations
 

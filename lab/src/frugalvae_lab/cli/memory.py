@@ -1,4 +1,4 @@
-"""``frugalvae memory``: tell what a memory costs before it is trained."""
+"""``frugalvae-lab memory``: tell what a memory costs before it is trained."""
 
 from __future__ import annotations
 

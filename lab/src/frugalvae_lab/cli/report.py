@@ -1,4 +1,4 @@
-"""``frugalvae report``: write tables and figures of measured experiments."""
+"""``frugalvae-lab report``: write tables and figures of measured experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``frugalvae run``: teach a feature file task by task, and measure."""
+"""``frugalvae-lab run``: teach a feature file task by task, and measure."""
 
 from __future__ import annotations
 

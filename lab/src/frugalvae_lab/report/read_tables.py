@@ -51,7 +51,7 @@ def read_tables(folder: Path) -> list[Table]:
     if not tables:
         raise InputError(
             f"{folder} has no tables; run an experiment first: "
-            "frugalvae bench run FILE.toml --results FOLDER"
+            "frugalvae-lab bench run FILE.toml --results FOLDER"
         )
     tables.sort(key=lambda table: place_in_paper(table.experiment.reference))
     return [shown for table in tables for shown in (table, *sample_tables(table))]

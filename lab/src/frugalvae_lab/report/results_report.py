@@ -1,4 +1,4 @@
-"""``frugalvae report``: write the tables of a results folder as HTML, Markdown, LaTeX or CSV.
+"""``frugalvae-lab report``: write the tables of a results folder as HTML, Markdown or CSV.
 
 HTML has figures and details of every run besides.
 """
@@ -213,7 +213,7 @@ def write_report(
     Parameters
     ----------
     results
-        A folder that ``frugalvae bench run`` wrote.
+        A folder that ``frugalvae-lab bench run`` wrote.
     output
         The file. Its ending decides the format unless ``form`` does.
     form
