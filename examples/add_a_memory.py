@@ -18,7 +18,6 @@ import numpy as np
 
 from frugalvae import FrugalClassifier
 from frugalvae.cost import Component, component
-from frugalvae_lab.images.dataset import load_digits
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories.defaults import MemoryDefaults
@@ -80,17 +79,20 @@ class ExemplarMemory(MemoryDefaults):
 
 
 if __name__ == "__main__":
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
     check_memory(ExemplarMemory)
-    digits = load_digits()
-    for memory in (ExemplarMemory(size=3), ExemplarMemory(size=10), "factors", "store-all"):
+    x, x_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
+    for memory in (ExemplarMemory(size=3), ExemplarMemory(size=10), "moments", "store-all"):
         classifier = FrugalClassifier(memory, "ridge")
         for first in range(0, 10, 2):  # five tasks of two digits
-            rows = np.isin(digits.y_train, [first, first + 1])
-            classifier.partial_fit(digits.x_train[rows], digits.y_train[rows])
+            rows = np.isin(y, [first, first + 1])
+            classifier.partial_fit(x[rows], y[rows])
         report = classifier.memory_report()
-        right = classifier.score(digits.x_test, digits.y_test)
+        right = classifier.score(x_test, y_test)
         print(f"{report.memory}: {right:.1%} of test digits, {report.bytes:,} bytes")
     stream = FrugalClassifier(ExemplarMemory(size=10), "ridge")
-    for rows in np.array_split(np.random.default_rng(0).permutation(len(digits.y_train)), 20):
-        stream.partial_fit(digits.x_train[rows], digits.y_train[rows])  # all digits mixed
-    print(f"in 20 batches: {stream.score(digits.x_test, digits.y_test):.1%}")
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(y)), 20):
+        stream.partial_fit(x[rows], y[rows])  # all digits mixed
+    print(f"in 20 batches: {stream.score(x_test, y_test):.1%}")
