@@ -42,6 +42,19 @@ def test_a_verb_imports_no_other_verb() -> None:
         assert found - {"main"} == modules
 
 
+def test_help_and_import_stay_light() -> None:
+    """Neither may import PyTorch: that alone takes longer than help may take in all."""
+    code = (
+        "import contextlib, sys, frugalvae, frugalvae.cli.main\n"
+        "for words in ['--help'], ['learn', '--help']:\n"
+        "    with contextlib.suppress(SystemExit):\n"
+        "        frugalvae.cli.main.main(words)\n"
+        "heavy = {'torch', 'sklearn', 'numpy', 'matplotlib', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_verb_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["predcit", "x.frugal"])

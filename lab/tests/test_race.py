@@ -308,7 +308,6 @@ def test_a_race_is_no_table_of_the_report(folder: Path, tmp_path: Path) -> None:
     assert main(words) == 0
     assert (tmp_path / "r.md").read_text().startswith("# small race")
     assert main([*words, "--table", "rice"]) == 2
-    assert main([*words, "--format", "latex"]) == 2
 
 
 def test_a_file_that_extends_a_race_adds_rows_and_reuses_runs(

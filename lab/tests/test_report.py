@@ -207,7 +207,6 @@ def test_the_best_is_bold_where_there_is_a_choice(folder: Path) -> None:
     tables = read_tables(folder)
     assert Cells(FORMATS["html"](tables)).bold == ["72.0 ± 2.6"]
     assert re.findall(r"\*\*(.*?)\*\*", FORMATS["md"](tables)) == ["72.0 ± 2.6"]
-    assert re.findall(r"\\textbf\{(.*?)\}", FORMATS["latex"](tables)) == [r"72.0 $\pm$ 2.6"]
 
 
 def test_all_formats_agree(folder: Path) -> None:
@@ -219,11 +218,10 @@ def test_all_formats_agree(folder: Path) -> None:
             shown += f" ± {float(line['std']):.1f}" if line["std"] else ""
             assert shown in texts["html"]
             assert shown in texts["md"]
-            assert shown.replace("±", r"$\pm$") in texts["latex"]
     difference = "\N{MINUS SIGN}8.0"
     assert f"paper 80.0 ± 0.5; {difference}" in texts["html"]
     assert f"72.0 ± 2.6** (80.0 ± 0.5, {difference})<br>2.00 / 1.50" in texts["md"]
-    for form in ("html", "md", "latex"):
+    for form in ("html", "md"):
         assert COMMAND in texts[form]
         assert texts[form].count("2.00 / 1.50") == 1
 
@@ -235,26 +233,6 @@ def test_markdown_tables_have_the_same_cells_in_every_line(folder: Path) -> None
     for grid in grids:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in grid}) == 1
     assert r"What \| is &lt;measured>." in text
-
-
-def test_latex_is_escaped_and_balanced(folder: Path) -> None:
-    text = FORMATS["latex"](read_tables(folder))
-    assert r"A table of 100\% \& more" in text
-    assert r"Digits \& \textless{}more\textgreater{}" in text
-    assert r"8\_8 pixels" in text
-    assert r"$\checkmark$" in text
-    text.encode("ascii")
-    bare = re.sub(r"(?<!\\)%.*", "", text.replace(r"\{", "").replace(r"\}", ""))
-    assert bare.count("{") == bare.count("}")
-    assert sorted(re.findall(r"\\begin\{(\w+)\}", bare)) == sorted(
-        re.findall(r"\\end\{(\w+)\}", bare)
-    )
-    for columns, body in re.findall(
-        r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", bare, re.DOTALL
-    ):
-        for line in re.findall(r"^(?!\\(?:top|cmid|bottom)rule)(.*) \\\\$", body, re.MULTILINE):
-            spans = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d)\}", line)]
-            assert len(re.findall(r"(?<!\\)&", line)) + 1 + sum(spans) == len(columns)
 
 
 def test_the_page_needs_nothing_from_outside(folder: Path) -> None:
@@ -314,7 +292,7 @@ def test_data_sets_keep_their_own_seeds_and_commands(folder: Path) -> None:
     assert tables[0].commands == [COMMAND, "the other command"]
     assert [len(entry.runs) for entry in tables[0].lines[0].entries] == [3, 1, 0]
     assert "(1 to 3 seeds)" in FORMATS["md"](tables)
-    for form in ("html", "md", "latex"):
+    for form in ("html", "md"):
         assert "the other command" in FORMATS[form](tables)
 
 
@@ -332,7 +310,6 @@ def test_the_command_writes_each_format(
     for name, start in (
         ("r.html", "<!DOCTYPE"),
         ("r.md", "# R"),
-        ("r.tex", "\\doc"),
         ("r.csv", "t"),
     ):
         assert main(["report", str(folder), "-o", str(tmp_path / name)]) == 0
