@@ -97,7 +97,7 @@ def on_processor(
         command = [sys.executable, "-m", "lab.benchmarks.portable", "--write", str(file)]
         subprocess.run(
             [*command, "--seeds", str(seeds), "--rows", *names],
-            cwd=EXPERIMENTS.parent,
+            cwd=EXPERIMENTS.parents[1],
             env=os.environ | {"OMP_NUM_THREADS": "1"} | limits,
             check=True,
         )

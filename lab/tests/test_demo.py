@@ -97,7 +97,7 @@ class Shown:
 
 def demo(page: Path, *words: str) -> None:
     """Run the command."""
-    options = parser("demo").parse_args(["demo", "-o", str(page), *words])
+    options = parser().parse_args(["demo", "-o", str(page), *words])
     options.run(options)
 
 

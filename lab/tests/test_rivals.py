@@ -12,13 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from tests.conftest import blobs
-from tests.test_bayes import drawn, learned
+from tests.test_bayes import SHRINKAGE, drawn, learned
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, softmax, unit
-from frugalvae.maths.gaussians import SHRINKAGE
 from frugalvae.memories.store_all import NoMemory, StoreAllMemory
 from frugalvae_lab.heads.anacp import gelu, spread
 from frugalvae_lab.heads.fecam import inverse_correlation
@@ -373,7 +372,6 @@ def test_stored_features_are_all_used_once() -> None:
         ("fly-cl", {"level": 2.0}, "level is 2.0; expected a number, from 1e-06 to 1"),
         ("acil", {"penalty": 0.0}, "penalty is 0.0; expected a number, at least 1e-12"),
         ("klda", {"gamma": -1.0}, "gamma is -1.0; expected a number, at least 1e-12"),
-        ("klda-e", {"maps": 3}, "made by maps=5, which cannot be changed to 3"),
         ("randumb", {"shrinkage": 2}, "shrinkage is 2; expected a number, from 1e-12 to 1"),
         ("anacp", {"layers": 0}, "layers is 0; expected a whole number, from 1 to 64"),
         ("lr-rgda", {"own": -0.1}, "own is -0.1; expected a number, at least 0"),
