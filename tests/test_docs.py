@@ -51,8 +51,9 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     contents = "".join(code(ROOT / "docs/index.md", "{toctree}"))
     listed = re.findall(r"^(?:.*<)?([\w/*]+)>?$", contents, re.MULTILINE)
     pages = [page.stem for page in ROOT.glob("docs/*.md") if page.stem != "index"]
-    made = [*NOTEBOOKS, *ROOT.glob("lab/docs/*.md")]
-    for page in [*pages, *(f"generated/{path.stem}" for path in made)]:
+    pages += [f"generated/{notebook.stem}" for notebook in NOTEBOOKS]
+    pages += [f"generated/lab/{page.stem}" for page in ROOT.glob("lab/docs/*.md")]
+    for page in pages:
         assert any(fnmatch(page, pattern) for pattern in listed), page
 
 
