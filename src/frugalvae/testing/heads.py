@@ -139,7 +139,7 @@ def head_survives_a_file(make: Callable[[], Head]) -> None:
 
 def _memory_for(head: Head) -> Memory:
     """Everything is stored for replay; where densities are compared, there are some."""
-    return GaussianMemory() if getattr(head, "needs_density", False) else StoreAllMemory()
+    return GaussianMemory("shared") if getattr(head, "needs_density", False) else StoreAllMemory()
 
 
 def _fitted(head: Head, *tasks: Task, memory: Memory | None = None) -> Head:

@@ -58,6 +58,8 @@ class MixtureMemory(MemoryDefaults):
     [0.05, 9.05]
     """
 
+    name = "mixture"  # what reports call it, also where a file gives its state
+
     def __init__(self, parts: int = 5, *, regularisation: float = 1e-6) -> None:
         check_number("parts", parts, 1, 1_024, whole=True)
         check_number("regularisation", regularisation, 0)
