@@ -183,7 +183,7 @@ def test_killed_before_each_operation_on_files_the_same_command_goes_on(tmp_path
     path = written(tmp_path / "quick.toml", QUICK_GRID.replace("[0, 1]", "[0]"))
     command = [sys.executable, "-c", KILLS, str(path), str(tmp_path / "whole"), str(tmp_path / "r")]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=EXPERIMENTS.parent
+        command, capture_output=True, text=True, check=False, cwd=EXPERIMENTS.parents[1]
     )
     assert done.returncode == 0, done.stderr
     states = list(dict.fromkeys(done.stdout.splitlines()))
