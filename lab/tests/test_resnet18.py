@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from frugalvae.encoders import ENCODERS, make_encoder, resnet18
 from frugalvae.errors import DeviceError, InputError, UnknownClassError
 from frugalvae.images.feature_file import Features
 from frugalvae.plugins import settings_of
 from frugalvae.progress import listening
+from frugalvae_lab.encoders import ENCODERS, make_encoder, resnet18
 from frugalvae_lab.encoders.resnet18 import (
     ResNet18,
     ResNet18Encoder,
