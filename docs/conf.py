@@ -59,8 +59,13 @@ PAGES = {
     "README.md": "/index.md",
     "CONTRIBUTING.md": "/generated/contributing.md",
     "CHANGELOG.md": "/generated/changelog.md",
-    "results/report.md": "/generated/report.md",
-    "results/race.md": "/generated/leaderboard.md",
+    "lab/README.md": "/generated/laboratory.md",
+    "lab/results/report.md": "/generated/report.md",
+    "lab/results/race.md": "/generated/leaderboard.md",
+    **{
+        f"lab/docs/{page.name}": f"/generated/lab/{page.name}"
+        for page in ROOT.glob("lab/docs/*.md")
+    },
 }
 #: What the reference names first; other modules follow.
 FIRST = ("classifier", "memories", "heads", "encoders", "interfaces", "plugins", "testing", "model")
@@ -79,11 +84,11 @@ def setup(app: Sphinx) -> None:
 def generate(_: Sphinx) -> None:
     """Write the pages that come from elsewhere: the repository, notebooks, docstrings."""
     shutil.rmtree(GENERATED, ignore_errors=True)
-    GENERATED.mkdir()
+    (GENERATED / "lab").mkdir(parents=True)
     for path, page in PAGES.items():
         if page.startswith("/generated"):
             text = (ROOT / path).read_text("utf-8")
-            (GENERATED / Path(page).name).write_text(relink(text, Path(path).parent), "utf-8")
+            (ROOT / f"docs{page}").write_text(relink(text, Path(path).parent), "utf-8")
     for example in (ROOT / "examples").glob("*.*"):
         page = from_notebook(example) if example.suffix == ".ipynb" else from_code(example)
         name = example.name.removesuffix(".ipynb")

@@ -3,7 +3,7 @@
 Nothing of FrugalVAE has to be changed. In the folder of this file:
 
     python add_a_head.py                         # check it, and try it on digits
-    frugalvae run FEATURES.npz --head add_a_head:NeighbourHead --set head.samples=20
+    frugalvae-lab run FEATURES.npz --head add_a_head:NeighbourHead --set head.samples=20
 
 In an experiment file: ``head = { name = "add_a_head:NeighbourHead", samples = 20 }``.
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from frugalvae import FrugalClassifier
 from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.images.dataset import load_digits
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, squared_distances
 from frugalvae.testing import check_head
@@ -53,9 +52,12 @@ class NeighbourHead(HeadDefaults):
 
 
 if __name__ == "__main__":
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
     check_head(NeighbourHead)
-    digits = load_digits()
+    x, x_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
     for head in (NeighbourHead(samples=20), NeighbourHead(samples=200), "bayes"):
-        classifier = FrugalClassifier("factors", head).fit(digits.x_train, digits.y_train)
+        classifier = FrugalClassifier("moments", head).fit(x, y)
         name = head if isinstance(head, str) else f"{head.samples} neighbours"
-        print(f"{name}: {classifier.score(digits.x_test, digits.y_test):.1%} of test digits")
+        print(f"{name}: {classifier.score(x_test, y_test):.1%} of test digits")

@@ -3,9 +3,9 @@
 Nothing of FrugalVAE has to be changed. In the folder of this file:
 
     python add_a_memory.py                       # check it, and try it on digits
-    frugalvae run FEATURES.npz --memory add_a_memory:ExemplarMemory --set memory.size=3
-    frugalvae bench run add_a_memory.toml --trust add_a_memory  # compare it with three others
-    frugalvae report results -o report.md
+    frugalvae-lab run FEATURES.npz --memory add_a_memory:ExemplarMemory --set memory.size=3
+    frugalvae-lab bench run add_a_memory.toml --trust add_a_memory  # compare it with three others
+    frugalvae-lab report results -o report.md
 
 ``MemoryDefaults`` gives ``forget``, what it costs, from the attributes whose names end in ``_``,
 and an ``update`` by replay, which this memory replaces. Settings are the arguments of the
@@ -18,7 +18,6 @@ import numpy as np
 
 from frugalvae import FrugalClassifier
 from frugalvae.cost import Component, component
-from frugalvae.images.dataset import load_digits
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories.defaults import MemoryDefaults
@@ -72,7 +71,7 @@ class ExemplarMemory(MemoryDefaults):
     def cost(
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
     ) -> list[Component]:
-        """What it will cost; you may leave this out. ``frugalvae memory`` asks for it."""
+        """What it will cost; you may leave this out. ``frugalvae-lab memory`` asks for it."""
         return [
             component("exemplars", classes * self.size * dim),
             component("spread", classes * dim),
@@ -80,17 +79,20 @@ class ExemplarMemory(MemoryDefaults):
 
 
 if __name__ == "__main__":
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
     check_memory(ExemplarMemory)
-    digits = load_digits()
-    for memory in (ExemplarMemory(size=3), ExemplarMemory(size=10), "factors", "store-all"):
+    x, x_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
+    for memory in (ExemplarMemory(size=3), ExemplarMemory(size=10), "moments", "store-all"):
         classifier = FrugalClassifier(memory, "ridge")
         for first in range(0, 10, 2):  # five tasks of two digits
-            rows = np.isin(digits.y_train, [first, first + 1])
-            classifier.partial_fit(digits.x_train[rows], digits.y_train[rows])
+            rows = np.isin(y, [first, first + 1])
+            classifier.partial_fit(x[rows], y[rows])
         report = classifier.memory_report()
-        right = classifier.score(digits.x_test, digits.y_test)
+        right = classifier.score(x_test, y_test)
         print(f"{report.memory}: {right:.1%} of test digits, {report.bytes:,} bytes")
     stream = FrugalClassifier(ExemplarMemory(size=10), "ridge")
-    for rows in np.array_split(np.random.default_rng(0).permutation(len(digits.y_train)), 20):
-        stream.partial_fit(digits.x_train[rows], digits.y_train[rows])  # all digits mixed
-    print(f"in 20 batches: {stream.score(digits.x_test, digits.y_test):.1%}")
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(y)), 20):
+        stream.partial_fit(x[rows], y[rows])  # all digits mixed
+    print(f"in 20 batches: {stream.score(x_test, y_test):.1%}")

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from frugalvae.bench.data_sources import data_folder, in_data_folder
 from frugalvae.errors import EXTRAS, MissingPackageError
 from frugalvae.heads import HEADS, make_head
 from frugalvae.images.feature_file import Features, load_features
@@ -30,12 +29,10 @@ LIGHT = bool(os.environ.get("FRUGALVAE_LIGHT"))
 
 #: Tests of what needs them. Whatever is not listed must be right without them.
 HEAVY = """
-    test_accounting_networks test_bayes test_bench test_clip_encoder test_clip_path
-    test_closed_forms test_cosine test_demo test_devices test_evaluation
-    test_factors test_hub
-    test_posterior test_prompt test_race test_ray test_report test_resnet18
-    test_results test_rivals test_roads test_run test_samples test_sampling_metrics
-    test_saving_networks test_suggest test_text test_tool_check
+    test_accounting_networks test_bayes test_clip_encoder test_clip_path
+    test_closed_forms test_cosine test_devices test_evaluation
+    test_hub test_posterior test_prompt test_roads test_saving_networks test_suggest
+    test_text test_tool_check
 """
 ignored = [f"{name}.py" for name in [*HEAVY.split(), "fixtures/make"]]
 collect_ignore = [*ignored, "paper"] if LIGHT else []
@@ -123,10 +120,22 @@ def features() -> Features:
 
 def real_features(name: str) -> Features:
     """A real feature file, or a skip that says where it was looked for."""
-    found = in_data_folder(f"{name}.npz")
+    root = Path(os.environ.get("FRUGALVAE_DATA", "data"))
+    found = [place for place in (root, root / "features") if (place / f"{name}.npz").exists()]
     if not found:
-        pytest.skip(f"{name}.npz is not in {data_folder()}; set FRUGALVAE_DATA to where it is")
-    return load_features(found[0])
+        pytest.skip(f"{name}.npz is not in {root}; set FRUGALVAE_DATA to where it is")
+    return load_features(found[0] / f"{name}.npz")
+
+
+def load_digits() -> Features:
+    """Scikit-learn's digits, between 0 and 1, split 70 to 30."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    pixels, labels = load_digits(return_X_y=True)
+    split = train_test_split(pixels, labels, test_size=0.3, random_state=0, stratify=labels)
+    x_train, x_test = ((x / 16).astype(np.float32) for x in split[:2])
+    return Features("digits", x_train, split[2], x_test, split[3])
 
 
 def parts_of(package: ModuleType, ending: str) -> set[str]:

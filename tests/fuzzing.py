@@ -71,15 +71,10 @@ LIGHT_KINDS: dict[str, tuple[Any, Any]] = {
     "moments": ("moments", "bayes"),
     "moments, cut": (("moments", {"budget": "470B"}), "bayes"),
     NAMED: ("moments", "bayes"),
-    "factors": ("factors", "bayes"),
-    "few coordinates": (("factors", {"budget": 60}), "bayes"),
     "diagonal": ("gaussian-diagonal", "nearest-mean"),
     "full": ("gaussian-full", "ridge"),
     "shared": ("gaussian-shared", "lda"),
-    "mixture": (("mixture", {"parts": 2}), "bayes"),
-    "fetril": ("fetril", "nearest-mean"),
     "samples": ("store-all", "ridge"),
-    "ranpac": ("none", ("ranpac", {"width": 20})),
 }
 KINDS_WITH_NETWORKS: dict[str, tuple[Any, Any]] = {
     "vae": (("vae-fo", TINY), ("cosine", {"epochs": 1, "samples": 8})),
@@ -218,11 +213,9 @@ def other_class(document: Document, arrays: Arrays, chance: random.Random) -> No
     found = [path for path in places(document) if path[-1] == "class"]
     path = chance.choice(found)
     names = [
-        "FactorMemory",
         "MomentMemory",
         "GaussianMemory",
         "MLP",
-        "Mixture",
         "RidgeHead",
         "NoMemory",
     ]

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.serving import Served as AnyServed
-from benchmarks.serving import form
+from lab.benchmarks.serving import Served as AnyServed
+from lab.benchmarks.serving import form
 
 __all__ = ["START", "Served", "form", "in_a_loop"]
 

@@ -17,7 +17,6 @@ Array = NDArray[Any]
 
 PARTS = [
     ("moments", "bayes"),
-    ("factors", "bayes"),
     ("store-all", "ridge"),
     ("gaussian-shared", "cosine"),
 ]
@@ -75,7 +74,7 @@ def everything(memory: str, head: str, way: Callable[[Array], Array]) -> list[Ar
         classifier.predict_proba(x),
         np.array(classifier.score(x, y)),
     ]
-    if memory in ("moments", "factors"):
+    if memory == "moments":
         answers += [classifier.familiarity(x), classifier.is_known(x)]
     for given, before in zip((x, more), kept, strict=True):
         np.testing.assert_array_equal(given, before)  # nothing was written into

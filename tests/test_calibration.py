@@ -38,7 +38,9 @@ def test_a_few_samples_that_are_all_right_move_it_little() -> None:
     assert fit_temperature(logits, np.arange(3), before=2.0) > 0.2
 
 
-@pytest.mark.parametrize(("memory", "head"), [("none", "lda"), ("mixture", "nearest-mean")])
+@pytest.mark.parametrize(
+    ("memory", "head"), [("none", "lda"), ("gaussian-diagonal", "nearest-mean")]
+)
 def test_on_digits_calibration_makes_probabilities_better_and_leaves_predictions(
     memory: str, head: str
 ) -> None:

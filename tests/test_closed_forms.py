@@ -12,13 +12,10 @@ from sklearn.linear_model import Ridge
 
 from frugalvae.heads.lda import StreamingLDAHead
 from frugalvae.heads.nearest_mean import NearestMeanHead
-from frugalvae.heads.ranpac import RanPACHead
 from frugalvae.heads.ridge import RidgeHead
 from frugalvae.interfaces import Memory, Replay, Task
-from frugalvae.maths.projection import normal_matrix
 from frugalvae.memories.gaussian import Covariance, GaussianMemory
-from frugalvae.memories.mixture import MixtureMemory
-from frugalvae.memories.store_all import NoMemory, StoreAllMemory
+from frugalvae.memories.store_all import StoreAllMemory
 from tests.conftest import blobs
 
 COVARIANCES: list[Covariance] = ["diagonal", "shared", "full"]
@@ -69,16 +66,6 @@ def test_a_full_covariance_of_few_samples_never_leaves_their_span(rng: np.random
     assert np.linalg.matrix_rank(centred, rtol=1e-3) == 2
 
 
-def test_mixture_finds_separate_parts(rng: np.random.Generator) -> None:
-    x = np.concatenate([rng.normal(size=(50, 2)) * 0.1 + 5 * k for k in range(3)])
-    memory = MixtureMemory(parts=3)
-    memory.learn(Task(x, np.zeros(150, int)), rng)
-    drawn = memory.sample(0, 3000, rng)
-    nearest = (drawn[:, 0] / 5).round()
-    assert (np.abs(drawn[:, 0] - 5 * nearest) < 0.6).all()
-    assert np.bincount(nearest.astype(int), minlength=3).std(ddof=1) < 100
-
-
 def test_streaming_lda_is_linear_discriminant_analysis() -> None:
     rng = np.random.default_rng(0)
     mixing = rng.normal(size=(6, 6))
@@ -102,34 +89,6 @@ def test_ridge_agrees_with_scikit_learn() -> None:
     penalty = 0.1 * np.mean(np.sum(centred.astype(float) ** 2, axis=0))
     oracle = Ridge(alpha=penalty).fit(x.astype(float), np.eye(3)[y])
     np.testing.assert_allclose(head.logits(x), oracle.predict(x), atol=1e-4)
-
-
-def test_ranpac_is_ridge_regression_on_random_features() -> None:
-    tasks = [blobs([0, 1]), blobs([2])]
-    head = RanPACHead(width=30, penalties=(3.0,), scale=1.0)
-    replay = Replay(NoMemory(), np.random.default_rng(0))
-    for task in tasks:
-        head.learn(task, replay)
-    x = np.concatenate([task.features for task in tasks])
-    hidden = np.maximum(x.astype(np.float64) @ normal_matrix(head.seed_, (8, 30)), 0)
-    targets = np.eye(3)[np.concatenate([task.labels for task in tasks])]
-    gram = hidden.T @ hidden + 3.0 * np.eye(30)
-    oracle = hidden @ np.linalg.solve(gram, hidden.T @ targets)
-    np.testing.assert_allclose(head.logits(x), oracle, atol=1e-3, rtol=1e-3)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_ranpac_passes_over_penalties_that_rounding_swallows(scale: float) -> None:
-    """At a large scale the small penalties leave the Gram matrix singular in float32."""
-    head = RanPACHead(width=300)
-    replay = Replay(NoMemory(), np.random.default_rng(0))
-    for classes in ([0, 1], [2]):
-        task = blobs(classes)
-        head.learn(Task(scale * task.features, task.labels), replay)
-    test = blobs([0, 1, 2], seed=9)
-    logits = head.logits(scale * test.features)
-    assert np.isfinite(logits).all()
-    assert np.array_equal(logits.argmax(axis=1), test.labels)
 
 
 def test_nearest_mean_is_nearest() -> None:

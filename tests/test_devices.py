@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import pytest
 import torch
 
 import frugalvae
-from frugalvae.encoders.resnet18 import ResNet18Encoder
-from frugalvae.errors import DeviceError
 from frugalvae.maths.devices import computing_on, find_device
 from frugalvae.tensors import device_of
 
@@ -31,9 +27,3 @@ def test_a_name_comes_first_then_the_block_then_what_there_is() -> None:
 def test_what_has_learned_stays_where_it_is() -> None:
     with computing_on("meta"):
         assert device_of({3: torch.zeros(2)}) == torch.device("cpu")
-
-
-def test_a_device_that_is_not_there_is_refused_by_encoders_too() -> None:
-    images = np.zeros((4, 8, 8, 3), np.uint8)
-    with pytest.raises(DeviceError, match="device is 'nowhere', which cannot be used here"):
-        ResNet18Encoder(device="nowhere").fit(images, [0, 0, 1, 1], torch.Generator())

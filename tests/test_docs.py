@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("lab/*.md"),
+        *ROOT.glob("lab/docs/*.md"),
+    ]
+)
 NOTEBOOKS = sorted(ROOT.glob("examples/*.ipynb"))
 WORDS_IN_FIVE_MINUTES = 1200
 
@@ -44,7 +51,9 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     contents = "".join(code(ROOT / "docs/index.md", "{toctree}"))
     listed = re.findall(r"^(?:.*<)?([\w/*]+)>?$", contents, re.MULTILINE)
     pages = [page.stem for page in ROOT.glob("docs/*.md") if page.stem != "index"]
-    for page in [*pages, *(f"generated/{notebook.stem}" for notebook in NOTEBOOKS)]:
+    pages += [f"generated/{notebook.stem}" for notebook in NOTEBOOKS]
+    pages += [f"generated/lab/{page.stem}" for page in ROOT.glob("lab/docs/*.md")]
+    for page in pages:
         assert any(fnmatch(page, pattern) for pattern in listed), page
 
 
@@ -109,7 +118,9 @@ def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_files_that_a_page_names_exist(page: Path) -> None:
     if page.name == "CHANGELOG.md":  # tells of the past
         return
-    places = [ROOT, ROOT / "src/frugalvae", ROOT / "src", ROOT / "experiments"]
+    lab = ROOT / "lab"
+    places = [ROOT, ROOT / "src/frugalvae", ROOT / "src"]
+    places += [lab, lab / "experiments", lab / "src/frugalvae_lab"]
     named = re.findall(r"`([\w/-]+\.(?:py|toml))`", page.read_text("utf-8"))
     for name in named:
         mine = name.startswith("my")  # an example of a file that a reader writes
@@ -117,7 +128,10 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 
 
 def test_tests_that_pages_name_exist() -> None:
-    written = "".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/*.py"))
+    written = "".join(
+        path.read_text("utf-8")
+        for path in [*ROOT.glob("tests/**/*.py"), *ROOT.glob("lab/tests/*.py")]
+    )
     named = {
         name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))
     }

@@ -12,7 +12,7 @@ import pytest
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
 from frugalvae.estimator import NotFittedError
-from frugalvae.images.dataset import load_digits
+from tests.conftest import load_digits
 
 TAUGHT = """
 import numpy as np

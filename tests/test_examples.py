@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -14,9 +13,8 @@ import pytest
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.images.dataset import load_digits
-from frugalvae.images.feature_file import Features, load_features, write_features
-from tests.conftest import blobs
+from frugalvae.images.feature_file import load_features
+from tests.conftest import load_digits
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -53,60 +51,6 @@ def test_every_example_runs(path: Path, folder: Path) -> None:
     done = run(folder, path.name)
     assert done.returncode == 0, done.stderr
     assert done.stdout
-
-
-def test_a_memory_of_ones_own_is_run_on_a_feature_file(folder: Path) -> None:
-    train, test = blobs([0, 1, 2, 3]), blobs([0, 1, 2, 3], seed=1)
-    data = Features("blobs", train.features, train.labels, test.features, test.labels)
-    write_features(folder / "blobs.npz", data)
-    parts = "--memory add_a_memory:ExemplarMemory --head add_a_head:NeighbourHead"
-    settings = "--set memory.size=3 --set head.samples=7"
-    done = frugalvae(folder, f"run blobs.npz --tasks 2 {parts} {settings}")
-    assert done.returncode == 0, done.stderr
-    (written,) = folder.glob("*.json")
-    assert ":" not in written.name
-    record = json.loads(written.read_text())
-    assert record["settings"]["memory"] == {
-        "name": "add_a_memory:ExemplarMemory",
-        "size": 3,
-        "noise": 0.5,
-    }
-    assert record["settings"]["head"]["samples"] == 7
-    assert record["metrics"]["final_average_accuracy"] > 0.9
-    assert record["memory"]["memory"] == "add_a_memory:ExemplarMemory"
-
-
-def test_a_memory_of_ones_own_is_benchmarked_against_others(folder: Path) -> None:
-    pytest.importorskip("sklearn", reason="the digits are scikit-learn's")
-    bench = "bench run add_a_memory.toml --seeds 0 --jobs 1 --quiet"
-    done = frugalvae(folder, bench)
-    assert done.returncode == 2
-    assert "give --trust add_a_memory, or" in done.stderr
-    assert not (folder / "results").exists()
-    done = frugalvae(folder, f"{bench} --trust add_a_memory")
-    assert done.returncode == 0, done.stderr
-    assert len(list((folder / "results" / "runs").glob("*ExemplarMemory*"))) == 2
-    pytest.importorskip("matplotlib")
-    (folder / "add_a_memory.py").unlink()  # nothing that results name is imported
-    done = frugalvae(folder, "report results -o report.csv")
-    assert done.returncode == 0, done.stderr
-    rows = (folder / "report.csv").read_text("utf-8")
-    for name in ("3 exemplars", "10 exemplars", "factors", "store all"):
-        assert name in rows
-    (path,) = (folder / "results" / "tables").iterdir()
-    table = json.loads(path.read_text("utf-8"))
-    del table["parts"]
-    path.write_text(json.dumps(table))
-    done = frugalvae(folder, "report results -o report.csv")
-    assert done.returncode == 2
-    assert "memory 'add_a_memory:ExemplarMemory' is not ours" in done.stderr
-
-
-def test_a_memory_of_ones_own_says_its_cost(folder: Path) -> None:
-    variant = "--memory add_a_memory:ExemplarMemory"
-    done = frugalvae(folder, f"memory {variant} --classes 100 --dim 8")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].split() == ["total", "8,800", "8,800", "35,200"]
 
 
 def test_an_encoder_of_ones_own_teaches_and_predicts(folder: Path) -> None:

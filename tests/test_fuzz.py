@@ -80,36 +80,6 @@ def many_tasks(document: Any, arrays: Any) -> None:
     document["n_tasks"] = document["n_taught"] = 2 * 10**8
 
 
-def wide_projection(document: Any, arrays: Any) -> None:
-    document["n_features"] = 60_000
-    document["head"]["settings"]["width"] = 1000
-    arrays["head.gram_"] = np.eye(1000, dtype=np.float32)[np.triu_indices(1000)]
-    arrays["head.targets_"] = np.ones((1000, 4), np.float32)
-
-
-def uneven_directions(document: Any, arrays: Any) -> None:
-    """A thousand classes, of which one has many directions: others would be filled up to it."""
-    count, dim = 1000, 128
-    learned = document["memory"]["learned"]
-    document["memory"]["settings"] = {"budget": 10**9, "directions": 10**6, "root": False}
-    arrays.clear()
-    arrays["memory.means_"] = np.random.default_rng(0).normal(size=(count, dim)).astype(np.float32)
-    arrays["memory.scatter_"] = np.eye(dim)[np.triu_indices(dim)]
-    arrays["memory.spread_"] = np.ones(count, np.float32)
-    rows = list(range(count))
-    learned |= {"rank_": dim, "rooted_": False, "count_": 5000}
-    learned["means_"] = {"rows": rows, "tensor": "memory.means_"}
-    learned["spread_"] = {"rows": rows, "tensor": "memory.spread_"}
-    directions = []
-    for row in rows:
-        arrays[f"memory.factors_.{row}"] = np.ones((900 if not row else 0, dim), np.float32)
-        directions.append([row, {"tensor": f"memory.factors_.{row}"}])
-    learned["factors_"] = {"dict": directions}
-    document["classes"] = {"dtype": "int64", "values": rows}
-    document |= {"numbers": rows, "task_of_class": [0] * count, "n_taught": count, "n_tasks": 1}
-    document |= {"n_samples_of_class": [5] * count, "n_features": dim, "confidence": {}}
-
-
 def one_long_label(document: Any, arrays: Any) -> None:
     count = 20_000
     names = [f"{number}" for number in range(count - 1)] + ["x" * 200_000]
@@ -121,8 +91,6 @@ def one_long_label(document: Any, arrays: Any) -> None:
 
 BOMBS: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
     "tasks without end": ("diagonal", many_tasks),
-    "a projection of features that are nowhere": ("ranpac", wide_projection),
-    "directions of one class": ("factors", uneven_directions),
     "one long label among many": ("diagonal", one_long_label),
 }
 

@@ -259,7 +259,7 @@ def test_unknown_names_of_parts_are_refused() -> None:
     with pytest.raises(InputError, match="no memory 'vae-f0'. Did you mean 'vae-fo'"):
         FrugalClassifier("vae-f0").partial_fit(*named([0]))
     with pytest.raises(InputError, match="no setting 'bugdet'. Did you mean 'budget'"):
-        make_memory("factors", bugdet=3)
+        make_memory("moments", bugdet=3)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from frugalvae.maths.arrays import Array
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.novelty import TaughtNovelty
 from tests.conftest import accuracy
+from tests.outside import MeanMemory
 
 NAMES = np.array(["ant", "bee", "cat", "dax", "emu"])
-RANPAC = ("ranpac", {"width": 40, "penalties": (1.0,)})
 
 #: Memories and heads that keep sums: in any batches and parts they are the same.
 SUMS: dict[str, tuple[Any, Any]] = {
@@ -30,7 +30,6 @@ SUMS: dict[str, tuple[Any, Any]] = {
     "gaussian-shared": ("gaussian-shared", "lda"),
     "gaussian-full": ("gaussian-full", "lda"),
     "nearest mean": ("none", "nearest-mean"),
-    "ranpac": ("none", RANPAC),
     "store-all": ("store-all", "nearest-mean"),
 }
 
@@ -152,7 +151,7 @@ def test_any_parts_in_any_order_are_the_whole(data: st.DataObject) -> None:
 
 def test_merged_classifiers_go_on_learning(tmp_path: Path) -> None:
     x, y, first = halves()
-    for case in ("moments", "gaussian-shared", "ranpac"):
+    for case in ("moments", "gaussian-shared"):
         one, other = fresh(case).fit(x[first], y[first]), fresh(case).fit(x[~first], y[~first])
         one.merge(other).partial_fit(x[:9] + 9, ["gnu"] * 9)
         one.save(tmp_path / "it.frugal")
@@ -288,29 +287,11 @@ def test_other_settings_cannot_be_merged() -> None:
     refused(shared, full, "one memory has shared covariances, the other full ones")
     rooted = FrugalClassifier(MomentMemory(root=True)).fit(x, y)
     refused(fresh("moments").fit(x, y), rooted, "teach one of them again with root=True or")
-    heads = [fresh("ranpac", random_state=seed).fit(x, y) for seed in (0, 1)]
-    refused(heads[0], heads[1], "teach both with the same width and random_state")
 
 
 def test_what_is_no_sum_cannot_be_merged() -> None:
-    one, other = (FrugalClassifier("mixture").fit(*samples()) for _ in range(2))
-    refused(one, other, "MixtureMemory cannot be merged: it is no sum. Memories 'moments', ")
-
-
-def test_older_memories_become_newer_ones_when_they_are_merged() -> None:
-    x, y, first = halves()
-    one, other = (FrugalClassifier("factors").fit(x[rows], y[rows]) for rows in (first, ~first))
-    one.merge(other)
-    memory: Any = one.memory_
-    assert type(memory) is MomentMemory
-    assert memory.counts_ == dict(
-        zip(one.model_.numbers, one.model_.n_samples_of_class, strict=True)
-    )
-    for label, number in zip(one.model_.classes, one.model_.numbers, strict=True):
-        expected = x[y == label].mean(axis=0)
-        np.testing.assert_allclose(memory.means_[number], expected, atol=1e-4)
-    whole = FrugalClassifier("factors").fit(x, y)
-    assert accuracy(one.predict(x), whole.predict(x)) > 0.95
+    one, other = (FrugalClassifier(MeanMemory(), "nearest-mean").fit(*samples()) for _ in range(2))
+    refused(one, other, "MeanMemory cannot be merged: it is no sum. Memories 'moments', ")
 
 
 def test_labels_must_be_of_one_kind_and_differ() -> None:

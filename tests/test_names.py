@@ -226,7 +226,10 @@ def test_familiarity_counts_names() -> None:
 
 def test_what_cannot_learn_names_says_so() -> None:
     text = {"heron": np.ones(3)}
-    for parts in ({"memory": "factors"}, {"head": make_head("bayes", names=False)}):
+    for parts in (
+        {"memory": "gaussian-shared"},
+        {"head": make_head("bayes", names=False)},
+    ):
         with pytest.raises(InputError, match="cannot learn a class by its name alone"):
             FrugalClassifier(**parts).learn_names(text)
     with pytest.raises(InputError, match="expected {label: vector"):

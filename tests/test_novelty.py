@@ -12,10 +12,9 @@ import pytest
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
-from frugalvae.images.dataset import load_digits
 from frugalvae.memories import MEMORIES
 from frugalvae.novelty import TaughtNovelty
-from tests.conftest import SMALL, made
+from tests.conftest import SMALL, load_digits, made
 from tests.test_learner import named
 from tests.test_saving import forged, put
 

@@ -229,7 +229,7 @@ def test_very_wide_features_fit_the_budget() -> None:
 
 def test_a_class_of_many_samples_is_replayed_within_bounds() -> None:
     """However many samples a file claims that a class had."""
-    classifier = taught("mixture", "nearest-mean")
+    classifier = taught("gaussian-full", "nearest-mean")
     counts = np.array([2**40, 20, 20])
     classifier.model_ = replace(classifier.model_, n_samples_of_class=counts)
     classifier.partial_fit(np.zeros((3, 4)), [0] * 3)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.docker_steps import ROOT, instructions
+from lab.benchmarks.docker_steps import ROOT, instructions
 
 from frugalvae.cli.main import parser
 from frugalvae.server.probe import main as probe

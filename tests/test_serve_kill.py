@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from benchmarks.serve_kills import lost, mixed_with_kills
+from lab.benchmarks.serve_kills import lost, mixed_with_kills
 from PIL import Image
 
 from tests.serving import Served

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.serving import Served
+from lab.benchmarks.serving import Served
 
 from tests.test_start import HEAVY, imported
 from tests.test_start import photographs as photographs
@@ -70,7 +70,7 @@ def test_it_answers_soon_and_without_heavy_packages(photographs: Path, tmp_path:
 
 
 def test_the_demonstration_runs_and_ends(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.serve_demo", "--once"]
+    command = [sys.executable, "-m", "lab.benchmarks.serve_demo", "--once"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test pictures are named right" in done.stdout

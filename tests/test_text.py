@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarks.prompts import Padded
-from benchmarks.prompts import main as run_benchmark
 from hypothesis import given
 from hypothesis import strategies as st
+from lab.benchmarks.prompts import Padded
+from lab.benchmarks.prompts import main as run_benchmark
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 

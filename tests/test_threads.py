@@ -15,11 +15,13 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.estimator import NotFittedError
+from frugalvae.heads import HEADS
 from tests.conftest import blobs, small_head
 
 FIRST, BETWEEN = "class 0", ["class 3", "class 4", "class 5"]
 ROUNDS = 40
-FEWER = {"ranpac": 25}  # its sums keep what was forgotten: in the 36th round it answers worse
+#: Heads that derive something late; the laboratory's where it is installed.
+LATE = ("bayes", "acil", "anacp", "fecam", "fly-cl", "klda", "knn", "lr-rgda", "ranpac")
 
 
 def named(classes: list[int], **settings: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -58,11 +60,10 @@ def asking(question: Callable[[], object], threads: int = 3) -> Iterator[list[Ba
 @pytest.mark.parametrize(
     ("memory", "head"),
     [
-        ("factors", "bayes"),
+        ("gaussian-shared", "bayes"),
         ("gaussian-full", "bayes"),
         ("store-all", "ridge"),
         ("none", "lda"),
-        ("none", "ranpac"),
         ("none", "nearest-mean"),
     ],
 )
@@ -79,7 +80,7 @@ def test_answers_are_of_the_old_state_or_of_the_new_one(memory: str, head: str) 
         assert model.classes[model.predict_proba(x).argmax(axis=1)].tolist() == truth.tolist()
 
     with asking(question) as wrong:
-        for _ in range(FEWER.get(head, ROUNDS)):
+        for _ in range(ROUNDS):
             classifier.partial_fit(*named([3, 4, 5]))
             classifier.partial_fit(*named([4], seed=7))
             classifier.rename("class 1", "another").rename("another", "class 1")
@@ -167,10 +168,7 @@ def switching() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-@pytest.mark.parametrize(
-    "head",
-    ["bayes", "acil", "anacp", "fecam", "fly-cl", "klda", "klda-e", "knn", "lr-rgda", "ranpac"],
-)
+@pytest.mark.parametrize("head", [name for name in LATE if name in HEADS])
 def test_the_first_questions_after_loading_may_come_at_once(
     head: str, tmp_path: Path, switching: None
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import birds
+from lab.benchmarks import birds
 from PIL import Image
 
 from frugalvae import FrugalClassifier, encoding

@@ -362,82 +362,8 @@ def test_what_sample_writes_can_be_learned(tool: Tool, files: dict[str, Path]) -
     assert "expected what 'frugalvae sample' writes" in error
 
 
-# --------------------------------------------------------------------------- the older memory
-
-
 def digits() -> tuple[Any, Any]:
     from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)
     return x, y
-
-
-def test_the_older_memory_becomes_the_newer_one() -> None:
-    x, y = digits()
-    older = FrugalClassifier("factors")
-    for classes in np.split(np.arange(10), 5):
-        mine = np.isin(y[:1000], classes)
-        older.partial_fit(x[:1000][mine], y[:1000][mine])
-    newer = FrugalClassifier("moments").fit(x[:1000], y[:1000])
-    from frugalvae.merging import in_newer_memory
-
-    model = in_newer_memory(older.model_)
-    memory, before = model.memory, older.memory_
-    assert memory.counts_ == newer.memory_.counts_
-    for label in range(10):
-        np.testing.assert_array_equal(memory.means_[label], before.means_[label])
-    np.testing.assert_array_equal(memory.scatter_, before.scatter_)
-    taught = sum(scatter(newer, label) for label in range(10))
-    np.testing.assert_allclose(memory.scatter_, taught, atol=1e-5 * before.scatter_.max())
-    np.testing.assert_allclose(
-        list(memory.squares_.values()), list(newer.memory_.squares_.values()), rtol=1e-5
-    )
-    right = [(m.predict(x[1000:]) == y[1000:]).mean() for m in (older, model)]
-    assert abs(right[0] - right[1]) < 0.01
-
-
-def test_the_covariance_of_the_older_memory_is_kept_after_it_forgot() -> None:
-    x, y = digits()
-    older = FrugalClassifier("factors").fit(x, y)
-    older.forget(3)
-    from frugalvae.merging import in_newer_memory
-
-    memory = in_newer_memory(older.model_).memory
-    samples = int((y != 3).sum())
-    np.testing.assert_allclose(
-        memory.scatter_ / samples, older.memory_.scatter_ / older.memory_.count_, rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("name", ["format-1-bayes", "format-2"])
-def test_files_of_the_older_memory_learn_on_and_merge(
-    tool: Tool, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    x, y = digits()
-    old = shutil.copy(FIXTURES / f"{name}.frugal", tool.folder / "old.frugal")
-    right = (FrugalClassifier.load(old).predict(x) == y).mean()
-    other = tool.folder / "other.frugal"
-    FrugalClassifier().fit(x[y < 3], y[y < 3] + 10).save(other)
-    said = tool("merge", old, other)
-    assert f"{old}: 1,757 samples of 10 new classes; from the older memory 'factors' to" in said
-    assert "the newer one, 'moments'" in said
-    merged = FrugalClassifier.load(tool.file)
-    assert type(merged.memory_).__name__ == "MomentMemory"
-    assert len(merged.model_.classes) == 13
-    merged.partial_fit(x[:9], y[:9])
-    tool("forget", 10)
-    tool("forget", 11)
-    tool("forget", 12)
-    assert abs((FrugalClassifier.load(tool.file).predict(x) == y).mean() - right) < 0.01
-
-
-def test_an_old_file_that_does_not_count_is_not_merged(tool: Tool) -> None:
-    from dataclasses import replace
-
-    x, y = digits()
-    older = FrugalClassifier("factors").fit(x, y)
-    older.model_ = replace(older.model_, n_samples_of_class=np.zeros(10, np.int64))
-    older.save(tool.folder / "old.frugal")
-    error = tool("merge", tool.folder / "old.frugal", code=2)
-    assert "does not say how many samples its classes have; teach them anew" in error
-    assert not tool.file.exists()

@@ -16,9 +16,8 @@ import pytest
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
 from frugalvae.estimator import NotFittedError
-from frugalvae.images.dataset import load_digits
 from frugalvae.images.feature_file import Features
-from tests.conftest import accuracy, blobs, made, real_features, small_head
+from tests.conftest import accuracy, blobs, load_digits, made, real_features, small_head
 from tests.test_learner import named, small, state
 
 NETWORK = {"hidden": 64, "latent": 32, "max_steps": 200}
@@ -274,12 +273,12 @@ def check_update(classifier: FrugalClassifier, data: Features, tolerance: float)
     ("memory", "head"),
     [
         ("gaussian-shared", "cosine"),
-        ("mixture", "ridge"),
+        ("gaussian-full", "ridge"),
         (("vae-fo", NETWORK), "cosine"),
         ("none", "lda"),
         ("none", "nearest-mean"),
     ],
-    ids=["gaussian", "mixture", "vae", "lda", "nearest-mean"],
+    ids=["gaussian", "full", "vae", "lda", "nearest-mean"],
 )
 def test_on_digits_an_update_helps_the_class_and_leaves_the_others(memory: Any, head: str) -> None:
     check_update(FrugalClassifier(made(memory), head), load_digits(), tolerance=0.03)

@@ -399,8 +399,7 @@ class FrugalClassifier(Estimator):
         Parameters
         ----------
         other
-            A classifier with the same memory and head, taught features of the same encoder. The
-            older memory ``factors`` becomes ``moments``.
+            A classifier with the same memory and head, taught features of the same encoder.
         rename
             Other labels for some of its classes.
         twice

@@ -147,51 +147,6 @@ def normalisation(dim: int, classes: int, classwise: bool) -> Component:
     return component("normalisation", 0, 2 * dim)
 
 
-def factors(dim: int, classes: int, rank: int, directions: int) -> list[Component]:
-    """Means, a covariance of ``rank`` coordinates, and ``directions`` of all classes together."""
-    return [
-        component("means", classes * dim),
-        component(
-            "shared covariance", rank**2, triangle(rank) + 2, width=8
-        ),  # residual variance, count
-        component("class directions", directions * rank),
-        component("class variances", classes),
-    ]
-
-
-def usual_budget(dim: int, classes: int) -> int:
-    """The default budget of a factor memory.
-
-    Each class beyond 200 adds room for its mean and two directions.
-
-    >>> usual_budget(512, 200), usual_budget(1280, 100), usual_budget(1280, 300)
-    (699680, 999200, 1383200)
-    """
-    return 500_000 + 390 * dim + 3 * dim * max(0, classes - 200)
-
-
-def factor_rank(budget: int, dim: int, classes: int) -> int:
-    """How many coordinates the shared covariance of a factor memory may have within a budget.
-
-    It gets two fifths of what the means leave; the class directions get the rest.
-
-    >>> factor_rank(700_000, 512, classes=100), factor_rank(1_000_000, 1280, classes=100)
-    (512, 835)
-    """
-    left = max(0, budget - classes * (dim + 1) - 2)
-    return max(1, min(dim, int((0.8 * left) ** 0.5)))
-
-
-def factor_directions(budget: int, dim: int, classes: int, rank: int) -> int:
-    """How many directions all classes together may have.
-
-    >>> factor_directions(1_000_000, 1280, classes=100, rank=835)
-    626
-    """
-    fixed = sum(part.stored for part in factors(dim, classes, rank, 0))
-    return max(0, budget - fixed) // rank
-
-
 def layer_sizes(sizes: Sequence[int], embedding: int = 0) -> list[tuple[int, int]]:
     """Inputs and outputs of each layer, inputs widened by the class embedding.
 

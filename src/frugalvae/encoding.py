@@ -69,12 +69,12 @@ def encode_folder(
     depth: int | None = None,
     **how: Any,
 ) -> Report:
-    """Encode the images of a folder, a zip archive or CIFAR-100 into a feature file.
+    """Encode the images of a folder or a zip archive into a feature file.
 
     Parameters
     ----------
     images
-        As :func:`frugalvae.images.dataset.load_images` takes them, one path.
+        A folder of images, or a zip archive of one; see :mod:`frugalvae.images.walk`.
     output
         The ``.npz`` to write. Until it is finished, parts of it are in a folder beside it;
         a call that was killed is continued by the same call.

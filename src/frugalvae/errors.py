@@ -144,6 +144,10 @@ def how_to_install(extra: str) -> str:
     return f"pip install '.[{extra}]' in the folder of FrugalVAE"
 
 
+#: The same for the distribution ``frugalvae-lab``.
+LABORATORY_COMES_BY = "pip install ./lab in the folder of FrugalVAE"
+
+
 @contextmanager
 def needing(what: str, part: str = "") -> Iterator[None]:
     """If an optional package is missing inside the block, say how to install it.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from frugalvae.interfaces import Head, Memory
     from frugalvae.model import Model
 
-OLDER = "FactorMemory"  # what it knows, memory 'moments' can hold
-
 
 def merge(
     model: Model, other: Model, rename: Mapping[Any, Any] | None = None, *, twice: bool = False
@@ -32,8 +30,7 @@ def merge(
     Parameters
     ----------
     model, other
-        Memory and head must be of the same kind, and features of the same encoder. The older
-        memory ``factors`` becomes ``moments``.
+        Memory and head must be of the same kind, and features of the same encoder.
     rename
         Other labels for classes of ``other``. Classes of one label are one class.
     twice
@@ -41,7 +38,6 @@ def merge(
     """
     if other.memory is None or other.head is None:
         return model
-    model, other = in_newer_memory(model), in_newer_memory(other)
     labels = _renamed(other, rename or {})
     if model.memory is None or model.head is None:
         told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
@@ -74,30 +70,6 @@ def merge(
     check_named(memory, head)
     merged = _listed(model, other, labels, new, numbers)
     return replace(merged, memory=memory, head=head, head_stale=False)
-
-
-def has_older_memory(model: Model) -> bool:
-    """Whether what it was taught is kept in memory ``factors``."""
-    return type(model.memory).__name__ == OLDER
-
-
-def in_newer_memory(model: Model) -> Model:
-    """A model with memory ``moments`` for one with ``factors``; others as they are."""
-    from frugalvae.memories.moments import MomentMemory
-
-    if not has_older_memory(model):
-        return model
-    _check_counted(model)
-    with model.computing():
-        memory = MomentMemory.of_factors(model.memory, model.count_of)  # type: ignore[arg-type]
-    head, rng = copy.deepcopy(model.head), model.recipe.generator("head", model.n_tasks)
-    assert head is not None
-    if getattr(head, "needs_density", False):
-        with model.computing():
-            head.learn(Task.empty(model.n_features), Replay(memory, rng))
-    fresh = MomentMemory(memory.budget, root=memory.root)
-    recipe = replace(model.recipe, memory=fresh)
-    return replace(model, recipe=recipe, memory=memory, head=head, calibration=Calibration())
 
 
 def merge_classes(model: Model, label: Any, joined: Any) -> Model:

@@ -14,11 +14,13 @@ import inspect
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from frugalvae.errors import (
     EXTRAS,
+    LABORATORY_COMES_BY,
     FrugalError,
     InputError,
     UnknownNameError,
@@ -29,6 +31,9 @@ from frugalvae.errors import (
 
 #: Folders in which ``module:Class`` is also looked for; the command line adds the current one.
 FOLDERS: list[str] = []
+
+#: The distribution ``frugalvae-lab``, which offers parts of its own as any package may.
+LABORATORY = "frugalvae_lab"
 
 #: Parameters that stand for any number of others.
 REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -105,6 +110,8 @@ class Registry(Mapping[str, Mapping[str, Any]]):
     ----------
     group
         The entry points to look at.
+    laboratory
+        Names that :data:`LABORATORY` offers, so that an error says what to install.
     methods, attributes, defaults
         What the class of a part from outside must have, what the part must have besides once it
         is made, and the class that gives most of it.
@@ -126,12 +133,13 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         entries: Mapping[str, tuple[str, Mapping[str, Any]]],
         *,
         group: str = "",
+        laboratory: tuple[str, ...] = (),
         methods: tuple[str, ...] = (),
         attributes: tuple[str, ...] = (),
         defaults: str = "",
     ) -> None:
         self.kind = kind
-        self.group = group
+        self.group, self.laboratory = group, laboratory
         self.methods, self.attributes = methods, attributes
         self.defaults = defaults
         self._entries = entries
@@ -187,12 +195,17 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         ends = (entry for entry, (place, _) in self._entries.items() if place.endswith(f":{name}"))
         return self.part(next(ends))
 
+    @property
+    def names(self) -> list[str]:
+        """Our own names, and those that installed packages offer."""
+        return list(dict.fromkeys([*self._entries, *self._installed()]))
+
     def part(self, name: str, trust: Collection[str] = ()) -> Any:
         """The class of that name, imported now, with all methods that a part must have.
 
         A ``module:Class`` is refused unless ``trust`` names it, or a package offers it.
         """
-        place = self._place(name)
+        place = self.place(name)
         with needing(f"{self.kind} {name!r}", name):
             if self.is_ours(name):
                 module, attribute = place.split(":")
@@ -205,7 +218,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         """Whether a name is one of the package's own."""
         return isinstance(name, str) and name in self._entries
 
-    def _place(self, name: str) -> str:
+    def place(self, name: str) -> str:
         """Where a part is, as ``module:Class``."""
         if self.is_ours(name):
             return self._entries[name][0]
@@ -213,7 +226,12 @@ class Registry(Mapping[str, Mapping[str, Any]]):
             return name
         installed = self._installed()
         if name not in installed:
-            known = [*self._entries, *installed]
+            if name in self.laboratory:
+                raise UnknownNameError(
+                    f"{self.kind} {name!r} is part of the laboratory, which is not installed; "
+                    + LABORATORY_COMES_BY
+                )
+            known = self.names
             or_own = "; or one of your own as module:Class" if self.group else ""
             raise UnknownNameError(
                 f"there is no {self.kind} {name!r}.{suggestion(name, known)} "
@@ -229,9 +247,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
         """Parts that installed packages offer."""
         if not self.group:
             return {}
-        from importlib.metadata import entry_points  # slow: only for names that are not ours
-
-        return {entry.name: entry.value for entry in entry_points(group=self.group)}
+        return installed_parts(self.group, tuple(sys.path))
 
     def _from_outside(self, name: str, place: str, trust: Collection[str]) -> Any:
         """A class from anywhere, or an error that says what is wrong with its name."""
@@ -262,12 +278,12 @@ class Registry(Mapping[str, Mapping[str, Any]]):
 
     def __getitem__(self, name: str) -> Mapping[str, Any]:
         """The settings that make the part of that name."""
-        _ = self._place(name)  # or say which there are
+        _ = self.place(name)  # or say which there are
         return self._entries[name][1] if self.is_ours(name) else {}
 
     def __contains__(self, name: object) -> bool:
         try:
-            return isinstance(name, str) and bool(self._place(name))
+            return isinstance(name, str) and bool(self.place(name))
         except UnknownNameError:
             return False
 
@@ -276,6 +292,14 @@ class Registry(Mapping[str, Mapping[str, Any]]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+@cache
+def installed_parts(group: str, path: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
+    """Where parts are that packages offer, by name, while ``sys.path`` is ``path``."""
+    from importlib.metadata import entry_points  # slow: only for names that are not ours
+
+    return {entry.name: entry.value for entry in entry_points(group=group)}
 
 
 def needed_settings(kind: type, preset: Collection[str] = ()) -> list[str]:

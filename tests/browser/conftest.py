@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.fruit import draw
+from lab.benchmarks.fruit import draw
 
 from tests.browser.serving import Served
 from tests.browser.visitor import Visitor

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.fruit import FRUIT, draw
+from lab.benchmarks.fruit import FRUIT, draw
 from PIL import Image
 
 from tests.browser.conftest import find_browser

@@ -23,7 +23,7 @@ def test_every_head_class_of_the_package_has_a_name() -> None:
 @pytest.mark.parametrize("registry", [MEMORIES, HEADS], ids=["memories", "heads"])
 def test_no_whole_number_among_the_settings_is_without_bounds(registry: Registry) -> None:
     """Or a file could ask for all memory, or for a year of training."""
-    for name in registry:
+    for name in registry.names:
         for setting, parameter in parameters_of(registry.part(name)).items():
             counts = type(parameter.default) is int or setting == "budget"
             if counts and setting not in registry[name]:
@@ -32,6 +32,6 @@ def test_no_whole_number_among_the_settings_is_without_bounds(registry: Registry
 
 
 @pytest.mark.parametrize("rule", HEAD_CHECKS, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("name", list(HEADS))
+@pytest.mark.parametrize("name", HEADS.names)
 def test_every_head_keeps_every_rule(name: str, rule: Rule) -> None:
     rule(partial(small_head, name))

@@ -26,7 +26,7 @@ from tests.conftest import SMALL, parts_of
 TRAINED = {densities_tell_classes_apart, samples_stand_where_their_class_stands}
 FEW = {"epochs": 3, "max_steps": 6}
 
-GENERATIVE = [name for name in MEMORIES if name != "none"]
+GENERATIVE = [name for name in MEMORIES.names if name != "none"]
 
 #: For a decoder that has to learn by itself where classes stand.
 LONGER = {"epochs": 200, "max_steps": 200, "learning_rate": 1e-2, "later_learning_rate": 1e-2}
@@ -67,7 +67,7 @@ def test_every_memory_class_of_the_package_has_a_name() -> None:
 
 
 @pytest.mark.parametrize("rule", MEMORY_CHECKS, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("case", [*MEMORIES, *ABLATIONS])
+@pytest.mark.parametrize("case", [*MEMORIES.names, *ABLATIONS])
 def test_every_memory_keeps_every_rule(
     case: str, rule: Rule, monkeypatch: pytest.MonkeyPatch
 ) -> None:

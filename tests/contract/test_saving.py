@@ -31,16 +31,17 @@ SPECIAL: dict[str, tuple[Any, Any]] = {
         ("nearest-mean", {}),
     ),
     "text": (("gaussian-diagonal", {}), ("cosine", {"start": "text"})),
-    "penalties": (("none", {}), ("ranpac", {"penalties": [1, 100]})),
 }
 CASES = (
     SPECIAL
-    | {name: ((name, {}), ("nearest-mean", {})) for name in MEMORIES}
-    | {name: (("store-all", {}), (name, {})) for name in HEADS if name != "bayes"}
-    | {"bayes": (("factors", {"budget": 150}), ("bayes", {}))}
+    | {name: ((name, {}), ("nearest-mean", {})) for name in MEMORIES.names}
+    | {name: (("store-all", {}), (name, {})) for name in HEADS.names if name != "bayes"}
+    | {"bayes": (("gaussian-shared", {}), ("bayes", {}))}
     | {"moments under bayes": (("moments", {}), ("bayes", {}))}
     | {"few coordinates of moments": (("moments", {"budget": 160}), ("bayes", {}))}
 )
+if "ranpac" in HEADS:  # the laboratory is installed
+    CASES["penalties"] = (("none", {}), ("ranpac", {"penalties": [1, 100]}))
 
 #: Tensor bytes of a file beyond those of the report, for each class; and in all.
 PER_CLASS = {
@@ -51,7 +52,7 @@ PER_CLASS = {
 ALONE = {
     "gaussian-shared": -8,
     "factors": -16,
-    "bayes": -16,
+    "bayes": -8,
     "lda": -8,
     "ranpac": -16,
     "penalties": -16,

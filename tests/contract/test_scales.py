@@ -11,7 +11,6 @@ import pytest
 from frugalvae.errors import InputError
 from frugalvae.heads import HEADS
 from frugalvae.heads.bayes import BayesHead
-from frugalvae.heads.running_ridge import RunningRidge
 from frugalvae.interfaces import Head, Memory, Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories import MEMORIES, make_memory
@@ -29,10 +28,11 @@ AGREE = 0.97  # of answers: rounding may turn a few
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "moments, cut": ("moments", {"budget": 200}),
     "moments, not all coordinates": ("moments", {"budget": 90}),
-    "factors, not all coordinates": ("factors", {"budget": 100}),
-    "mixture of one": ("mixture", {"parts": 1}),
 }
-CASES = [*(name for name in MEMORIES if name != "none"), *ABLATIONS, *MORE]
+if "factors" in MEMORIES:  # the laboratory is installed
+    MORE["factors, not all coordinates"] = ("factors", {"budget": 100})
+    MORE["mixture of one"] = ("mixture", {"parts": 1})
+CASES = [*(name for name in MEMORIES.names if name != "none"), *ABLATIONS, *MORE]
 
 
 @cache
@@ -120,7 +120,9 @@ def usual_answers(name: str) -> Array:
 def answered(name: str, scale: float) -> Array:
     """What a head answers that was taught features of a scale."""
     head, rng = small_head(name), np.random.default_rng(0)
-    memory = make_memory("factors" if getattr(head, "needs_density", False) else "store-all")
+    memory = make_memory(
+        "gaussian-shared" if getattr(head, "needs_density", False) else "store-all"
+    )
     for task in tasks(scale)[:2]:
         memory.learn(task, rng)
         head.register(task)
@@ -129,10 +131,10 @@ def answered(name: str, scale: float) -> Array:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", list(HEADS))
+@pytest.mark.parametrize("name", HEADS.names)
 def test_heads_answer_the_same_in_every_unit(name: str, scale: float) -> None:
     """Or say which unit they need: penalties of some are absolute, as their authors have them."""
-    if isinstance(small_head(name), RunningRidge):
+    if "RunningRidge" in {kind.__name__ for kind in type(small_head(name)).__mro__}:
         with pytest.raises(
             InputError, match=r"expects 0.0001 to 10000: multiply all features by 1e"
         ):

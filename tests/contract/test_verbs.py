@@ -122,7 +122,7 @@ def test_more_examples_of_a_class(taught: FrugalClassifier, tmp_path: Path) -> N
     assert_sound(taught, [*labels, "class 5"])
 
 
-@pytest.mark.parametrize("name", [name for name in HEADS if name != "prompt"])
+@pytest.mark.parametrize("name", [name for name in HEADS.names if name != "prompt"])
 def test_separable_classes_stay_apart_after_every_verb(name: str) -> None:
     classifier = FrugalClassifier("gaussian-diagonal", small_head(name))
     for classes in ([4, 1], [2], [3, 0]):

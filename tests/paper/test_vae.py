@@ -14,10 +14,9 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
-from frugalvae.paper import nullspace
 from frugalvae.maths.arrays import Array
 from frugalvae.memories import MEMORIES, make_memory
-from frugalvae.paper import records, vae_fo
+from frugalvae.paper import nullspace, records, vae_fo
 from frugalvae.paper.departures import (
     CHANGES,
     DEPARTURES,

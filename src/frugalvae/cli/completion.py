@@ -42,7 +42,7 @@ def offer(parser: argparse.ArgumentParser) -> None:
     from frugalvae.heads import HEADS
     from frugalvae.memories import MEMORIES
 
-    names = {"memory": MEMORIES, "variant": MEMORIES, "head": HEADS, "encoder": FROZEN}
+    names = {"memory": MEMORIES, "head": HEADS, "encoder": FROZEN}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "command goes on."
     )
     parser.add_argument(
-        "images", type=Path, metavar="IMAGES", help="a folder, a zip archive of it, or CIFAR-100"
+        "images", type=Path, metavar="IMAGES", help="a folder, or a zip archive of it"
     )
     add(parser, "--output", required=True, metavar="FILE.npz", help="the file to write")
     add_encoder(parser)

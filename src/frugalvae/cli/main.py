@@ -13,7 +13,7 @@ from pathlib import Path
 
 from frugalvae import __version__, plugins
 from frugalvae.console import complain
-from frugalvae.errors import FrugalError, needing, suggestion
+from frugalvae.errors import LABORATORY_COMES_BY, FrugalError, needing, suggestion
 
 PIPE_CLOSED = 141  # as of a program that is ended by the signal SIGPIPE
 
@@ -38,19 +38,17 @@ VERBS = {
     "history": "list what was done to a classifier, and when",
     "sample": "draw features of a class from the memory",
     "encode": "turn images into a feature file",
-    "run": "teach a feature file task by task, and measure",
-    "bench": "run the experiments of tables and figures",
-    "report": "write tables and figures of measured experiments",
-    "memory": "tell what a memory costs before it is trained",
-    "demo": "teach handwritten digits, and write a page about it",
     "completion": "print a script that completes commands in a shell",
 }
+
+#: Verbs of the command ``frugalvae-lab``.
+LABORATORY = ("run", "bench", "report", "memory", "demo")
 
 EPILOG = """'frugalvae COMMAND --help' lists the options of a command.
 
 exit codes:
   0    done
-  1    done in part: an input of predict cannot be read, a run of bench failed
+  1    done in part: an input of predict cannot be read
   2    not done: the reason is on standard error, and nothing was changed
   130  interrupted
   141  the reader of the output closed the pipe
@@ -70,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verb = next((word for word in arguments if not word.startswith("-")), "")
     if verb in arguments[:1] and verb not in VERBS:
         near = suggestion(verb, VERBS)
+        if verb in LABORATORY:
+            near = f" It is 'frugalvae-lab {verb}': {LABORATORY_COMES_BY}."
         parser("").error(f"there is no command {verb!r}.{near} 'frugalvae --help' lists all")
     known = [verb] if verb in arguments[:1] else []
     options, rest = parser(verb, only=known).parse_known_args(arguments)

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Add to a classifier what others were taught, apart: the result is what one would be that "
         "was taught everything, whatever the order. If the first file does not exist it is made. "
         "Classes of one name become one class. All files must have the same encoder, memory and "
-        "head; the older memory 'factors' becomes 'moments'."
+        "head."
     )
     add(parser, "file", help="the classifier that is changed or made")
     parser.add_argument(
@@ -199,7 +199,6 @@ def merged(
     for addition in additions:
         known, labels = set(model.classes.tolist()), addition.labels
         new = [label for label in labels if label not in known]
-        older = [m for m in (model, addition.model) if merging.has_older_memory(m)]
         try:
             if not model.encoder:  # then it takes that of the other
                 check_carried(addition.model.encoder, options.trust, addition.path)
@@ -219,7 +218,6 @@ def merged(
                 "new": list(map(str, new)),
                 "known": [str(label) for label in labels if label in known],
                 "samples": int(addition.model.n_samples_of_class.sum()),
-                "newer_memory": bool(older),
             }
         )
     return model, told
@@ -229,11 +227,9 @@ def describe(told: dict[str, Any]) -> str:
     """What was added, in a line.
 
     >>> told = {"file": "b.frugal", "new": ["wren"], "known": ["emu"], "samples": 24}
-    >>> describe(told | {"newer_memory": False})
+    >>> describe(told)
     'b.frugal: 24 samples of 1 new class and 1 known class'
     """
     parts = [plural(len(told[kind]), f"{kind} class") for kind in ("new", "known") if told[kind]]
-    newer = "; from the older memory 'factors' to the newer one, 'moments'"
     samples = plural(told["samples"], "sample")
-    ending = newer if told["newer_memory"] else ""
-    return f"{told['file']}: {samples} of {' and '.join(parts)}{ending}"
+    return f"{told['file']}: {samples} of {' and '.join(parts)}"

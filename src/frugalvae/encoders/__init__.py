@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.errors import InputError, check_choice, check_number
+from frugalvae.errors import check_choice, check_number
 from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
     from frugalvae.interfaces import Encoder
-
-#: Encoders that learn on the first task, by name.
-ENCODERS = Registry(
-    "encoder",
-    {"resnet18": ("frugalvae.encoders.resnet18:ResNet18Encoder", {})},
-    methods=("fit", "encode"),
-    defaults="frugalvae.encoders.resnet18.ResNet18Encoder",
-)
 
 #: Pretrained encoders that stay as they are, by name; ``clip`` is the older one for any.
 FROZEN = Registry(
@@ -48,23 +40,12 @@ MANY = {
 VIEWS = (1, 2, 4)
 
 __all__ = [
-    "ENCODERS",
     "FROZEN",
     "MANY",
     "VIEWS",
     "check_frozen",
-    "make_encoder",
     "make_frozen",
 ]
-
-
-def make_encoder(name: str, **settings: Any) -> Any:
-    """The encoder of that name that learns on the first task, with any setting changed.
-
-    >>> make_encoder("resnet18", epochs=5).epochs
-    5
-    """
-    return ENCODERS.make(name, settings, trust=[name])
 
 
 def make_frozen(name: str, **settings: Any) -> Encoder:
@@ -77,7 +58,7 @@ def make_frozen(name: str, **settings: Any) -> Encoder:
     >>> make_frozen("resnet18")
     Traceback (most recent call last):
     ...
-    frugalvae.errors.InputError: encoder 'resnet18' is not pretrained: 'bench run' trains it ...
+    frugalvae.errors.UnknownNameError: there is no frozen encoder 'resnet18'. Known: ...
     """
     check_frozen(name)
     views = settings.pop("views", 1)
@@ -93,9 +74,4 @@ def make_frozen(name: str, **settings: Any) -> Encoder:
 
 def check_frozen(name: str) -> None:
     """Refuse a name that no pretrained encoder has, without importing any."""
-    if ENCODERS.is_ours(name):
-        raise InputError(
-            f"encoder {name!r} is not pretrained: 'bench run' trains it on the first task; "
-            f"choose {' or '.join(FROZEN)} here"
-        )
     _ = FROZEN[name]  # or say which there are

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 #: Images that an encoder takes at a time. More are no faster on a processor, and take
-#: 10 MB each: ``python -m benchmarks.encoding batches``.
+#: 10 MB each: ``python -m lab.benchmarks.encoding batches``.
 BATCH_SIZE = 4
 
 

@@ -1,7 +1,7 @@
 """Which folders are classes, and which are parts for training, validation and test.
 
-A class is a folder, named by its path. One set of rules holds for folders, zip archives and
-CIFAR-100, and for all verbs:
+A class is a folder, named by its path. One set of rules holds for folders and zip
+archives, and for all verbs:
 
 - ``--depth N`` says it: classes are N levels deep, and folders inside them belong to them.
 - Else, a folder inside a known class belongs to that class.

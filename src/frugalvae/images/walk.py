@@ -1,4 +1,4 @@
-"""What is in a folder, a zip archive or CIFAR-100: the images, and why other files are left out.
+"""What is in a folder or a zip archive: the images, and why other files are left out.
 
 All verbs look into folders with :func:`walk`, so that they find the same:
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tarfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable
@@ -26,7 +25,6 @@ from pathlib import Path, PurePosixPath
 
 from frugalvae.errors import InputError
 from frugalvae.formatting import printable, size
-from frugalvae.images.cifar import PARTS, as_ppm, read_cifar
 from frugalvae.images.classes import HOW, role_of
 from frugalvae.images.decode import HEAD, NO_FILE, File, format_of, on_disk, read_file
 from frugalvae.images.limits import MOST_BYTES
@@ -107,19 +105,10 @@ def _begins_as_image(head: Callable[[], bytes]) -> bool:
 
 
 def walk(root: Path, opened: ExitStack) -> Found:
-    """All images of a folder, a zip archive or CIFAR-100; archives stay open as ``opened``."""
+    """All images of a folder or a zip archive; archives stay open as ``opened``."""
     if not root.exists():
         raise InputError(f"{printable(str(root))}: there is no such file or folder; check the path")
-    if is_cifar(root):
-        return _cifar(root)
     return _folder(root) if root.is_dir() else _archive(root, opened)
-
-
-def is_cifar(path: Path) -> bool:
-    """Whether the path is a tar archive, or a folder with the files of CIFAR-100."""
-    if path.is_dir():
-        return all((path / part).is_file() for part in PARTS)
-    return path.is_file() and tarfile.is_tarfile(path)
 
 
 def is_hidden(name: str) -> bool:
@@ -257,14 +246,3 @@ def _unwrapped(files: dict[PurePosixPath, File]) -> dict[PurePosixPath, File]:
     if any(map(role_of, wrapper)):
         return files
     return {path.relative_to(*wrapper): file for path, file in files.items()}
-
-
-def _cifar(path: Path) -> Found:
-    found = Found(path.name.split(".")[0])
-    state = os.stat(path)
-    for split, (images, labels) in read_cifar(path).items():
-        for number, (image, label) in enumerate(zip(images, labels, strict=True)):
-            where = PurePosixPath(split, str(label), f"{number:05}.ppm")
-            stamp = state.st_size, state.st_mtime_ns
-            found.files[where] = File(partial(as_ppm, image), stamp)
-    return found

@@ -32,13 +32,11 @@ MEMORIES = Registry(
         "gaussian-shared": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "shared"}),
         "gaussian-full": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "full"}),
         "moments": ("frugalvae.memories.moments:MomentMemory", {}),
-        "factors": ("frugalvae.memories.factors:FactorMemory", {}),
-        "mixture": ("frugalvae.memories.mixture:MixtureMemory", {}),
-        "fetril": ("frugalvae.memories.fetril:FeTrILMemory", {}),
         "store-all": ("frugalvae.memories.store_all:StoreAllMemory", {}),
         "none": ("frugalvae.memories.store_all:NoMemory", {}),
     },
     group="frugalvae.memories",
+    laboratory=("factors", "fetril", "mixture"),
     attributes=("classes",),
     methods=("learn", "sample", "update", "forget", "arrays", "components"),
     defaults="frugalvae.memories.defaults.MemoryDefaults",
@@ -48,7 +46,7 @@ MEMORIES = Registry(
 def usual_head(memory: str | type | Memory) -> str:
     """The default head of a memory, everywhere: ``usual_head`` of its class, or cosine.
 
-    >>> usual_head("factors"), usual_head("vae-fo")
+    >>> usual_head("moments"), usual_head("vae-fo")
     ('bayes', 'cosine')
     """
     if isinstance(memory, str):

@@ -113,12 +113,12 @@ def relearn(memory: Memory, task: Task, count: int, rng: np.random.Generator) ->
 
     Examples
     --------
-    >>> from frugalvae.memories.mixture import MixtureMemory
-    >>> memory, rng = MixtureMemory(parts=2), np.random.default_rng(0)
+    >>> from frugalvae.memories.gaussian import GaussianMemory
+    >>> memory, rng = GaussianMemory(), np.random.default_rng(0)
     >>> memory.learn(Task(np.ones((2, 1)), np.array([5, 5])), rng)
     >>> relearn(memory, Task(np.full((2, 1), 9.0), np.array([5, 5])), 2, rng)
-    >>> sorted(round(float(mean), 2) for mean in memory.mixtures_[5].means[:, 0])
-    [1.0, 9.0]
+    >>> memory.means_[5].tolist()
+    [5.0]
     """
     (label,) = task.classes
     replay = memory.sample(label, min(count, MOST_REPLAYED), rng)

@@ -35,7 +35,6 @@ from frugalvae.memories.room import Room, usual_bytes
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
     from frugalvae.maths.typicality import Typicality
-    from frugalvae.memories.factors import FactorMemory
     from frugalvae.memories.forecast import Forecast
 
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
@@ -92,25 +91,6 @@ class MomentMemory(ClassSums, MemoryDefaults):
     usual_head = "bayes"
     streams = True  # learn() takes known classes, too
     rounds = True  # a file keeps fewer digits
-
-    @classmethod
-    def of_factors(cls, factors: FactorMemory, counts: Mapping[int, int]) -> MomentMemory:
-        """What the older memory ``factors`` knows, with ``counts`` samples of its classes.
-
-        Counts, means and the shared covariance are the same. A direction, as long as the standard
-        deviation it adds, becomes a row. What a class varies like all classes is in no row.
-        """
-        memory = cls(factors.budget, root=factors.root)
-        memory.rooted_, memory.rank_ = factors.rooted_, factors.rank_
-        share = sum(counts.values()) / max(1, factors.count_)  # forgotten classes are in there
-        memory.scatter_, memory.other_squares_ = factors.scatter_ * share, factors.rest_ * share
-        for label, mean in factors.means_.items():
-            count, directions = int(counts[label]), factors.factors_[label].astype(np.float64)
-            variance = float(factors.spread_[label]) + float((directions**2).sum())
-            memory.counts_[label], memory.means_[label] = count, mean
-            memory.squares_[label] = max(0, count - 1) * variance
-            memory.roots_[label] = (count**0.5 * directions).astype(np.float32)
-        return memory
 
     def learn(self, task: Task, rng: np.random.Generator) -> None:
         """Add samples, of new classes and of known ones."""

@@ -1,10 +1,6 @@
-"""Tables, pages and plots of what was measured; nothing here learns.
+"""Pages about classifiers and photographs; nothing here learns.
 
-- Results of experiments: :mod:`read_tables` makes tables (:mod:`results_table`) from a results
-  folder, and :mod:`results_report` writes them; :mod:`pareto` chooses the points of a frontier.
-- One classifier on test samples: :mod:`evaluation` holds predictions and scores,
-  :mod:`evaluation_page` shows them.
-- The demo: :mod:`demo_page`.
-- Shared: :mod:`render` fills ``templates`` and writes numbers, :mod:`plots` draws with
-  :mod:`plot_parts`.
+:mod:`evaluation` has the predictions of one classifier for test samples and their scores, which
+:mod:`evaluation_page` shows; :mod:`care_pages` shows what ``check`` and ``suggest`` found. Shared:
+:mod:`render` fills ``templates``, :mod:`plots` draws.
 """

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.bench import metrics
-from frugalvae.bench.metrics import CALIBRATION_BINS
 from frugalvae.cost import MemoryReport
 from frugalvae.formatting import plural
+from frugalvae.maths import metrics
+from frugalvae.maths.metrics import CALIBRATION_BINS
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class Evaluation:
 
     @property
     def calibration_error(self) -> float:
-        """See :func:`frugalvae.bench.metrics.calibration_error`."""
+        """See :func:`frugalvae.maths.metrics.calibration_error`."""
         return metrics.calibration_error(self.confidence, self.correct)
 
     @cached_property

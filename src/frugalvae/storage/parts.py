@@ -21,21 +21,21 @@ import typing
 from collections.abc import Collection
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.errors import LABORATORY_COMES_BY, InputError, MemoryFileError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from frugalvae.plugins import arguments_of, check_trusted, import_outside
+from frugalvae.plugins import LABORATORY, arguments_of, check_trusted, import_outside
 
 #: What our memories and heads are made of, and where it is defined.
 HELPERS = {
     "Decoder": "frugalvae.paper.nullspace",
     "LayerState": "frugalvae.paper.records",
     "PriorState": "frugalvae.paper.records",
-    "Mixture": "frugalvae.memories.mixture",
     "MLP": "frugalvae.paper.networks",
     "ClasswiseNormaliser": "frugalvae.paper.normalise",
     "GlobalNormaliser": "frugalvae.paper.normalise",
@@ -75,8 +75,8 @@ def name_of(kind: type) -> str:
 def class_named(name: str, trust: Collection[str] = ()) -> type:
     """The class that a file names, imported now: some need PyTorch.
 
-    >>> class_named("FactorMemory")
-    <class 'frugalvae.memories.factors.FactorMemory'>
+    >>> class_named("MomentMemory")
+    <class 'frugalvae.memories.moments.MomentMemory'>
     >>> class_named("os:system")
     Traceback (most recent call last):
     ...
@@ -100,6 +100,10 @@ def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
     """A class of a module that whoever calls has named, or that is installed as a plugin."""
     place, what = f"{module}:{name}", f"it holds a {name!r} of the module {module!r}"
     if not any(parts.offers(place) for parts in (MEMORIES, HEADS)):
+        if module.startswith(f"{LABORATORY}.") and find_spec(LABORATORY) is None:
+            raise MemoryFileError(
+                f"{what}, of the laboratory, which is not installed; {LABORATORY_COMES_BY}"
+            )
         check_trusted(place, trust, f"{what}, which is not part of frugalvae")
     try:
         kind = getattr(import_outside(module, f"the file's {name}"), name)

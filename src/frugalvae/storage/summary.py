@@ -27,11 +27,6 @@ MOST = 12  # classes of a task that are named, if not all are asked for
 #: What parts call what they keep, as their components are named, by class and by place in the
 #: file: the first that fits, or else the attribute's own name.
 NAMES = {
-    "FactorMemory": {
-        "scatter_": "shared covariance",
-        "factors_*": "class directions",
-        "spread_": "class variances",
-    },
     "GaussianMemory": {"pooled_": "shared covariance"},
     "MomentMemory": {
         "arrays.means": "means",
@@ -41,8 +36,6 @@ NAMES = {
         "arrays.correlations": "shared covariance",
         "arrays.*": "class statistics",
     },
-    "MixtureMemory": {"*.means": "means", "*.variances": "variances", "*.weights": "weights"},
-    "FeTrILMemory": {"means_": "class means", "features_*": "features of the last task"},
     "VAEMemory": {
         "*.inputs.*": "covariances",
         "*.tables.*": "class embeddings",

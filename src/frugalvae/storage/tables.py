@@ -3,7 +3,7 @@
 An entry says of an attribute how many there are, what they are, and of which shape::
 
     "each feature d"     for each class a vector in units of features, as long as they are
-    "list square width"  a list of symmetric matrices, as wide as the setting ``width``
+    "square d d"         one symmetric matrix, as wide as features
 
 How many: one for ``each`` class, or for ``some``; a ``list``; one, if nothing is said. What they
 are: a name in :data:`KINDS`, or the class of an object. Sides: ``d`` is the
@@ -36,7 +36,6 @@ KINDS: dict[str, tuple[str, float, float]] = {
     "float": ("f", -LARGEST, LARGEST),
     "positive": ("f", 0.0, LARGEST),  # or 0
     "scale": ("f", 1e-36, LARGEST),
-    "share": ("f", 1e-36, 1.01),
     "root": ("f", -1e20, 1e20),  # features by the root of a count
     "square": ("f", -LARGEST, LARGEST),  # no entry of the diagonal is negative
     "packed": ("f", -LARGEST, LARGEST),  # the upper triangle of one, row by row
@@ -48,19 +47,6 @@ KINDS: dict[str, tuple[str, float, float]] = {
 MEANS = {"means_": "each feature d"}
 COUNTED = {**MEANS, "count_": "count"}
 WEIGHTS = {"weights_": "float d k", "bias_": "float k", "classes_": "classes"}
-SUMS = {
-    "seed_": "whole",
-    "gram_": "square width width",
-    "targets_": "float width k",
-    "classes_": "classes",
-}
-FOURIER = {
-    "seed_": "whole",
-    "gamma_": "scale",
-    "means_": "each float maps width",
-    "scatters_": "list square width width",
-    "count_": "count",
-}
 VAE = {
     "normaliser_": "ClasswiseNormaliser|GlobalNormaliser",
     "encoder_": "MLP d 2*settings.latent",
@@ -86,23 +72,11 @@ TABLES: dict[str, dict[str, str]] = {
         "other_squares_": "positive",
     },
     "Evidence": {"sums": "float *"},
-    "FactorMemory": COUNTED
-    | {
-        "rooted_": "truth",
-        "rank_": "rank",
-        "scatter_": "square rank_ rank_",
-        "rest_": "positive",
-        "factors_": "each feature * rank_",
-        "spread_": "each positive",
-    },
     "GaussianMemory diagonal": MEANS
     | {"covariances_": "each positive d", "count_": "whole", "pooled_": "nothing"},
     "GaussianMemory full": MEANS
     | {"covariances_": "each packed triangle", "count_": "whole", "pooled_": "nothing"},
     "GaussianMemory shared": COUNTED | {"covariances_": "nothing", "pooled_": "square d d"},
-    "MixtureMemory": {"mixtures_": "each Mixture"},
-    "Mixture": {"weights": "share A", "means": "feature A d", "variances": "positive A d"},
-    "FeTrILMemory": MEANS | {"features_": "some feature + d"},
     "StoreAllMemory": {"features_": "each feature + d"},
     "NoMemory": {"classes_": "classes"},
     "VAEMemory": VAE,
@@ -124,32 +98,11 @@ TABLES: dict[str, dict[str, str]] = {
     "NearestMeanHead": MEANS,
     "StreamingLDAHead": COUNTED | {"scatter_": "square d d"},
     "RidgeHead": WEIGHTS,
-    "LogisticHead": WEIGHTS | {"strength_": "positive"},
-    "SVMHead": WEIGHTS | {"strength_": "positive"},
     "CosineHead": {
         "classes_": "classes",
         "text_": "some float d?",
         "vectors_": "float k d",
         "temperature_": "scale",
-    },
-    "RanPACHead": SUMS | {"penalty_": "positive"},
-    "FlyCLHead": SUMS | {"penalty_": "positive"},
-    "ACILHead": SUMS,
-    "GACLHead": SUMS,
-    "KLDAHead": FOURIER,
-    "RanDumbHead": FOURIER,
-    "NearestNeighboursHead": {"classes_": "classes", "memory_": "memory", "seed_": "whole"},
-    "FeCAMHead": MEANS | {"roots_": "each root * d", "counts_": "each count", "powered_": "whole"},
-    "LRRGDAHead": MEANS
-    | {"directions_": "each root * d", "shared_": "square d d", "summed_": "count"},
-    "AnaCPHead": COUNTED
-    | {
-        "seed_": "whole",
-        "scatter_": "square d d",
-        "sums_": "each float layers width",
-        "grams_": "list square width width",
-        "counts_": "each count",
-        "solved_": "list float width *?",
     },
     "PromptHead": {
         "classes_": "classes",

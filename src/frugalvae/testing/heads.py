@@ -10,7 +10,7 @@ import numpy as np
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.factors import FactorMemory
+from frugalvae.memories.gaussian import GaussianMemory
 from frugalvae.memories.store_all import StoreAllMemory
 from frugalvae.testing.rules import (
     DIM,
@@ -139,7 +139,7 @@ def head_survives_a_file(make: Callable[[], Head]) -> None:
 
 def _memory_for(head: Head) -> Memory:
     """Everything is stored for replay; where densities are compared, there are some."""
-    return FactorMemory() if getattr(head, "needs_density", False) else StoreAllMemory()
+    return GaussianMemory("shared") if getattr(head, "needs_density", False) else StoreAllMemory()
 
 
 def _fitted(head: Head, *tasks: Task, memory: Memory | None = None) -> Head:

@@ -1,0 +1,1 @@
+"""Heads of other papers, and classifiers that store everything."""

@@ -1,0 +1,1 @@
+"""Data sets of images, as papers use them."""

@@ -1,0 +1,1 @@
+"""Memories that the default replaced, and those of other papers."""
