@@ -86,10 +86,11 @@ def same(case: str, one: FrugalClassifier, other: FrugalClassifier) -> None:
     if case == "moments":
         densities(one, other)
     elif case == "moments, cut":  # rows are cut as they come; sums are not
-        for name in ("counts_", "squares_"):
-            mine, theirs = (dict(sorted(getattr(c.memory_, name).items())) for c in (one, other))
+        for name in ("counts", "squares"):
+            kept = (getattr(c.memory_.sums_, name) for c in (one, other))  # type: ignore[attr-defined]
+            mine, theirs = (dict(sorted(each.items())) for each in kept)
             assert sorted(mine.values()) == pytest.approx(sorted(theirs.values()), rel=1e-4)
-        mine, theirs = (c.memory_.scatter_ for c in (one, other))  # type: ignore[attr-defined]
+        mine, theirs = (c.memory_.sums_.scatter for c in (one, other))  # type: ignore[attr-defined]
         np.testing.assert_allclose(mine, theirs, atol=1e-4 * np.abs(theirs).max())
         x, _ = samples(seed=5)
         assert accuracy(one.predict(x), other.predict(x)) > 0.95

@@ -15,7 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array
 from frugalvae.moments.covariance import Moments, SharedCovariance, own_weight
-from frugalvae.moments.held_out import LeftOutRows, hold_out
+from frugalvae.moments.held_out import hold_out
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.moments.rule import Posterior, _log_sum, posterior
 
@@ -241,34 +241,7 @@ def test_scores_are_those_of_a_plain_loop(sizes: list[int]) -> None:
     np.testing.assert_allclose(between(found), between(expected), atol=1e-4 * scale)
 
 
-# --------------------------------------------------------------------------- leaving out
-
-
-@pytest.mark.parametrize(("sizes", "dim"), [([25] * 8, 10), ([8] * 10, 20), ([4, 9, 60, 120], 8)])
-def test_leaving_a_sample_out_is_teaching_without_it(sizes: list[int], dim: int) -> None:
-    x, y, _ = blobs(sizes, dim=dim, apart=0.8)
-    rule = posterior(moments_of(x, y))
-    found = LeftOutRows(rule, rule.whiten(x, x[:, :0]), y).scores
-    margins, right = np.empty((2, len(y))), []
-    for row in range(len(y)):
-        kept = np.arange(len(y)) != row
-        anew = scores(posterior(moments_of(x[kept], y[kept])), x[[row]])[0]
-        right.append(anew.argmax() == found[row].argmax())
-        for way, answer in enumerate((anew, found[row])):
-            margins[way, row] = answer[y[row]] - np.delete(answer, y[row]).max()
-    assert np.corrcoef(margins)[0, 1] > 0.99
-    assert np.mean(right) > 0.9
-    plain = scores(rule, x)
-    assert (plain.argmax(axis=1) == y).mean() > (found.argmax(axis=1) == y).mean()
-
-
-def test_leaving_out_changes_nothing_where_samples_are_many() -> None:
-    x, y, _ = blobs([3000] * 3, dim=4)
-    rule = posterior(moments_of(x, y))
-    white = rule.whiten(x, x[:, :0])
-    np.testing.assert_allclose(
-        between(LeftOutRows(rule, white, y).scores), between(rule.scores(white)), atol=0.1
-    )
+# --------------------------------------------------------------------------- holding out
 
 
 @pytest.mark.parametrize(
@@ -304,16 +277,14 @@ def test_holding_samples_out_is_teaching_without_them(
     assert abs(right[0] - right[1]) <= 2
 
 
-def test_the_prior_tells_samples_that_are_left_out_one_by_one_but_not_those_held_out() -> None:
+def test_nothing_tells_the_class_of_samples_that_were_held_out() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(50, 200)), np.arange(50) % 10  # there is nothing to learn
     rule = posterior(moments_of(x, y))
     white = rule.whiten(x, x[:, :0])
-    left_out = (LeftOutRows(rule, white, y).scores.argmax(axis=1) == y).mean()
     folds = [slice(start, start + 10) for start in range(0, 50, 10)]
     held = [hold_out(rule, white[fold], y[fold]).scores for fold in folds]
     held_out = np.mean([found.argmax(axis=1) == np.arange(10) for found in held])
-    assert left_out > 0.5
     assert held_out < 0.2
 
 
@@ -420,19 +391,6 @@ def test_with_one_sample_per_class_all_coordinates_count_almost_alike() -> None:
     whole, parted = (posterior(moments_of(x, np.arange(9), rank)) for rank in (8, 5))
     one, other = between(scores(whole, test)), between(scores(parted, test))
     assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.95
-
-
-def test_leaving_out_with_other_coordinates() -> None:
-    x, y, _ = blobs([20] * 5, dim=8, apart=0.8)
-    rule = posterior(moments_of(x, y, rank=5))
-    found = LeftOutRows(rule, rule.whiten(x[:, :5], x[:, 5:]), y).scores
-    right, anew = [], []
-    for row in range(len(y)):
-        kept = np.arange(len(y)) != row
-        anew.append(scores(posterior(moments_of(x[kept], y[kept], 5)), x[[row]])[0])
-        right.append(anew[-1].argmax() == found[row].argmax())
-    assert np.mean(right) > 0.9
-    assert np.corrcoef(between(np.array(anew)).ravel(), between(found).ravel())[0, 1] > 0.99
 
 
 # --------------------------------------------------------------------------- odd cases

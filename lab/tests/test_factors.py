@@ -15,8 +15,9 @@ from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.gaussians import Gaussians, Scores, Shrinkage
+from frugalvae.maths.gaussians import Shrinkage
 from frugalvae.maths.matrices import rotate, rotate_back
+from frugalvae_lab.maths.gaussians import Gaussians, Scores
 from frugalvae_lab.memories.factors import FactorMemory
 
 

@@ -232,9 +232,9 @@ def add_up(
     start = 0
     for chunk, (memory, done) in zip(chunks, outcomes, strict=True):
         if memory is not None:
-            if rooted is not None and memory.rooted_ != rooted:  # it took features otherwise
+            if rooted is not None and memory.sums_.rooted != rooted:  # it took features otherwise
                 memory, _ = replace(work, rooted=rooted)(chunk)
-            rooted = memory.rooted_ if rooted is None else rooted
+            rooted = memory.sums_.rooted if rooted is None else rooted
             total.merge(memory, {number: number for number in memory.classes})
         elif len(done.places):
             kept.append(done.features)
@@ -243,7 +243,7 @@ def add_up(
         reasons |= {place + start: why for place, why in done.reasons.items()}
         start += len(chunk)
     total = total if total is not None and total.classes else None
-    width = model.n_features or (0 if total is None else len(next(iter(total.means_.values()))))
+    width = model.n_features or (0 if total is None else total.sums_.dim)
     features = np.concatenate(kept) if kept else np.empty((0, width), np.float32)
     return features, np.concatenate(classes), total, np.concatenate(places), reasons
 

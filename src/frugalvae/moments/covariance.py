@@ -297,32 +297,13 @@ class Scatters:
         left, vectors = np.linalg.eigh(np.diag(sizes) - along.T @ along)
         return vectors.T @ axes, np.maximum(left, 0.0)
 
-    def added_without(self, label: int, count: float, gone: Array, away: Array) -> Array:
-        """What the scatter of a class of ``count`` samples adds without each of some, (n,).
 
-        ``gone`` and ``away`` (n, r) are the samples around their class mean, and around the class
-        mean without them.
-        """
-        own, rest = self.owners == label, count / (count - 1)
-        axes, sizes = self.axes[own], self.sizes[own]
-        scale = own_weight(count - 1) * self.weights[label] / own_weight(count) * rest
-        lost = scale * rest  # times the outer product of a row, is gone from w S / n
-        all_rows = 1 + scale * sizes  # (q,)
-        around, along = gone @ axes.T, away @ axes.T  # (n, q)
-        left = np.maximum(1 - lost * (around**2 / all_rows).sum(axis=1), 1e-3)
-        quadratic = ((1 - 1 / all_rows) * along**2).sum(axis=1)
-        quadratic -= lost * (around * along / all_rows).sum(axis=1) ** 2 / left
-        volume = np.log(all_rows).sum() + np.log(left)
-        trace = np.maximum(scale * sizes.sum() - lost * (around**2).sum(axis=1), 0.0)
-        return _log_ratio(self.rank, (away**2).sum(axis=1), quadratic, volume, trace)
-
-
-def narrow(dim: int) -> float:
+def low_dimension_gain(dim: int) -> float:
     """How much more scatters count in so many coordinates than in many.
 
     As many samples tell more of a scatter that has fewer coordinates.
 
-    >>> narrow(1280), narrow(128), narrow(2)
+    >>> low_dimension_gain(1280), low_dimension_gain(128), low_dimension_gain(2)
     (1.0, 2.0, 6.0)
     """
     return min(max(1.0, (MANY / dim) ** 0.5), LARGEST)

@@ -35,7 +35,7 @@ from frugalvae.moments.covariance import (
     Scatters,
     SharedCovariance,
     guessed_share,
-    narrow,
+    low_dimension_gain,
     own_weight,
     variance_of_means,
 )
@@ -168,7 +168,7 @@ def posterior(
     white = side_by_side(shared.whiten(moments.means), scale * moments.other_means)
     centre, parts = class_means(white, counts, rank, shared.noise, share)
     rows = shared.whiten(moments.roots.astype(np.float32, copy=False))  # (m, r)
-    limit = narrow(rank + others) if own is None else own / WEIGHT
+    limit = low_dimension_gain(rank + others) if own is None else own / WEIGHT
     scatters = Scatters.of(rows, moments.owners, limit * own_weight(counts) / counts)
     return Posterior(
         moments=moments,
