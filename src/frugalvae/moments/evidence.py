@@ -102,7 +102,6 @@ POWERS = 1.5 ** np.arange(1.0, 11.0)  # powers of densities that are tried, 1.5 
 USUAL, WORTH = 12.0, 10  # the power with little evidence, and the samples that it is worth
 POWER_WITHOUT_PAIRS = 15.0  # while no class has two samples
 HALF_SURE = 2.0  # samples per class with which answers may be half as sure as with many
-LARGEST = 48.0  # power: a few samples that were all correct ask for any
 SURE = 2 + len(POWERS)  # sums that say how sure answers were
 LEADS = BINS // 2  # bins of leads, which are positive
 COUNTED = BINS + LEADS
@@ -219,7 +218,7 @@ class Evidence:
         expected = right * held / (held + 1)  # nothing is certain
         power = np.interp(expected, self.sums[2:SURE], np.log(POWERS))
         mean = (held * power + WORTH * np.log(USUAL)) / (held + WORTH)
-        return min(LARGEST, float(np.exp(mean)))
+        return float(np.exp(mean))
 
 
 def tempering_of(evidence: Mapping[int, Evidence], counts: Mapping[int, int]) -> float:
@@ -238,7 +237,7 @@ def tempering_of(evidence: Mapping[int, Evidence], counts: Mapping[int, int]) ->
         return total.tempering
     now = sum(own.held_out / counts[label] ** 0.5 for label, own in evidence.items())
     then, today = (1 + HALF_SURE * (roots / total.held_out) ** 2 for roots in (before, now))
-    return min(LARGEST, total.tempering * max(1.0, then / today))
+    return total.tempering * max(1.0, then / today)
 
 
 def tempered(scores: Array, white: Array) -> Array:

@@ -582,8 +582,8 @@ class MomentMemory(MemoryDefaults):
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
     ) -> list[Component]:
         """What it will cost; without ``samples``, if every class has as many as fit."""
-        usual = self.budget is None
-        budget = Budget.usual_for(dim, classes) if usual else Budget.of(self.budget)
+        given, usual = self.budget, Budget.usual_for(dim, classes)
+        budget = usual if given is None else Budget.of(given)
         most = classes * min(dim, 2**20 if self.directions is None else self.directions)
         rows = most if samples is None else min(most, max(0, samples - classes))
         margins = budget.has_margins(classes)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -58,19 +58,21 @@ class ClassSums:
     scatter: Array = field(default_factory=lambda: np.empty((0, 0)))
     other_squares: float = 0.0
 
-    def copy(self) -> Self:
+    def copy(self) -> ClassSums:
         """Sums of their own, which share arrays."""
-        return replace(self, **{name: dict(getattr(self, name)) for name in BY_CLASS})
+        return self._of(lambda kept: dict(kept))
 
-    def restricted_to(self, labels: Collection[int]) -> Self:
+    def restricted_to(self, labels: Collection[int]) -> ClassSums:
         """Sums of some of the classes, and a share of the scatter of all."""
-        some = {
-            name: {y: kept for y, kept in getattr(self, name).items() if y in labels}
-            for name in BY_CLASS
-        }
-        twin = replace(self, **some)
+        twin = self._of(lambda kept: {y: own for y, own in kept.items() if y in labels})
         share = twin.freedom / self.freedom
-        return replace(twin, scatter=share * self.scatter, other_squares=share * self.other_squares)
+        twin.scatter, twin.other_squares = share * self.scatter, share * self.other_squares
+        return twin
+
+    def _of(self, some: Callable[[dict[int, Any]], dict[int, Any]]) -> ClassSums:
+        """The same sums with some of the classes."""
+        kept: dict[str, Any] = {name: some(getattr(self, name)) for name in BY_CLASS}
+        return replace(self, **kept)
 
     @property
     def dim(self) -> int:
