@@ -20,7 +20,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.cost import Component, component
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.testing import check_memory
 
 

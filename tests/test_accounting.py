@@ -8,7 +8,7 @@ import pytest
 
 from frugalvae.cost import Component, MemoryReport, component
 from frugalvae.errors import InputError
-from frugalvae.memories import MEMORIES, make_memory
+from frugalvae.parts import MEMORIES, make_memory
 
 DIM, TASKS = 768, 10
 

@@ -14,14 +14,14 @@ import pytest
 from frugalvae.cost import Component
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
 from frugalvae.forgetting import forget
-from frugalvae.heads.bayes import BayesHead
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.gaussian import GaussianMemory
-from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import BY_CLASS, Model, Recipe, Sums, plain
+from frugalvae.moments.memory import MomentMemory
 from frugalvae.naming import teach_names
 from frugalvae.novelty import TaughtNovelty, novelty_reference
+from frugalvae.parts.bayes import BayesHead
+from frugalvae.parts.gaussian import GaussianMemory
 from frugalvae.taught import DIGEST, NONE
 from tests import outside
 from tests.conftest import blobs

@@ -16,7 +16,7 @@ from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Gaussians, Scores, Shrinkage
-from frugalvae.maths.rotation import rotate, rotate_back
+from frugalvae.maths.matrices import rotate, rotate_back
 from frugalvae_lab.memories.factors import FactorMemory
 
 

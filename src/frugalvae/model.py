@@ -33,13 +33,12 @@ from frugalvae.checks import (
 )
 from frugalvae.cost import Component, MemoryReport
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
-from frugalvae.heads import HEADS, make_head
 from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.labels import check_label
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
-from frugalvae.memories import MEMORIES, make_memory, usual_head
 from frugalvae.novelty import TaughtNovelty, novelty_reference
+from frugalvae.parts import HEADS, MEMORIES, make_head, make_memory, usual_head
 from frugalvae.taught import (
     BYTES,
     NONE,
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.interfaces import Head, Memory
-    from frugalvae.memories.forecast import Forecast
+    from frugalvae.moments.forecast import Forecast
     from frugalvae.novelty import DistanceReference, FitReference
 
 logger = logging.getLogger(__name__)

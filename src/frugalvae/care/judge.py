@@ -11,7 +11,7 @@ from frugalvae.care.outliers import outliers
 from frugalvae.care.wrong_labels import wrong_labels
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.memory import MomentMemory
 
 POWER = 4.5  # of densities, times the length of a whitened row
 

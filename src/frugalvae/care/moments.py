@@ -8,8 +8,8 @@ import numpy as np
 
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.moments import MomentMemory
 from frugalvae.model import Model
+from frugalvae.moments.memory import MomentMemory
 
 REPLAYED = 64  # samples that stand for a class
 ROOM = "1GB"  # so that nothing is cut

@@ -20,8 +20,7 @@ from frugalvae import cost
 from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import pack
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.maths.matrices import pack
 from frugalvae.paper.departures import (
     CHANGES,
     DRAWS,
@@ -43,6 +42,7 @@ from frugalvae.paper.placement import Placement, Prior
 from frugalvae.paper.priors import SinglePrior, make_prior, smallest_distance
 from frugalvae.paper.records import LayerState, PriorState
 from frugalvae.paper.vae_fo import VAEFO, Steps, bound, posterior
+from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_generator
 
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from frugalvae.checks import check_kept
 from frugalvae.errors import MemoryFileError
-from frugalvae.heads import HEADS
 from frugalvae.interfaces import is_tempered
-from frugalvae.memories import MEMORIES
 from frugalvae.model import Model
+from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.storage.objects import Reader
 from frugalvae.storage.parts import class_named, is_ours
 from frugalvae.storage.tables import check_held, table_of

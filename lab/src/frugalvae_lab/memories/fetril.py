@@ -8,7 +8,7 @@ from frugalvae.cost import Component, component
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack, unit
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.memories.defaults import MemoryDefaults, check_samples
+from frugalvae.parts.defaults import MemoryDefaults, check_samples
 
 
 class FeTrILMemory(MemoryDefaults):

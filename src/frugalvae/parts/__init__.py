@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from frugalvae.plugins import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Memory
+    from frugalvae.interfaces import Head, Memory
+
 
 VAE = "frugalvae.paper.variants:VAEMemory"
 LITERAL = "frugalvae.paper.variants:LiteralVAEMemory"
@@ -26,20 +27,20 @@ MEMORIES = Registry(
         "vae-ceo-literal": (LITERAL, {"prior": "single", "embedding": 10}),
         "vae-cgil": ("frugalvae.paper.cgil:ClassVAEMemory", {}),
         "gaussian-diagonal": (
-            "frugalvae.memories.gaussian:GaussianMemory",
+            "frugalvae.parts.gaussian:GaussianMemory",
             {"covariance": "diagonal"},
         ),
-        "gaussian-shared": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "shared"}),
-        "gaussian-full": ("frugalvae.memories.gaussian:GaussianMemory", {"covariance": "full"}),
-        "moments": ("frugalvae.memories.moments:MomentMemory", {}),
-        "store-all": ("frugalvae.memories.store_all:StoreAllMemory", {}),
-        "none": ("frugalvae.memories.store_all:NoMemory", {}),
+        "gaussian-shared": ("frugalvae.parts.gaussian:GaussianMemory", {"covariance": "shared"}),
+        "gaussian-full": ("frugalvae.parts.gaussian:GaussianMemory", {"covariance": "full"}),
+        "moments": ("frugalvae.moments.memory:MomentMemory", {}),
+        "store-all": ("frugalvae.parts.store_all:StoreAllMemory", {}),
+        "none": ("frugalvae.parts.store_all:NoMemory", {}),
     },
     group="frugalvae.memories",
     laboratory=("factors", "fetril", "mixture"),
     attributes=("classes",),
     methods=("learn", "sample", "update", "forget", "arrays", "components"),
-    defaults="frugalvae.memories.defaults.MemoryDefaults",
+    defaults="frugalvae.parts.defaults.MemoryDefaults",
 )
 
 
@@ -69,3 +70,42 @@ def make_memory(name: str, **settings: Any) -> Memory:
     frugalvae.errors.UnknownNameError: there is no memory 'vae-f0'. Did you mean 'vae-fo'? ...
     """
     return MEMORIES.make(name, settings, trust=[name])
+
+
+# Heads: what classifies among the classes that were taught.
+
+
+#: Every head of ours by name.
+HEADS = Registry(
+    "head",
+    {
+        "cosine": ("frugalvae.parts.cosine:CosineHead", {}),
+        "prompt": ("frugalvae.paper.prompts:PromptHead", {}),
+        "ridge": ("frugalvae.parts.closed_form:RidgeHead", {}),
+        "bayes": ("frugalvae.parts.bayes:BayesHead", {}),
+        "nearest-mean": ("frugalvae.parts.closed_form:NearestMeanHead", {}),
+        "lda": ("frugalvae.parts.closed_form:StreamingLDAHead", {}),
+    },
+    group="frugalvae.heads",
+    laboratory=(
+        *("acil", "anacp", "fecam", "fly-cl", "gacl", "klda", "klda-e", "knn", "logistic"),
+        *("lr-rgda", "randumb", "ranpac", "svm"),
+    ),
+    attributes=("classes", "needs_every_task"),
+    methods=(
+        *("learn", "logits", "register"),
+        *("update", "forget", "arrays", "components"),
+    ),
+    defaults="frugalvae.parts.defaults.HeadDefaults",
+)
+
+
+def make_head(name: str, **settings: Any) -> Head:
+    """The head of that name, with any of its settings changed.
+
+    A name of ours, of an installed package, or ``module:Class``.
+
+    >>> make_head("cosine", epochs=5).epochs
+    5
+    """
+    return HEADS.make(name, settings, trust=[name])

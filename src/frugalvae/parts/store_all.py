@@ -11,7 +11,7 @@ from frugalvae.cost import Component, component
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.defaults import MemoryDefaults, check_samples
+from frugalvae.parts.defaults import MemoryDefaults, check_samples
 
 
 class StoreAllMemory(MemoryDefaults):
