@@ -35,7 +35,7 @@ from frugalvae.cli.main import VERBS, main, parser
 from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import FrugalError
 from frugalvae.images.feature_file import IDENTITY, OPTIONAL, REQUIRED
-from frugalvae.plugins import is_trusted
+from frugalvae.parts.registry import is_trusted
 from frugalvae.storage import document as documents
 from frugalvae.storage.container import from_bytes, to_bytes
 from tests.small_onnx import forged

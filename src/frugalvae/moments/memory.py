@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.cost import Component
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, columns_of, sum_of_squares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.maths.matrices import add_ridge, outer, rotate_back
@@ -29,7 +27,9 @@ from frugalvae.moments.evidence import (
 from frugalvae.moments.files import of_kind, restore, rounded
 from frugalvae.moments.rule import Posterior, posterior
 from frugalvae.moments.sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WHOLE, ClassSums
+from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
     from frugalvae.moments.forecast import Forecast

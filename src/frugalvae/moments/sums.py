@@ -11,13 +11,13 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.formatting import plural
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, signed_root, stack, sum_of_squares
 from frugalvae.maths.matrices import leading, mixed, outer, rotate, rotate_back, without
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.moments.budget import Room, shared_out, usual_bytes
 from frugalvae.moments.covariance import Moments, SharedCovariance
 from frugalvae.moments.evidence import SURE, Evidence, HeldOut
+from frugalvae.parts.protocols import Task
 
 CLASSES_HELD_OUT = 200  # whose rows are also found without some samples
 CLASSES_COMPARED = 2048  # of more, some stand for all where only the scale of means counts
