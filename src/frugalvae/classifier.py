@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from frugalvae import forgetting, merging, naming
 from frugalvae.errors import InputError, check_number
 from frugalvae.estimator import Estimator, NotFittedError
+from frugalvae.model import forgetting, merging, naming
 from frugalvae.model.answers import THRESHOLD
 from frugalvae.model.calibration import Calibration
 from frugalvae.model.model import Model, Recipe

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from frugalvae import cost
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.matrices import pack
@@ -41,6 +40,7 @@ from frugalvae.paper.placement import Placement, Prior
 from frugalvae.paper.priors import SinglePrior, make_prior, smallest_distance
 from frugalvae.paper.records import LayerState, PriorState
 from frugalvae.paper.vae_fo import VAEFO, Steps, bound, posterior
+from frugalvae.parts import cost
 from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
