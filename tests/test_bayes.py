@@ -13,12 +13,12 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
-from frugalvae.interfaces import DensityMemory, Memory, Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Shrinkage
 from frugalvae.parts import MEMORIES
 from frugalvae.parts.bayes import BayesHead
-from frugalvae.plugins import parameters_of
+from frugalvae.parts.protocols import DensityMemory, Memory, Replay, Task
+from frugalvae.parts.registry import parameters_of
 from tests.conftest import SMALL, accuracy, blobs
 
 SHRINKAGE = Shrinkage(own=0.3, ridge=0.05)

@@ -10,9 +10,9 @@ from scipy.special import log_softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
-from frugalvae.interfaces import Memory, Replay, Task
 from frugalvae.parts.closed_form import NearestMeanHead, RidgeHead, StreamingLDAHead
 from frugalvae.parts.gaussian import Covariance, GaussianMemory
+from frugalvae.parts.protocols import Memory, Replay, Task
 from frugalvae.parts.store_all import StoreAllMemory
 from tests.conftest import blobs
 

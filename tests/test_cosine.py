@@ -7,10 +7,10 @@ import pytest
 import torch
 from scipy.special import log_softmax
 
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.paper.equations import cosine_logits
 from frugalvae.parts.cosine import CosineHead
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae.parts.store_all import StoreAllMemory
 from tests.conftest import blobs
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.answers import expectation, rank
 from frugalvae.cli.predict import warn_of_promise
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
+from frugalvae.model.answers import expectation, rank
 from frugalvae.moments.evidence import (
     GRID,
     Evidence,

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_memory, model
-from frugalvae.checks import check_learned
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.moments import sums
 from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.checks import check_learned
+from frugalvae.parts.protocols import Task
 
 DIM = 16
 

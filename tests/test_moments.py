@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import SHRINKAGE
 from frugalvae.maths.matrices import leading, rotate
@@ -28,6 +27,7 @@ from frugalvae.moments.files import (
     round_symmetric,
 )
 from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.protocols import Task
 from frugalvae.testing.memories import survives_a_file
 from frugalvae.testing.rules import ContractError
 

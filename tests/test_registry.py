@@ -15,7 +15,7 @@ from frugalvae.errors import (
     suggestion,
 )
 from frugalvae.parts import HEADS, MEMORIES
-from frugalvae.plugins import Registry
+from frugalvae.parts.registry import Registry
 
 PARTS = Registry(
     "fraction",

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from frugalvae.files import write_json
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, columns_of, logsumexp
 from frugalvae.moments import covariance, evidence, forecast, rule
 from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.protocols import Task
 from frugalvae_lab.bench.data_sources import find_data, parse_data
 
 RESULTS = Path("lab/results/constants.json")

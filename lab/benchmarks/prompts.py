@@ -25,7 +25,6 @@ from frugalvae.console import Display
 from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import TextTower
 from frugalvae.formatting import duration
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.paper.equations import cosine_logits
 from frugalvae.paper.prompts import (
@@ -36,6 +35,7 @@ from frugalvae.paper.prompts import (
     first_tokens,
 )
 from frugalvae.parts.cosine import draw
+from frugalvae.parts.protocols import Replay, Task
 
 SCALE = 100.0  # CLIP's
 CONTEXT = 77

@@ -16,7 +16,7 @@ from tests.conftest import blobs
 
 from frugalvae import FrugalClassifier
 from frugalvae.images.feature_file import Features
-from frugalvae.interfaces import Memory, Task
+from frugalvae.parts.protocols import Memory, Task
 from frugalvae.parts.store_all import StoreAllMemory
 from frugalvae_lab.bench.grid_run import run_grid
 from frugalvae_lab.bench.metrics import precision_and_recall, relative_frechet_distance

@@ -9,7 +9,7 @@ import pytest
 from frugalvae import paper, parts
 from frugalvae.errors import InputError
 from frugalvae.parts import HEADS, MEMORIES, make_head
-from frugalvae.plugins import Registry, parameters_of
+from frugalvae.parts.registry import Registry, parameters_of
 from frugalvae.testing.heads import HEAD_CHECKS
 from frugalvae.testing.rules import Rule
 from tests.conftest import parts_of, small_head

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, columns_of
 from frugalvae.moments.held_out import HeldOutRows
 from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.protocols import Task
 
 LIKELY = 20  # classes that a sample may be of, besides its own
 LEAST_NOISE = 1e-4  # of a whitened coordinate, where all samples are the same

@@ -6,11 +6,11 @@ import copy
 
 import numpy as np
 
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.model import Model
+from frugalvae.model.model import Model
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.moments.sums import ClassSums
+from frugalvae.parts.protocols import Task
 
 REPLAYED = 64  # samples that stand for a class
 ROOM = "1GB"  # so that nothing is cut

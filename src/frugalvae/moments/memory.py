@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.moments import files
@@ -30,7 +28,9 @@ from frugalvae.moments.evidence import (
 )
 from frugalvae.moments.rule import Posterior, posterior
 from frugalvae.moments.sums import CLASSES_COMPARED, WHOLE, ClassSums
+from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
     from frugalvae.moments.forecast import Forecast

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from frugalvae.tensors import unit
+from frugalvae.parts.tensors import unit
 
 # --------------------------------------------------------------------------- background
 

@@ -13,19 +13,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from frugalvae.cost import Component, component
 from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import Precision, TextTower, groups, load_text_tower
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.paper.equations import cosine_logits
 from frugalvae.paper.networks import MLP
 from frugalvae.parts.cosine import replay_epochs
+from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import HeadDefaults
-from frugalvae.plugins import check_trusted
-from frugalvae.tensors import to_array, to_generator, unit
+from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.registry import check_trusted
+from frugalvae.parts.tensors import to_array, to_generator, unit
 
 LEARNED = 2  # learned tokens per prompt: the class's own, and the shared network's
 PROMPTS_PER_PASS = 64

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from frugalvae.checks import check_together
 from frugalvae.errors import check_choice, check_number
-from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import Shrinkage
+from frugalvae.parts.checks import check_together
 from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task, is_tempered
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import DensityMemory, TemperedMemory
     from frugalvae.parts.names import NameEvidence, Names
+    from frugalvae.parts.protocols import DensityMemory, TemperedMemory
 
 TEMPERING = 3.0  # where a memory does not know better
 HELD_OUT = 25  # samples of a class, in one batch, that tell whether names help

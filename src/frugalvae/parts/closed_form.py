@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_number
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot, squared_distances, stack
 from frugalvae.maths.matrices import add_ridge, pack
 from frugalvae.maths.running_sums import RunningSums
+from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults, Weights
+from frugalvae.parts.protocols import Replay, Task
 
 #: Samples of each class.
 Counts = Mapping[int, int]
@@ -92,7 +92,7 @@ class ClassMeans(HeadDefaults):
 class NearestMeanHead(ClassMeans):
     """Classifies by the nearest class mean, which it takes from the task itself: no replay.
 
-    >>> from frugalvae.interfaces import Task
+    >>> from frugalvae.parts.protocols import Task
     >>> head = NearestMeanHead()
     >>> head.learn(Task(np.array([[0.0], [10.0]]), np.array([0, 1])), None)
     >>> int(head.logits(np.array([[7.0]])).argmax())

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths import arrays
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.parts.defaults import ReplayDefaults
+from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.tensors import batches, to_array, to_generator, to_tensor, unit
 from frugalvae.progress import track
-from frugalvae.tensors import batches, to_array, to_generator, to_tensor, unit
 
 
 class CosineHead(ReplayDefaults):

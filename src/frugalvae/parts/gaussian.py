@@ -9,9 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_choice
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, compact, stack
 from frugalvae.maths.gaussians import (
     SHRINKAGE,
@@ -21,7 +19,9 @@ from frugalvae.maths.gaussians import (
 )
 from frugalvae.maths.matrices import mean_level, pack, square_root, unpack
 from frugalvae.maths.running_sums import RunningSums
+from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
 
 Covariance = Literal["diagonal", "shared", "full"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frugalvae.classifier import FrugalClassifier
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.parts.gaussian import GaussianMemory
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae.parts.store_all import StoreAllMemory
 from frugalvae.testing.rules import (
     DIM,
@@ -24,7 +24,7 @@ from frugalvae.testing.rules import (
 )
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.parts.protocols import Head, Memory
 
 
 def check_head(make: Callable[[], Head]) -> None:

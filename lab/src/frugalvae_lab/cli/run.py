@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.classifier import FrugalClassifier
     from frugalvae.images.feature_file import load_features
     from frugalvae.parts import make_head, make_memory
-    from frugalvae.plugins import settings_of as all_settings
+    from frugalvae.parts.registry import settings_of as all_settings
     from frugalvae_lab.bench.stream_run import run_stream
 
     path, tasks, memory, seed = options.features, options.tasks, options.memory, options.seed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_number
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.gaussians import Whitener
 from frugalvae.maths.matrices import mean_level, mixed, pack, within_shares
+from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.maths.gaussians import Gaussians, Scores
 
 LONE = 1e-4  # the variance of a class of one sample, if its features are of usual size

@@ -14,14 +14,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_choice, check_number
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, compact, stack, sum_of_squares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, Whitener
 from frugalvae.maths.matrices import add_ridge, pack, principal_axes, rotate, rotate_back
 from frugalvae.maths.running_sums import RunningSums
+from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
 from frugalvae_lab.maths.gaussians import Gaussians, Scores
 from frugalvae_lab.memories.mapped import MappedFeatures
 

@@ -19,8 +19,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.calibration import Calibration
-from frugalvae.checks import (
+from frugalvae.digests import (
+    BYTES,
+    NONE,
+    Aliases,
+    Digests,
+    renamed,
+    with_digests,
+    without,
+    without_digests,
+)
+from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
+from frugalvae.labels import check_label
+from frugalvae.maths.arrays import Array, in_blocks
+from frugalvae.maths.devices import computing_on
+from frugalvae.model.calibration import Calibration
+from frugalvae.model.novelty import TaughtNovelty, novelty_reference
+from frugalvae.parts import HEADS, MEMORIES, make_head, make_memory, usual_head
+from frugalvae.parts.checks import (
     check_features,
     check_kind,
     check_labels,
@@ -31,31 +47,15 @@ from frugalvae.checks import (
     check_together,
     position_of,
 )
-from frugalvae.cost import Component, MemoryReport
-from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
-from frugalvae.interfaces import Replay, Task, is_tempered
-from frugalvae.labels import check_label
-from frugalvae.maths.arrays import Array, in_blocks
-from frugalvae.maths.devices import computing_on
-from frugalvae.novelty import TaughtNovelty, novelty_reference
-from frugalvae.parts import HEADS, MEMORIES, make_head, make_memory, usual_head
-from frugalvae.taught import (
-    BYTES,
-    NONE,
-    Aliases,
-    Digests,
-    renamed,
-    with_digests,
-    without,
-    without_digests,
-)
+from frugalvae.parts.cost import Component, MemoryReport
+from frugalvae.parts.protocols import Replay, Task, is_tempered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.model.novelty import DistanceReference, FitReference
     from frugalvae.moments.forecast import Forecast
-    from frugalvae.novelty import DistanceReference, FitReference
+    from frugalvae.parts.protocols import Head, Memory
 
 logger = logging.getLogger(__name__)
 
