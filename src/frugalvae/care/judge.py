@@ -13,7 +13,7 @@ from frugalvae.maths.arrays import Array
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.protocols import Task
 
-POWER = 4.5  # of densities, times the length of a whitened row
+POWER = 4.0  # of densities, times the length of a whitened row
 
 
 @dataclass(frozen=True)

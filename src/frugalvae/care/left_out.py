@@ -82,4 +82,4 @@ def _likeliest(held: HeldOutRows, white: Array, own: Array) -> tuple[Array, ...]
     likeliest = np.argpartition(-others, width - 1, axis=1)[:, :width]
     columns = np.column_stack([own, likeliest])
     best = np.take_along_axis(scores, columns, axis=1)
-    return columns, best, lengths / noise**0.5, cosines.max(axis=1)
+    return columns, best, further / noise**0.5, cosines.max(axis=1)

@@ -138,15 +138,12 @@ class DowndatedWhitener:
         return scaled
 
 
-def folds_of(rows_of_class: Sequence[Array], classes: int) -> list[Array]:
-    """Numbers of rows to hold out together: of each class about as many, never all of two.
+def folds_of(rows_of_class: Sequence[Array], count: int) -> list[Array]:
+    """Numbers of rows to hold out together: of each class about as many in each fold.
 
-    ``classes`` is the number of all classes: each fold takes time that grows with them.
-
-    >>> [fold.tolist() for fold in folds_of([np.arange(4), np.array([7, 8])], 400)]
+    >>> [fold.tolist() for fold in folds_of([np.arange(4), np.array([7, 8])], 3)]
     [[0, 3, 7], [1, 8], [2]]
     """
-    count = int(np.clip(FOLDS_AND_CLASSES // classes, *FOLDS))
     count = max(count, sum(map(len, rows_of_class)) // LARGEST_FOLD)
     folds = [np.concatenate([own[first::count] for own in rows_of_class]) for first in range(count)]
     return [fold for fold in folds if len(fold)]
@@ -193,7 +190,8 @@ class Batch:
                 cut = np.concatenate([cut, rows[self.cut[column].rows]])
             else:
                 whole.append(rows[evenly_spaced(len(rows), min(len(rows), limit))])
-        folds = folds_of(whole, len(self.rule.targets)) if whole else []
+        count = int(np.clip(FOLDS_AND_CLASSES // len(self.rule.targets), *FOLDS))
+        folds = folds_of(whole, count) if whole else []
         return [np.concatenate([cut, *folds[:1]]), *folds[1:]]
 
     def without_half(self) -> tuple[HeldOutRows, Array]:

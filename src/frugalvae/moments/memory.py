@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # what a photograph's name does not need is imported where it
     from frugalvae.moments.sampling import Sampler
     from frugalvae.moments.typicality import Typicality
 
+HELD_OUT_FOLDS = 25  # of samples that are looked at again: nearly each by itself
 LEAST_TYPICAL = 50  # held-out samples that tell how typical others are; few are left out one by one
 
 
@@ -418,7 +419,7 @@ class MomentMemory(MemoryDefaults):
 
         owners = columns_of(task.labels, self.counts_)
         rows_of_class = [np.flatnonzero(owners == column) for column in np.unique(owners)]
-        for rows in folds_of(rows_of_class, len(self.counts_)):
+        for rows in folds_of(rows_of_class, HELD_OUT_FOLDS):
             white = self.whitened(task.features[rows]).astype(np.float64)
             yield rows, hold_out(self.rule, white, owners[rows])
 
