@@ -46,7 +46,7 @@ def not_blank(value: str) -> str:
     return value
 
 
-Share = Annotated[float, BeforeValidator(as_share), Field(ge=0, le=1, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), BeforeValidator(as_share)]
 Count = Annotated[int, Field(ge=0)]
 Label = Annotated[str | int, Field(description="the name of a class")]
 Interval = Annotated[
@@ -55,14 +55,14 @@ Interval = Annotated[
 ]
 Name = Annotated[
     str,
-    BeforeValidator(as_name),
-    AfterValidator(not_blank),
     Field(min_length=1, description="of the class, new or known"),
+    AfterValidator(not_blank),
+    BeforeValidator(as_name),
 ]
 Ids = Annotated[
     list[str],
-    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
     Field(description="pictures of /predict that are still remembered"),
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
 ]
 Revision = Annotated[
     str, Field(description="refuse the change if the file is in another state by now")
