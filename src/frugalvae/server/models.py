@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.json_schema import models_json_schema
 
 from frugalvae import __version__
-from frugalvae.answers import THRESHOLD
+from frugalvae.model.answers import THRESHOLD
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -21,7 +21,7 @@ from frugalvae.server.predict import class_of, rank_again
 from frugalvae.server.workers import key_of
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.server.app import ServerState
     from frugalvae.server.settings import Limits
     from frugalvae.server.workers import EncodedImage

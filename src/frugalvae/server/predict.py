@@ -12,9 +12,9 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from frugalvae.answers import Answer, rank
 from frugalvae.errors import InputError
 from frugalvae.images.photographs import reason
+from frugalvae.model.answers import Answer, rank
 from frugalvae.server.guard import RefusedError
 from frugalvae.server.models import ExplainOptions, ExplainRequest, PredictOptions, PredictRequest
 from frugalvae.server.requests import Upload, parse
@@ -22,7 +22,7 @@ from frugalvae.server.workers import EncodedImage
 
 if TYPE_CHECKING:
     from frugalvae.care.explain import Explanation
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.server.app import ServerState
     from frugalvae.server.pending import PendingImage
     from frugalvae.server.served import Snapshot

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from frugalvae import __version__
-from frugalvae.answers import FEW
-from frugalvae.neighbours import CONFUSED
+from frugalvae.model.answers import FEW
+from frugalvae.model.neighbours import CONFUSED
 from frugalvae.server.models import ClassesOptions
 from frugalvae.server.requests import parse
 from frugalvae.storage.summary import in_words

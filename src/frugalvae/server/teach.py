@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.requests import Request
 
+from frugalvae.digests import DIGEST
 from frugalvae.labels import as_label, check_label, near
-from frugalvae.neighbours import CONFUSED, neighbours_of
+from frugalvae.model.neighbours import CONFUSED, neighbours_of
 from frugalvae.server.guard import RefusedError
 from frugalvae.server.models import (
     Change,
@@ -25,11 +26,10 @@ from frugalvae.server.models import (
 from frugalvae.server.predict import refuse_unreadable
 from frugalvae.server.status import event_json
 from frugalvae.server.workers import EncodedImage
-from frugalvae.taught import DIGEST
 from frugalvae.verbs import changes
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.server.app import ServerState
     from frugalvae.server.requests import RequestData
     from frugalvae.server.served import Served, Snapshot
