@@ -10,7 +10,6 @@ from frugalvae.cli.options import add, add_encoder
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import local_time, plural, quoted
-from frugalvae.model.history import with_digest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,19 +49,16 @@ def run(options: argparse.Namespace) -> None:
     """Remove the class."""
     from frugalvae.cli.common import change_class
     from frugalvae.cli.update import more_rows
-    from frugalvae.model.forgetting import forget
-    from frugalvae.storage.receipts import receipt, state
+    from frugalvae.verbs.changes import forget
 
     if options.scrub and options.inputs:
         raise InputError("--with takes out exactly what --scrub would estimate; give one of them")
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
         x = more_rows(options, label, model, display).x if options.inputs else None
-        before = state(store)
         with display.watching():
-            model, remains = forget(model, label, x, scrub=options.scrub)
-        store.save(with_digest(model), undoable=not options.scrub)
-        written = receipt(model, label, remains, before, state(store))
+            forgotten = forget(store, model, label, x, scrub=options.scrub)
+    model, written = forgotten.model, forgotten.receipt
     left = plural(len(model.classes), "class") if len(model.classes) else "no class"
     display.say(
         f"{options.file}: {label!r} is forgotten; {left} left",

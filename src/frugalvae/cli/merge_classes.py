@@ -24,14 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Join the classes."""
     from frugalvae.cli.common import change_class
-    from frugalvae.model.merging import merge_classes
+    from frugalvae.verbs.changes import merge_classes
 
     with change_class(options) as (store, model, label):
         joined = [
             label_named(options.file, model.classes.tolist(), text) for text in options.others
         ]
-        for other in joined:
-            model = merge_classes(model, label, other)
+        model = merge_classes(model, label, joined).model
         store.save(model)
     samples = int(model.n_samples_of_class[model.classes.tolist().index(label)])
     display = Display(options.quiet or options.json)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from frugalvae.cli.options import add
 from frugalvae.console import Display
-from frugalvae.labels import check_case, like
+from frugalvae.labels import FOLDERS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,11 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Rename the class, unless the new name is taken."""
     from frugalvae.cli.common import change_class
+    from frugalvae.verbs.changes import rename
 
+    how: dict[str, Any] = {"case_matters": options.case_matters, "advice": FOLDERS}
     with change_class(options) as (store, model, label):
-        name = like(label, options.name)
-        others = [str(known) for known in model.classes.tolist() if known != label]
-        if not options.case_matters:
-            check_case([str(name)], others)
-        store.save(model.rename(label, name))
-    Display(options.quiet).say(f"{options.file}: {label!r} is called {name!r} now")
+        renamed = rename(model, label, options.name, **how)
+        store.save(renamed.model)
+    Display(options.quiet).say(f"{options.file}: {label!r} is called {renamed.label!r} now")

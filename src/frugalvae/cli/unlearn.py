@@ -10,7 +10,7 @@ from frugalvae.cli.update import add_samples
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, quoted, shortened
-from frugalvae.model.history import digest_of, is_last_change, with_digest, with_source
+from frugalvae.model.history import digest_of, is_last_change
 
 if TYPE_CHECKING:
     from frugalvae.cli.update import Gathered
@@ -51,20 +51,20 @@ def run(options: argparse.Namespace) -> None:
     """Take the samples out."""
     from frugalvae.cli.common import change_class
     from frugalvae.cli.update import more_rows
-    from frugalvae.model.forgetting import unlearn
+    from frugalvae.verbs.changes import unlearn
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
         gathered = more_rows(options, label, model, display)
         x = gathered.x
-        digest = digest_of(("unlearn", label), x)
-        if is_last_change(model, digest):
+        if is_last_change(model, digest_of(("unlearn", label), x)):
             display.say(f"{options.file} is as it was: the last change was this very one")
             report(options, label, 0, model)
             return
         refuse_strange(model, label, gathered)
-        model = unlearn(model, label, x, digests=gathered.digests)
-        store.save(with_digest(with_source(model, options.inputs[0].resolve().name), digest))
+        source = options.inputs[0].resolve().name
+        model = unlearn(model, label, x, gathered.digests, source=source).model
+        store.save(model)
     left, remains = left_of(model, label)
     taken = plural(len(x), "sample")
     display.say(
