@@ -246,11 +246,9 @@ class Walker:
             return lambda document: (document[where] if where else document).update({key: value})
 
         for name, settings in [*classes_of(self.folder).items()][-1 if few else 0 :]:
-            made = {"class": name, "settings": settings, "learned": {}}
+            made = {"class": name, "state": settings}
             for role in ("memory", "head", "parameters.memory", "parameters.head"):
                 yield f"{role} {name}", put(role, made)
-            for role in ("head", "parameters.head"):
-                yield f"{role} {name} fields", put(role, {"class": name, "fields": settings})
             for role in ("parameters.memory", "parameters.head"):
                 yield f"{role} {name} as text", put(role, name)
 
@@ -365,7 +363,7 @@ class Walker:
                 if isinstance(old, str):
                     payload: Any = name
                 elif isinstance(old, dict) and path[0] != "encoder":
-                    payload = {"class": name, "settings": settings, "learned": {}}
+                    payload = {"class": name, "state": settings}
                 else:
                     continue
 

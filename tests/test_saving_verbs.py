@@ -47,7 +47,7 @@ def test_a_file_without_a_history_does_not_tell_when_it_was_changed(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_bytes(forged(file.read_bytes(), put("history", [])))
-    assert "last changed at a time that it does not tell" in told(capsys, "status", file)
+    assert "last changed at an unknown time" in told(capsys, "status", file)
     assert "has no history" in told(capsys, "history", file)
 
 
@@ -82,7 +82,7 @@ def test_a_label_has_no_control_characters(file: Path, label: str) -> None:
         classifier.rename("cat", label)
     labels = {"dtype": "str", "values": ["cat", "dax", label]}
     file.write_bytes(forged(file.read_bytes(), put("classes", labels)))
-    with pytest.raises(MemoryFileError, match="has control characters"):
+    with pytest.raises(MemoryFileError, match="contains control characters"):
         FrugalClassifier.load(file)
 
 
@@ -119,8 +119,8 @@ def test_what_could_not_be_loaded_again_is_not_written(file: Path) -> None:
 DAMAGES = {
     "one label less": put("classes", "values", [0, 1]),
     "an unknown field": put("more", 1),
-    "an unknown attribute": put("memory", "learned", "more_", 1),
-    "a count that is a name": put("memory", "learned", "count_", "x"),
+    "an unknown attribute": put("memory", "state", "more_", 1),
+    "a count that is a name": put("memory", "state", "count_", "x"),
     "negative variances": lambda _, arrays: arrays.update({"memory.covariances_": zeros(3, 4) - 1}),
     "more tasks than classes": put("n_tasks", 4),
 }

@@ -51,18 +51,18 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.cli.common import change_class
     from frugalvae.cli.update import more_rows
     from frugalvae.forgetting import forget
-    from frugalvae.storage.receipts import receipt, state
+    from frugalvae.storage.store import receipt, size_and_checksum
 
     if options.scrub and options.inputs:
         raise InputError("--with takes out exactly what --scrub would estimate; give one of them")
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
         x = more_rows(options, label, model, display).x if options.inputs else None
-        before = state(store)
+        before = size_and_checksum(store)
         with display.watching():
             model, remains = forget(model, label, x, scrub=options.scrub)
         store.save(with_digest(model), undoable=not options.scrub)
-        written = receipt(model, label, remains, before, state(store))
+        written = receipt(model, label, remains, before, size_and_checksum(store))
     left = plural(len(model.classes), "class") if len(model.classes) else "no class"
     display.say(
         f"{options.file}: {label!r} is forgotten; {left} left",

@@ -15,7 +15,7 @@ from frugalvae.labels import as_label, check_case, check_label, like
 from frugalvae.server.pictures import ONE_NAME, gather, learned, outcome, updated
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.telling import told_event
-from frugalvae.storage.receipts import receipt, state
+from frugalvae.storage.store import receipt, size_and_checksum
 from frugalvae.storage.summary import difference
 
 if TYPE_CHECKING:
@@ -132,10 +132,10 @@ async def forget(request: Request) -> Response:
         check_revision(server, sent)
         model, store = server.served.to_change(), server.served.store
         label = server.served.label_named(model, typed)
-        before = state(store)
+        before = size_and_checksum(store)
         model, remains = forgetting.forget(model, label)
         snapshot = server.served.save(with_digest(model))
-        written = receipt(model, label, remains, before, state(store))
+        written = receipt(model, label, remains, before, size_and_checksum(store))
         text = f"{label} is forgotten"
         return {"text": text, "label": label, "receipt": written, **state_of(snapshot)}
 

@@ -23,7 +23,6 @@ import numpy as np
 
 from frugalvae.errors import MemoryFileError
 from frugalvae.maths.arrays import Array
-from frugalvae.storage.objects import as_array, is_tensor
 
 LONGEST = 1e15  # of what is in units of features, which are at most 1e14
 LARGEST = 1e36  # of any other float: many of them can be added up within float32
@@ -42,6 +41,7 @@ KINDS: dict[str, tuple[str, float, float]] = {
     "count": ("iu", 1, MOST),
     "whole": ("iu", 0, MOST),
     "truth": ("b", 0, 1),
+    "number": ("fiu", -np.inf, np.inf),
 }
 
 MEANS = {"means_": "each feature d"}
@@ -58,8 +58,30 @@ VAE = {
     "priors_": "list PriorState?",
 }
 
+#: Records and settings that are single numbers: checked as soon as they are made.
+RECORDS: dict[str, dict[str, str]] = {
+    "LayerState": {
+        "task": "count",
+        "decoder": "count",
+        "layer": "count",
+        "rank": "whole",
+        "size": "count",
+        "proportion": "number",
+    },
+    "PriorState": {
+        "task": "count",
+        "iterations": "whole",
+        "residual": "number",
+        "converged": "truth",
+        "smallest_distance": "number",
+        "mean_radius": "number",
+    },
+    "NormalPrior": {"scale": "number"},
+    "UniformPrior": {"scale": "number"},
+}
+
 #: By class; of Gaussians, by their kind of covariance.
-TABLES: dict[str, dict[str, str]] = {
+TABLES: dict[str, dict[str, str]] = RECORDS | {
     "MomentMemory": MEANS
     | {
         "rooted_": "truth",
@@ -132,6 +154,16 @@ def check_held(part: Any, width: int) -> None:
     whole = all(type(label) is int for label in known)
     _require(whole, f"its {type(part).__name__} numbers its classes {known[:3]}")
     _Held(part, width, known).check()
+
+
+def check_record(part: Any) -> None:
+    """Refuse a record of ours whose fields are not what its table has.
+
+    >>> from frugalvae.memories.gaussian import GaussianMemory
+    >>> check_record(GaussianMemory())  # which is no record
+    """
+    if type(part).__name__ in RECORDS:
+        _Held(part, 0, []).check()
 
 
 def table_of(part: Any) -> dict[str, str] | None:
@@ -262,7 +294,7 @@ class _Held:
             return False
         if kind == "MLP":
             return self._network(one, sides)
-        if kind not in RECORDS:  # whose fields are plain values, which were checked
+        if kind not in RECORDS:  # which were checked when they were made
             _Held(one, self.width, self.known, self).check()
         return kind != "Decoder" or _protects(one)
 
@@ -287,11 +319,8 @@ class _Held:
         array = numbers(value)
         given = f"{str(value)[:40]!r}" if array is None else f"{array.dtype} of shape {array.shape}"
         raise MemoryFileError(
-            f"{name} of its {type(self.part).__name__} is {given}{more}; expected {in_words(entry)}"
+            f"{name} of its {type(self.part).__name__} is {given}{more}; expected {entry}"
         )
-
-
-RECORDS = ("LayerState", "PriorState")
 
 
 def parsed(entry: str) -> tuple[str, str, list[str]]:
@@ -305,15 +334,14 @@ def parsed(entry: str) -> tuple[str, str, list[str]]:
     return many, words[0], words[1:]
 
 
-def in_words(entry: str) -> str:
-    """What an entry expects, for errors.
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch, which need not be installed to ask."""
+    return type(value).__module__.startswith("torch") and hasattr(value, "detach")
 
-    >>> in_words("each positive d"), in_words("rank"), in_words("list Decoder")
-    ('each positive (d)', 'rank', 'list Decoder')
-    """
-    many, kind, sides = parsed(entry)
-    shape = f" ({', '.join(sides)})" if sides else ""
-    return f"{'' if many == 'one' else many + ' '}{kind}{shape}"
+
+def as_array(value: Any) -> Array:
+    """An array, or a tensor as one."""
+    return value.detach().cpu().numpy() if is_tensor(value) else value
 
 
 def numbers(value: Any) -> Array | None:
