@@ -36,7 +36,7 @@ from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import FrugalError
 from frugalvae.images.feature_file import IDENTITY, OPTIONAL, REQUIRED
 from frugalvae.plugins import is_trusted
-from frugalvae.storage import document as documents
+from frugalvae.storage import schema
 from frugalvae.storage.container import from_bytes, to_bytes
 from tests.small_onnx import forged
 
@@ -614,8 +614,8 @@ def test_every_road_is_walked() -> None:
         and re.search(r"Path|Photograph|bytes", str(inspect.signature(method)))
     }
     assert methods == PYTHON.keys()
-    assert documents.FIELDS | documents.OPTIONAL == NAMES | DATA
-    assert {"memory", "head", "random_state", "calibrate"} == documents.PARAMETERS
+    assert {*schema.FIELDS, *schema.OPTIONAL} == NAMES | DATA
+    assert {"memory", "head", "random_state", "calibrate"} == set(schema.PARAMETERS)
     assert {*IDENTITY} == {"encoder", "model", "weights", "preprocessing", "given"}
 
 

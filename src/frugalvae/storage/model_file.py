@@ -3,8 +3,8 @@
 :func:`read_file` is the one way into a file, for every verb: it checks all that can be checked
 without making the parts. :func:`load` makes them of what it gives, and checks what they hold.
 :func:`save` loads what it is going to write by the same two, and lets the outcome answer, before
-it replaces anything: a file that was written can be loaded. Loading draws no samples; that self-test
-is part of saving, and of ``frugalvae status --verify``.
+it replaces anything: a file that was written can be loaded. Loading draws no samples: that
+self-test is part of saving, and of ``frugalvae status --verify``.
 """
 
 from __future__ import annotations
