@@ -355,45 +355,11 @@ HOSTILE: dict[str, Callable[[Any, Any], Any]] = {
     "a mapping of what": put("memory", "state", "means_", {"what": 3}),
     "a number too many": put("memory", "state", "means_", {"number": "__import__"}),
     "nothing learned": put("memory", "state", {}),
-    "no memory": put("memory", None),
-    "no head": lambda d, _: d.pop("head"),
     "deeply nested": deep,
-    "labels twice": put("classes", "values", [1, 1, 2]),
-    "labels of another type": put("classes", "values", ["a", "b", "c"]),
-    "labels of an odd type": put("classes", "dtype", "O,O"),
-    "no labels": put("classes", "values", []),
-    "labels too few": put("classes", "values", [1, 2]),
-    "tasks too few": put("task_of_class", [0, 1]),
-    "tasks out of order": put("task_of_class", [1, 0, 0]),
-    "tasks nested": put("task_of_class", [[0], [0], [1]]),
-    "tasks without end": put("n_tasks", 10**15),
-    "tasks by name": put("n_tasks", "two"),
-    "no features": put("n_features", 0),
     "features too many": put("n_features", 5),
-    "seed by name": put("parameters", "random_state", "x"),
-    "negative seed": put("parameters", "random_state", -1),
-    "no seed": lambda d, _: d["parameters"].pop("random_state"),
     "unknown memory": put("parameters", "memory", "vae-f0"),
     "taught template": lambda d, _: d["parameters"].update(memory={"same": "memory"}),
-    "too few names": put("feature_names", ["a", "b"]),
-    "names that are none": put("feature_names", [1, 2, 3, 4]),
-    "encoder of what": put("encoder", 3),
-    "history of what": put("history", {"a": 3}),
-    "head due or what": put("head_due", "perhaps"),
     "head due that never is": put("head_due", True),
-    "numbers too few": put("numbers", [0, 1]),
-    "numbers twice": put("numbers", [0, 1, 1]),
-    "numbers of others": put("numbers", [0, 1, 3]),
-    "numbers out of order": put("numbers", [1, 0, 2]),
-    "counts too few": put("n_samples_of_class", [20, 20]),
-    "counts below none": put("n_samples_of_class", [20, 20, -1]),
-    "fewer taught than there are": put("n_taught", 2),
-    "taught by name": put("n_taught", "three"),
-    "confidence of what": put("confidence", 3),
-    "no temperature": put("confidence", "temperature", 0),
-    "quantiles too few": put("confidence", "quantiles", [1, 2, 3]),
-    "calibrated or what": put("parameters", "calibrate", "perhaps"),
-    "parameters of what": put("parameters", 3),
 }
 
 
@@ -406,9 +372,8 @@ def test_a_hostile_file_with_a_fitting_checksum_is_refused(
 
 def test_a_forgery_that_changes_nothing_is_accepted(content: bytes, scratch: Path) -> None:
     """Or the tests around this one would see no more than wrong checksums."""
-    for same in (forged(content, lambda *_: None), resized(content, lambda _: None)):
-        scratch.write_bytes(same)
-        assert FrugalClassifier.load(scratch).classes_.tolist() == [0, 1, 2]
+    scratch.write_bytes(forged(content, lambda *_: None))
+    assert FrugalClassifier.load(scratch).classes_.tolist() == [0, 1, 2]
 
 
 def test_an_unknown_class_is_named(content: bytes, scratch: Path) -> None:
@@ -432,46 +397,6 @@ def test_a_template_has_learned_nothing_of_another_kind(
     refused(scratch, forged(content, change), "count_ of a GaussianMemory is '")
 
 
-def resized(content: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """The file with another header, and a checksum that fits."""
-    size = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8 : 8 + size])
-    change(header)
-    encoded = json.dumps(header).encode()
-    return sign(struct.pack("<Q", len(encoded)) + encoded + content[8 + size :])
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda header: header[MEANS].update(shape=[10**15]),
-        lambda header: header[MEANS].update(shape=[10**15], data_offsets=[0, 4 * 10**15]),
-        lambda header: header[MEANS].update(shape=[2**62, 2**62]),
-        lambda header: header[MEANS].update(shape=[-3, -4]),
-        lambda header: header[MEANS].update(data_offsets=[-48, 0]),
-        lambda header: header[MEANS].update(data_offsets=[48, 0]),
-        lambda header: header[MEANS].update(data_offsets=header["head.means_"]["data_offsets"]),
-        lambda header: header[MEANS].update(dtype="PICKLE"),
-        lambda header: header.pop(MEANS),
-    ],
-    ids=[
-        "petabytes",
-        "claimed",
-        "overflow",
-        "negative",
-        "before",
-        "ends",
-        "overlap",
-        "type",
-        "gap",
-    ],
-)
-def test_a_header_that_claims_what_is_not_there(
-    change: Callable[[dict[str, Any]], None], content: bytes, scratch: Path
-) -> None:
-    refused(scratch, resized(content, change))
-
-
 def test_json_nested_without_end(content: bytes, scratch: Path) -> None:
     nested = b"[" * 200_000
     refused(scratch, struct.pack("<Q", len(nested)) + nested, "no file that")
@@ -483,39 +408,6 @@ def test_a_setting_that_would_take_all_memory_is_refused(scratch: Path) -> None:
     ridge = saved(scratch, "gaussian-full", make_head("ridge", samples=20)).read_bytes()
     change = put("head", "state", "samples", 2**16 + 1)
     refused(scratch, forged(ridge, change), "samples is 65537; .* number, from 1 to 65536")
-
-
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_any_value_anywhere_is_refused_or_harmless(
-    content: bytes, scratch: Path, data: Any
-) -> None:
-    """Whatever stands in the document, loading gives our error or a classifier that answers."""
-
-    def change(document: Any, tensors: Any) -> None:
-        while True:
-            keys = list(document) if isinstance(document, dict) else list(range(len(document)))
-            key = data.draw(st.sampled_from(keys))
-            if not isinstance(document[key], (dict, list)) or not document[key]:
-                break
-            if data.draw(st.booleans()):
-                break
-            document = document[key]
-        json_values = st.recursive(
-            st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.text(max_size=5),
-            lambda inner: (
-                st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2)
-            ),
-            max_leaves=5,
-        )
-        document[key] = data.draw(json_values)
-
-    scratch.write_bytes(forged(content, change))
-    try:
-        loaded = FrugalClassifier.load(scratch)
-    except MemoryFileError:
-        return
-    assert loaded.predict(np.zeros((1, 4))).shape == (1,)
 
 
 # --------------------------------------------------------------------------- files that are kept

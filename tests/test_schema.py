@@ -311,6 +311,8 @@ def test_labels_of_every_type_come_back(dtype: str) -> None:
         ("int8", [128], "a label of it is not of the type 'int8' that it should be"),
         ("uint8", [-1], "a label of it is not of the type 'uint8' that it should be"),
         ("float32", [0.1], "a label of it is not of the type 'float32' that it should be"),
+        ("str", ["a", "a\0"], r"its label 'a\x00' contains control characters"),
+        ("float16", [2049.0, 2048.0], "a label of it is not of the type 'float16' that it should"),
         ("float64", [float("nan")], "a label of it is not of the type 'float64' that it should"),
     ],
 )
