@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from frugalvae.digests import DIGEST, pack_digests
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.storage.container import FORMAT
 from frugalvae.storage.schema import (
@@ -20,7 +21,6 @@ from frugalvae.storage.schema import (
     read_confidence,
     read_digests,
 )
-from frugalvae.taught import DIGEST, pack_digests
 
 MEMORY = {"class": "M", "state": {}}
 DOCUMENT: dict[str, Any] = {

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae import __version__
-from frugalvae.checks import check_kept, check_learned
+from frugalvae.digests import BY_DIGEST, DIGEST, pack_digests
 from frugalvae.errors import (
     DeviceError,
     FrugalError,
@@ -29,12 +29,12 @@ from frugalvae.errors import (
     UntrustedError,
 )
 from frugalvae.files import write_bytes
-from frugalvae.heads import HEADS
-from frugalvae.interfaces import is_tempered
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
-from frugalvae.memories import MEMORIES
-from frugalvae.model import Model, Recipe
+from frugalvae.model.model import Model, Recipe
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.checks import check_kept, check_learned
+from frugalvae.parts.protocols import is_tempered
 from frugalvae.storage.container import GET_ANOTHER, from_bytes, to_bytes
 from frugalvae.storage.parts import Reader, Writer, class_named, is_ours
 from frugalvae.storage.schema import (
@@ -45,11 +45,10 @@ from frugalvae.storage.schema import (
     read_digests,
 )
 from frugalvae.storage.tables import check_held, table_of
-from frugalvae.taught import BY_DIGEST, DIGEST, pack_digests
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
-    from frugalvae.plugins import Registry
+    from frugalvae.parts.protocols import Head, Memory
+    from frugalvae.parts.registry import Registry
 
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
 DRAWN = 8  # classes that the self-test draws from, of memories that know their means without it

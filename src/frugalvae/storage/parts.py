@@ -11,7 +11,7 @@ shared after reading. Every array is named by the path that leads to it. Tensors
 written as arrays; a class that needs them back sets ``holds_tensors``.
 
 Whoever wrote a file, reading it makes nothing but data. A class is one of ours, of an installed
-plugin, or of a module that the caller trusts (:func:`frugalvae.plugins.check_trusted`); its
+plugin, or of a module that the caller trusts (:func:`frugalvae.parts.registry.check_trusted`); its
 constructor checks its settings; no attribute can be set that a class does not have; and nothing
 is allocated that is out of proportion to the file.
 """
@@ -29,12 +29,11 @@ from typing import Any, cast
 import numpy as np
 
 from frugalvae.errors import LABORATORY_COMES_BY, InputError, MemoryFileError
-from frugalvae.heads import HEADS
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
-from frugalvae.maths.symmetric import pack, unpack
-from frugalvae.memories import MEMORIES
-from frugalvae.plugins import (
+from frugalvae.maths.matrices import pack, unpack
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.registry import (
     LABORATORY,
     arguments_of,
     check_trusted,
@@ -362,7 +361,7 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
     """The class that a file names, imported now: some need PyTorch.
 
     >>> class_named("MomentMemory")
-    <class 'frugalvae.memories.moments.MomentMemory'>
+    <class 'frugalvae.moments.memory.MomentMemory'>
     >>> class_named("os:system")
     Traceback (most recent call last):
     ...
@@ -405,10 +404,10 @@ def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
 def class_to_make(name: str, trust: Collection[str] = ()) -> type:
     """The same, to make one: its own name, not by way of a module that imports it.
 
-    >>> class_to_make("frugalvae.plugins:FrugalError", trust=["frugalvae.plugins"])
+    >>> class_to_make("frugalvae.parts.registry:FrugalError", trust=["frugalvae.parts.registry"])
     Traceback (most recent call last):
     ...
-    frugalvae.errors.MemoryFileError: it holds a 'frugalvae.plugins:FrugalError', which is ...
+    frugalvae.errors.MemoryFileError: it holds a ...FrugalError', which is ...
     """
     kind = class_named(name, trust)
     if name_of(kind) != name:

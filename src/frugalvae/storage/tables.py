@@ -127,7 +127,7 @@ TABLES: dict[str, dict[str, str]] = RECORDS | {
 def check_held(part: Any, width: int) -> None:
     """Refuse a memory or a head of ours that holds what its table does not have.
 
-    >>> from frugalvae.memories.store_all import StoreAllMemory
+    >>> from frugalvae.parts.store_all import StoreAllMemory
     >>> memory = StoreAllMemory()
     >>> memory.features_ = {7: np.ones((2, 3), np.float32), 8: np.ones((1, 3), np.int32)}
     >>> check_held(memory, 3)
@@ -146,7 +146,7 @@ def check_held(part: Any, width: int) -> None:
 def check_record(part: Any) -> None:
     """Refuse a record of ours whose fields are not what its table has.
 
-    >>> from frugalvae.memories.gaussian import GaussianMemory
+    >>> from frugalvae.parts.gaussian import GaussianMemory
     >>> check_record(GaussianMemory())  # which is no record
     """
     if type(part).__name__ in RECORDS:
