@@ -14,7 +14,6 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.cli.history import describe_event
-from frugalvae.cli.main import main
 from frugalvae.cli.status import summarise
 from frugalvae.errors import SaturationWarning
 from frugalvae.formatting import size
@@ -112,15 +111,6 @@ def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:
     said = tool("status")
     assert "warning: layer 1" in said
     assert "free directions" in said
-
-
-def test_the_format_of_old_files_has_a_status_too(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = Path(__file__).parent / "fixtures" / "format-1-bayes.frugal"
-    assert main(["status", str(path), "--all"]) == 0
-    assert "10 classes in 2 tasks" in capsys.readouterr().out
-    assert main(["history", str(path)]) == 0
 
 
 def test_an_event_is_a_line() -> None:

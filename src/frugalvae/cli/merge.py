@@ -117,8 +117,7 @@ def run(options: argparse.Namespace) -> None:
 
 def read(options: argparse.Namespace) -> list[Addition]:
     """The files that are to be added, each checked; the one that was taught first comes first."""
-    from frugalvae.storage.receipts import checksum_of
-    from frugalvae.storage.store import Store
+    from frugalvae.storage.store import Store, checksum_of
 
     asked = [asked_name(text, options.inputs) for text in options.rename]
     found = []
@@ -165,7 +164,7 @@ def refuse_twice(
     target: Path, store: Store, model: Model | None, additions: list[Addition]
 ) -> None:
     """Refuse files of which one holds what another one holds."""
-    from frugalvae.storage.receipts import checksum_of
+    from frugalvae.storage.store import checksum_of
 
     held = [(addition.path, addition.checksum, addition.model) for addition in additions]
     if model is not None:
