@@ -8,7 +8,7 @@ from frugalvae.cost import component
 from frugalvae.errors import InputError
 from frugalvae.interfaces import Task
 from frugalvae.memories import make_memory
-from frugalvae_lab.cli.main import main
+from frugalvae_lab.cli import main
 from frugalvae_lab.memories.fetril import FeTrILMemory
 
 
