@@ -22,7 +22,7 @@ from tests.waiting import PATIENCE, descendants, needs_proc, wait_until, worked
 
 from frugalvae.errors import InputError
 from frugalvae.files import json_digest, write_bytes
-from frugalvae.memories import MEMORIES, usual_head
+from frugalvae.parts import MEMORIES, usual_head
 from frugalvae_lab.bench.grid import Cell, grid
 from frugalvae_lab.bench.grid_run import run_grid
 from frugalvae_lab.bench.pool import Outcome, ProcessPool, perform

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import check_finite
 from frugalvae.encoders.remembered import (
     Choice,
     Remembered,
@@ -40,13 +39,14 @@ from frugalvae.images.photographs import (
 )
 from frugalvae.labels import as_label, is_plain
 from frugalvae.maths.split import held_out_rows
+from frugalvae.parts.checks import check_finite
 
 if TYPE_CHECKING:
     from frugalvae.images.classes import Folder, Place
     from frugalvae.images.feature_file import Features
     from frugalvae.images.npz import StoredRows
     from frugalvae.images.walk import Found
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
 
 #: What samples are wanted for, where there are parts for training and test.
 Wanted = Literal["learning", "testing", "both"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae import __version__, plugins
+from frugalvae import __version__
 from frugalvae.cli.main import Help
 from frugalvae.cli.options import (
     add,
@@ -23,7 +23,7 @@ from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import FrugalError, needing
 from frugalvae.files import write_json
 from frugalvae.formatting import count, plural
-from frugalvae.memories import MEMORIES, make_memory, usual_head
+from frugalvae.parts import MEMORIES, make_head, make_memory, registry, usual_head
 
 if TYPE_CHECKING:
     from frugalvae.classifier import FrugalClassifier
@@ -42,7 +42,7 @@ EPILOG = """exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the return value is the process's exit code."""
-    plugins.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
+    registry.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
     options = parser().parse_args(arguments)
     try:
         with needing(f"frugalvae-lab {options.verb}"):
@@ -99,9 +99,8 @@ def run_options(parser: argparse.ArgumentParser) -> None:
 def run_run(options: argparse.Namespace) -> None:
     """Teach the file, show how it goes, and write the record."""
     from frugalvae.classifier import FrugalClassifier
-    from frugalvae.heads import make_head
     from frugalvae.images.feature_file import load_features
-    from frugalvae.plugins import settings_of as all_settings
+    from frugalvae.parts.registry import settings_of as all_settings
     from frugalvae_lab.bench.run import run_stream
 
     path, tasks, memory, seed = options.features, options.tasks, options.memory, options.seed
@@ -297,7 +296,7 @@ def memory_options(parser: argparse.ArgumentParser) -> None:
 
 def run_memory(options: argparse.Namespace) -> None:
     """Print the cost."""
-    from frugalvae.cost import MemoryReport
+    from frugalvae.parts.cost import MemoryReport
 
     memory = make_memory(options.memory, **settings_of(options, "memory")["memory"])
     parts = memory.cost(options.dim, options.classes, options.tasks, options.samples)

@@ -20,9 +20,8 @@ from frugalvae.errors import (
     suggestion,
 )
 from frugalvae.files import read_plain
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES, usual_head
-from frugalvae.plugins import Registry, parameters_of, settings_of
+from frugalvae.parts import HEADS, MEMORIES, usual_head
+from frugalvae.parts.registry import Registry, parameters_of, settings_of
 from frugalvae_lab.encoders import ENCODERS
 
 #: What a run is made of, and where its names are looked up.
