@@ -251,12 +251,29 @@ class RidgePath:
 # --------------------------------------------------------------------------- ACIL and GACL
 
 
-class ReluBuffer(RunningRidge):
-    """Ridge regression with a fixed penalty on ReLU features, in float64 as its authors have it."""
+class ACILHead(RunningRidge):
+    """Analytic class-incremental learning: recursive ridge regression; no replay.
+
+    The sums are in float64, as its authors have them.
+
+    Parameters
+    ----------
+    width
+        Number of random ReLU features.
+    penalty
+        What is added to the diagonal of the Gram matrix.
+    scale
+        The factor from fitted targets, which lie between 0 and 1, to logits.
+
+    References
+    ----------
+    Zhuang et al., "ACIL: Analytic Class-Incremental Learning with Absolute Memorization and
+    Privacy Protection", 2022.
+    """
 
     precision = np.float64
 
-    def __init__(self, width: int, penalty: float, scale: float) -> None:
+    def __init__(self, *, width: int = 8192, penalty: float = 0.1, scale: float = 20.0) -> None:
         super().__init__(width, scale)
         check_number("penalty", penalty, 1e-12)
         self.penalty = penalty
@@ -273,39 +290,8 @@ class ReluBuffer(RunningRidge):
         return hidden
 
 
-class ACILHead(ReluBuffer):
-    """Analytic class-incremental learning: recursive ridge regression; no replay.
-
-    Parameters
-    ----------
-    width
-        Number of random features.
-    penalty
-        What is added to the diagonal of the Gram matrix.
-    scale
-        The factor from fitted targets, which lie between 0 and 1, to logits.
-
-    References
-    ----------
-    Zhuang et al., "ACIL: Analytic Class-Incremental Learning with Absolute Memorization and
-    Privacy Protection", 2022.
-    """
-
-    def __init__(self, *, width: int = 8192, penalty: float = 0.1, scale: float = 20.0) -> None:
-        super().__init__(width, penalty, scale)
-
-
-class GACLHead(ReluBuffer):
-    """Generalised analytic continual learning: known and new classes may come mixed; no replay.
-
-    Parameters
-    ----------
-    width
-        Number of random features.
-    penalty
-        What is added to the diagonal of the Gram matrix.
-    scale
-        The factor from fitted targets, which lie between 0 and 1, to logits.
+class GACLHead(ACILHead):
+    """Generalised analytic continual learning: the same, with other widths and penalties.
 
     References
     ----------
@@ -313,4 +299,4 @@ class GACLHead(ReluBuffer):
     """
 
     def __init__(self, *, width: int = 5000, penalty: float = 100.0, scale: float = 20.0) -> None:
-        super().__init__(width, penalty, scale)
+        super().__init__(width=width, penalty=penalty, scale=scale)
