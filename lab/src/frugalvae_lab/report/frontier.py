@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from frugalvae.files import json_digest
-from frugalvae_lab.bench.spec import Protocol, Row
-from frugalvae_lab.report.results_table import Entry, Table
+from frugalvae_lab.bench.specification import Protocol, Row
+from frugalvae_lab.report.tables import Entry, Table
 
-METRIC, TASKS = "final_average_accuracy", Protocol(10)
+METRIC, TASKS = "final_average_accuracy", Protocol()
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +39,6 @@ class Point:
         return sum(learned) / len(learned) if learned else 0.0
 
 
-@dataclass
-class _Method:
-    """An entry and all rows that show it; rows of tables about memory come first."""
-
-    entry: Entry
-    rows: list[Row] = field(default_factory=list)
-
-    def label(self, key: str) -> str | None:
-        return next((row.labels[key] for row in self.rows if key in row.labels), None)
-
-
 def by_data_set(tables: Sequence[Table]) -> list[tuple[str, list[Point]]]:
     """Title and points of each data set with something to plot."""
     titles = {
@@ -63,20 +52,21 @@ def by_data_set(tables: Sequence[Table]) -> list[tuple[str, list[Point]]]:
 
 
 def points(tables: Sequence[Table], data: str) -> list[Point]:
-    """All methods measured on a data set in ten tasks, ordered by parameters stored."""
-    methods: dict[str, _Method] = {}
+    """All methods measured on a data set in ten tasks, ordered by parameters stored.
+
+    Rows of tables about memory name a method first.
+    """
+    entries: dict[str, Entry] = {}
+    rows: dict[str, list[Row]] = {}
     for table in sorted(tables, key=lambda table: not table.experiment.show_memory):
         for row, entry in _entries(table, data):
             settings = entry.runs[0].cell.settings() | {"seed": None, "observe": None}
-            found = methods.setdefault(json_digest(settings), _Method(entry))
-            if len(entry.values) > len(found.entry.values):
-                found.entry = entry
-            found.rows.append(row)
-    unsorted = [
-        Point(name, method.entry)
-        for name, method in zip(_names(list(methods.values())), methods.values(), strict=True)
-    ]
-    return ordered(unsorted)
+            key = json_digest(settings)
+            rows.setdefault(key, []).append(row)
+            if key not in entries or len(entry.values) > len(entries[key].values):
+                entries[key] = entry
+    names = _names(list(rows.values()))
+    return ordered([Point(name, entries[key]) for name, key in zip(names, rows, strict=True)])
 
 
 def ordered(points: Sequence[Point]) -> list[Point]:
@@ -99,28 +89,32 @@ def _entries(table: Table, data: str) -> list[tuple[Row, Entry]]:
     ]
 
 
-def _names(methods: Sequence[_Method]) -> list[str]:
-    """A name for each method: its row's name, and the labels that tell it from others.
+def _names(methods: Sequence[Sequence[Row]]) -> list[str]:
+    """A name for each method: its first row's name, and the labels that tell it from others.
 
     A row whose name does not begin with that of its memory's plain row gets both names.
     Labels with a check mark are added to the name; those with a cross are not.
     """
     plain = {  # how the plain row of each memory is called
-        method.rows[0].memory.name: method.rows[0].name
-        for method in methods
-        if method.rows[0].memory and method.rows[0].name.lower() == method.rows[0].memory.name
+        row.memory.name: row.name
+        for row, *_ in methods
+        if row.memory and row.name.lower() == row.memory.name
     }
+    labels = [
+        {key: text for row in reversed(rows) for key, text in row.labels.items()}
+        for rows in methods
+    ]
     found = []
-    for method in methods:
-        row = method.rows[0]
-        labels = {
-            key: text for shown in reversed(method.rows) for key, text in shown.labels.items()
-        }
-        rivals = [m for m in methods if m is not method and m.rows[0].name == row.name]
+    for (row, *_), mine in zip(methods, labels, strict=True):
+        rivals = [
+            other
+            for (first, *_), other in zip(methods, labels, strict=True)
+            if first.name == row.name and other is not mine
+        ]
         differ = {
             key: text
-            for key, text in labels.items()
-            if any(rival.label(key) not in (None, text) for rival in rivals)
+            for key, text in mine.items()
+            if any(rival.get(key) not in (None, text) for rival in rivals)
         }
         usual = plain.get(row.memory.name if row.memory else "", row.name)
         name = row.name if row.name.startswith(usual) else f"{usual}, {row.name}"

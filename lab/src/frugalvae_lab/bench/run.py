@@ -1,4 +1,4 @@
-"""Teach a classifier one stream of tasks, measure it after each, and record what happened."""
+"""One run: teach a classifier a stream of tasks, measure it after each, and record it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import os
 import platform
 import time
+import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,10 +19,14 @@ from numpy.typing import NDArray
 
 import frugalvae
 from frugalvae.classifier import FrugalClassifier
+from frugalvae.files import json_digest
 from frugalvae.images.feature_file import Features
 from frugalvae.maths.metrics import calibration_error, confusion
 from frugalvae_lab.bench import metrics
-from frugalvae_lab.bench.task_split import split_classes
+from frugalvae_lab.bench.grid import Cell
+from frugalvae_lab.bench.observe import make_observer
+from frugalvae_lab.bench.tasks import drawn, split_classes
+from frugalvae_lab.images.dataset import Images
 
 LARGEST_COUNT = 2**16 - 1  # of test samples of one class that get one answer
 
@@ -74,6 +79,21 @@ class Record:
         """Plain JSON values; NaN becomes null."""
         return _plain(asdict(self))
 
+    @property
+    def total_seconds(self) -> float:
+        """Time to learn and to answer in all tasks."""
+        return sum(sum(task.values()) for task in self.seconds)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
 
 def pack_counts(counts: NDArray[np.int64]) -> str:
     """A matrix of counts as text: 16-bit integers, deflated, in base 64.
@@ -96,30 +116,23 @@ def unpack_counts(text: str) -> NDArray[np.int64]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and packages, and the machine."""
+
+    def version(package: str) -> str:
+        try:
+            return installed.version(package)
+        except installed.PackageNotFoundError:
+            return "not installed"
+
     threads = os.environ.get("OMP_NUM_THREADS") or os.cpu_count()
     return {
         "frugalvae": frugalvae.__version__,
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("numpy", "torch", "scikit-learn")},
+        **{name: version(name) for name in ("numpy", "torch", "scikit-learn")},
         "machine": f"{platform.machine()}, {threads} threads",
     }
 
 
-def _version(package: str) -> str:
-    try:
-        return installed.version(package)
-    except installed.PackageNotFoundError:
-        return "not installed"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value.item() if isinstance(value, np.generic) else value
+# --------------------------------------------------------------------------- a stream
 
 
 def run_stream(
@@ -220,3 +233,72 @@ def scores(
         "forgetting": metrics.forgetting(accuracy),
         "backward_transfer": metrics.backward_transfer(accuracy),
     }
+
+
+# --------------------------------------------------------------------------- a cell
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """An encoder, trained on the first task of a stream: several runs share its features."""
+
+    cell: Cell
+
+    @property
+    def key(self) -> str:
+        """What decides the features: images, encoder, seed, and how many classes come first."""
+        return json_digest(
+            {
+                "data": self.cell.fingerprint,
+                "encoder": self.cell.encoder and self.cell.encoder.changed(),
+                "seed": self.cell.seed,
+                "held_out": self.cell.held_out,
+                "first": isinstance(self.cell.tasks, dict) and self.cell.tasks["first"],
+                "tasks": None if isinstance(self.cell.tasks, dict) else self.cell.tasks,
+            }
+        )[:16]
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        assert self.cell.encoder is not None
+        return (
+            f"{self.cell.encoder.name} on the first task of {self.cell.data}, seed {self.cell.seed}"
+        )
+
+
+def encode_first_task(encoding: Encoding, images: Images) -> Features:
+    """Train the encoder on the first task's images, and encode everything."""
+    from frugalvae_lab.encoders.resnet18 import first_task_features
+
+    cell = encoding.cell
+    assert cell.encoder is not None
+    if cell.held_out is not None:
+        images = images.held_out(cell.held_out, seed=0)
+    first = split_classes(images.classes, cell.task_sizes(len(images.classes)), cell.seed)[0]
+    return first_task_features(images, first.tolist(), cell.encoder.make(), cell.seed)
+
+
+def make_run(cell: Cell, features: Features) -> dict[str, Any]:
+    """Stream the data of a cell through its memory and head; the record as plain JSON."""
+    if cell.held_out is not None and cell.encoder is None:
+        features = features.held_out(cell.held_out, seed=0)
+    features = drawn(features, cell.shots, cell.long_tail, cell.seed)
+    observer = make_observer(cell.observe, features)
+    memory = observer.memory(cell.memory)
+    classifier = FrugalClassifier(memory, cell.head.make(), random_state=cell.seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        record = run_stream(
+            classifier,
+            features,
+            cell.task_sizes(len(features.classes)),
+            cell.seed,
+            observer.after_task,
+            every_task=cell.every_task,
+        )
+    record.observed = observer.observed
+    plain = record.to_json()
+    del plain["settings"]  # the cell has them all
+    plain["warnings"] = sorted({str(warning.message) for warning in caught})
+    return plain

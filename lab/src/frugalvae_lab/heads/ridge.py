@@ -1,22 +1,20 @@
-"""What heads share that solve a ridge regression on random features from two running sums."""
+"""What heads share that are a ridge regression on random features, from two running sums."""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, one_hot
-from frugalvae.maths.matrices import pack
+from frugalvae.maths.matrices import pack, solve_positive
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task
-from frugalvae_lab.maths.late_rows import LateRows
-from frugalvae_lab.maths.ridge import solve_dual, solve_ridge
 
 SOLVING = threading.RLock()  # several threads may predict at once
 LEAST_SIZE, MOST_SIZE = 1e-4, 1e4  # of features that penalties suit: these are absolute
@@ -91,24 +89,6 @@ class RunningRidge(HeadDefaults):
         """Add the samples to the sums."""
         self.learn(task, replay)
 
-    def merge(
-        self, other: RunningRidge, labels: Mapping[int, int], counts: object, others: object
-    ) -> None:
-        """Add the sums of another head, if it projects features alike."""
-        if (self.seed_, self.width) != (other.seed_, other.width):
-            raise InputError(
-                "the two heads project features differently; teach both with the same width and "
-                "random_state"
-            )
-        known = self.classes_ + [y for y in labels.values() if y not in self.classes_]
-        targets = np.zeros((self.width, len(known)), self.precision)
-        targets[:, : len(self.classes_)] = self.targets_
-        targets[:, [known.index(labels[label]) for label in other.classes_]] += other.targets_
-        self.classes_, self.targets_, self._weights = known, targets, None
-        for head in (self, other):
-            head._sum_up()
-        self.gram_ = self.gram_ + other.gram_
-
     def forget(self, label: int) -> list[str]:
         """Drop the class's column."""
         self._settle()
@@ -182,3 +162,109 @@ class RunningRidge(HeadDefaults):
             component("head: targets", self.targets_.size, width=width),
             component("head: seed", 0, 1, width=8),
         ]
+
+
+# --------------------------------------------------------------------------- sums and solutions
+
+
+class LateRows:
+    """Rows (n, size) that come in parts, on their way to the sum of their outer products.
+
+    While there are fewer rows than columns, equations are solved faster from the rows than from
+    their sum, and forming the sum takes longest of all. So rows wait, until they have become many
+    or somebody asks for the sum; then they are let go. There may be several maps, each with rows
+    and a sum of its own.
+
+    Parameters
+    ----------
+    size
+        The length of a row, and how many rows may wait.
+    maps
+        How many sums there are.
+    known
+        Whether all rows of the sums are here. Those of sums from a file are not.
+
+    Examples
+    --------
+    >>> late = LateRows(2)
+    >>> late.add([np.array([[1.0, 2.0]])])
+    >>> late.known, late.all(0).tolist()
+    (True, [[1.0, 2.0]])
+    >>> late.summed([], np.float64)[0].tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
+
+    def __init__(self, size: int, maps: int = 1, known: bool = True) -> None:
+        self.size, self.maps, self.known = size, maps, known
+        self._waiting: list[Sequence[Array]] = []
+
+    def __deepcopy__(self, memo: dict[int, object]) -> LateRows:
+        """A copy with the same rows, which nobody changes."""
+        twin = LateRows(self.size, self.maps, self.known)
+        twin._waiting = list(self._waiting)
+        return twin
+
+    def all(self, number: int) -> Array:
+        """Every row of a map that waits, (n, size); if they are known, every row that there was."""
+        return np.concatenate([part[number] for part in self._waiting])
+
+    def add(self, rows: Sequence[Array]) -> None:
+        """Let more rows (n, size) of each map wait; ``known`` is false when these are too many."""
+        self._waiting.append(rows)
+        self.known = self.known and sum(len(part[0]) for part in self._waiting) <= self.size
+
+    def summed(self, totals: Sequence[Array], dtype: Any) -> list[Array]:
+        """The sums (size, size) with every row in them, given what they were: none at first.
+
+        They are changed in place.
+        """
+        totals = totals or [np.zeros((self.size, self.size), dtype) for _ in range(self.maps)]
+        for number, total in enumerate(totals if self._waiting else []):
+            rows = self.all(number)
+            total += rows.T @ rows
+        self._waiting, self.known = [], False
+        return list(totals)
+
+    def diagonals(self, totals: Sequence[Array]) -> Array:
+        """The diagonals of the sums, (maps, size): if these are finite, all of them is."""
+        found = np.stack([total.diagonal() for total in totals]) if totals else np.zeros((1, 1))
+        for part in self._waiting:
+            found = found + np.stack([np.einsum("ns,ns->s", rows, rows) for rows in part])
+        return found
+
+
+def solve_ridge(gram: Array, targets: Array, penalty: float) -> tuple[Array, float]:
+    """W (m, k) with (gram + penalty I) W = targets, in float64, and the penalty that it took.
+
+    A penalty that vanishes in the rounding of the Gram matrix (m, m) is raised tenfold until it
+    does not.
+
+    >>> weights, penalty = solve_ridge(np.array([[3.0]]), np.array([[8.0]]), 1.0)
+    >>> weights.tolist(), penalty
+    ([[2.0]], 1.0)
+    """
+    return _solve(gram, targets, penalty)
+
+
+def solve_dual(hidden: Array, targets: Array, penalty: float) -> tuple[Array, float]:
+    """The same from samples (n, m) and what they stand for (n, k): faster for n < m.
+
+    >>> weights, penalty = solve_dual(np.array([[1.0, 1.0]]), np.array([[6.0]]), 1.0)
+    >>> weights.round(6).tolist(), penalty
+    ([[2.0], [2.0]], 1.0)
+    """
+    rows = hidden.astype(np.float64)
+    weights, penalty = _solve(rows @ rows.T, targets, penalty)
+    return rows.T @ weights, penalty
+
+
+def _solve(square: Array, right: Array, penalty: float) -> tuple[Array, float]:
+    """X with (square + penalty I) X = right, and the penalty that it took."""
+    while True:
+        check_number("penalty", penalty, 1e-12, 1e38)  # or the loop would not end
+        ridged = square.astype(np.float64)
+        ridged[np.diag_indices(len(ridged))] += penalty
+        try:
+            return solve_positive(ridged, right.astype(np.float64)), penalty
+        except np.linalg.LinAlgError:
+            penalty *= 10

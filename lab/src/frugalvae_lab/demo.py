@@ -1,20 +1,30 @@
-"""The runs of the demo: several memories learn ten handwritten digits in five tasks."""
+"""The demo: several memories learn ten digits in five tasks; a page shows what each keeps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.classifier import FrugalClassifier
+from frugalvae.console import Display
+from frugalvae.files import write_bytes, write_text
+from frugalvae.formatting import count, percent
 from frugalvae.images.feature_file import Features
 from frugalvae.parts import make_memory
+from frugalvae.report.plots import COLOURS
+from frugalvae.report.render import data_uri
 from frugalvae_lab.bench.metrics import accuracy_by_task
-from frugalvae_lab.bench.stream_run import Record, run_stream
+from frugalvae_lab.bench.run import Record, run_stream
+from frugalvae_lab.images.dataset import load_digits
+from frugalvae_lab.report import plots
+from frugalvae_lab.report.plots import mosaic, png
+from frugalvae_lab.report.render import render
 
 #: Settings of all VAEs of the demo. Class-wise normalisation is off: the normaliser alone would
 #: remember each digit's mean image, and would hide what the decoder remembers. No noise is
@@ -39,20 +49,11 @@ SAMPLES = 6  # of each digit after each task
 SIDE = 8  # pixels
 
 Images = NDArray[np.float32]
+IN_PICTURE = ("moments", "VAE-FO", "no null space", "frozen decoder", "diagonal Gaussian")
 
 
-@dataclass(frozen=True)
-class DemoMemory:
-    """A memory of the demo.
-
-    Attributes
-    ----------
-    name, description
-        How the page calls it, and what it does.
-    memory, changes
-        The name of the memory, and what differs from :data:`VAE`; ``None`` for a memory that
-        is not a VAE and has no settings.
-    """
+class DemoMemory(NamedTuple):
+    """How the page calls a memory, what it does, and what differs from :data:`VAE`."""
 
     name: str
     description: str
@@ -138,7 +139,7 @@ class DemoRun:
     @property
     def seconds(self) -> float:
         """Time to learn and test all tasks."""
-        return sum(sum(task.values()) for task in self.record.seconds)
+        return self.record.total_seconds
 
     @property
     def labels(self) -> list[Any]:
@@ -170,8 +171,8 @@ def teach(
         )
         after_task()
 
-    told = {"memory": memory.memory, **settings}
-    record = run_stream(classifier, features, TASKS, seed, sample, told)
+    made = {"memory": memory.memory, **settings}
+    record = run_stream(classifier, features, TASKS, seed, sample, made)
     return DemoRun(memory.name, memory.description, record, samples)
 
 
@@ -197,3 +198,86 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+# --------------------------------------------------------------------------- the page
+
+
+def demo_page(runs: Sequence[DemoRun], **content: Any) -> str:
+    """The HTML page; ``content`` is what ``demo.html`` needs besides the runs."""
+    return render(
+        "demo.html",
+        runs={run.name: run for run in runs},
+        pictures={run.name: pictures(run) for run in runs},
+        curves=plots.accuracy_by_task(_curves(runs), bottom=0.0),
+        colours=COLOURS,
+        tasks=runs[0].record.tasks,
+        labels=runs[0].labels,
+        **content,
+    )
+
+
+def pictures(run: DemoRun, columns: int = 3) -> list[dict[Any, str]]:
+    """For each task, the samples of each class as the address of one picture."""
+    return [
+        {label: data_uri(png(mosaic(list(images), columns))) for label, images in samples.items()}
+        for samples in run.samples
+    ]
+
+
+def demo_picture(runs: Sequence[DemoRun], real: Mapping[Any, Images]) -> bytes:
+    """A PNG: real images and the last samples of some memories, and the accuracy of all."""
+    labels = runs[0].labels
+    rows = {"real digits": real} | {
+        run.name: run.samples[-1] for run in runs if run.name in IN_PICTURE
+    }
+    return plots.overview(
+        {
+            name: [mosaic(list(images[label][:4]), columns=2) for label in labels]
+            for name, images in rows.items()
+        },
+        [str(label) for label in labels],
+        _curves(runs),
+        ("What each memory draws after the last task", "What it still recognises"),
+    )
+
+
+def _curves(runs: Sequence[DemoRun]) -> dict[str, list[float]]:
+    return {run.name: run.curve for run in runs}
+
+
+def demo(output: Path, picture: Path | None, seed: int, quiet: bool) -> None:
+    """Teach every memory the digits, print a table, and write a page."""
+    display, features = Display(quiet), load_digits()
+    train, test = len(features.x_train), len(features.x_test)
+    display.say(
+        f"Ten handwritten digits, two per task, taught to {len(MEMORIES)} memories.",
+        f"{train:,} training images, {test:,} test images; this takes about a minute.",
+    )
+    runs = []
+    with one_thread():
+        for number, memory in enumerate(MEMORIES, start=1):
+            with display.working(f"{number} of {len(MEMORIES)}: {memory.name}", TASKS):
+                runs.append(teach(memory, features, seed, display.step))
+    title = "After the last task (parameters stored, and as the paper counts them)"
+    header = ("memory", "accuracy", "forgetting", "stored", "paper count", "seconds")
+    display.table(title, header, [table_row(run) for run in runs])
+    page = demo_page(runs, samples=SAMPLES, train=train, test=test, seed=seed, settings=VAE)
+    write_text(output, page)
+    display.say(f"What each memory draws, to look at in a browser: {output.resolve()}")
+    if picture is not None:
+        write_bytes(picture, demo_picture(runs, real_images(features)))
+        display.say(f"The same as a still picture: {picture.resolve()}")
+
+
+def table_row(run: DemoRun) -> list[str]:
+    """What the terminal shows of a run."""
+    memory = run.record.memory
+    return [
+        run.name,
+        percent(run.final),
+        percent(run.record.metrics["forgetting"]),
+        count(memory["stored"]),
+        count(memory["paper"]),
+        f"{run.seconds:.1f}",
+    ]
