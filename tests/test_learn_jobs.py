@@ -102,7 +102,7 @@ def test_a_worker_is_killed_and_the_file_is_the_same(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(tool.folder / "gate", after=1)
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: held)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: held)
     killed: list[int] = []
 
     def kill() -> None:
@@ -126,7 +126,7 @@ def test_images_on_which_every_process_dies_are_given_up(
     photographs(tool.folder / "photos", 6)
     with monkeypatch.context() as patched:
         deadly = Deadly()
-        patched.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: deadly)
+        patched.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: deadly)
         error = tool("learn", tool.folder / "photos", "--jobs", 2, code=2)
     assert "a process died 3 times on the same images; it may be out of memory" in error
     assert not tool.file.exists()
@@ -147,7 +147,7 @@ if __name__ == "__main__":
     encoder = Held(pathlib.Path(sys.argv.pop(1)), after=2)
     if sys.argv.pop(1) == "go":
         encoder.gate.unlink()
-    remembered.make_frozen = lambda *_, **__: encoder
+    remembered.make_encoder = lambda *_, **__: encoder
     sys.exit(main(["learn", *sys.argv[1:], "--batch-size", "4", "--jobs", "2"]))
 """
 
@@ -183,7 +183,7 @@ def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
 ) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     held = Held(tool.folder / "gate")
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: held)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: held)
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_ray_task", held.gate), daemon=True).start()
     words = ("--batch-size", 4, "--ray", "--jobs", 2)

@@ -22,8 +22,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from frugalvae.console import Display
-from frugalvae.encoders.text import spoken
-from frugalvae.encoders.text_tower import TextTower
+from frugalvae.encoders.defaults import spoken
 from frugalvae.formatting import duration
 from frugalvae.heads.learned_prompts import (
     LEARNED,
@@ -35,6 +34,7 @@ from frugalvae.heads.prompt import PromptHead
 from frugalvae.heads.replay_epochs import draw
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, unit
+from frugalvae.paper.clip import TextTower
 from frugalvae.paper.equations import cosine_logits
 
 SCALE = 100.0  # CLIP's

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from frugalvae import FrugalClassifier
-from frugalvae.encoders import VIEWS, make_frozen
+from frugalvae.encoders import VIEWS, make_encoder
 from frugalvae.images.decode import reading_images
 from frugalvae.images.photographs import encode_files
 from frugalvae.maths.arrays import Array
@@ -65,7 +65,7 @@ def encoded(
 ) -> tuple[dict[int, Array], dict[int, float]]:
     """Features and seconds, by the number of views; a batch of each in turn."""
     encoders = {
-        views: make_frozen("efficientnet", model=model, size=size, threads=1, views=views)
+        views: make_encoder("efficientnet", model=model, size=size, threads=1, views=views)
         for views in VIEWS
     }
     rows: dict[int, list[Array]] = {views: [] for views in VIEWS}

@@ -79,7 +79,7 @@ def encode_folder(
         The ``.npz`` to write. Until it is finished, parts of it are in a folder beside it;
         a call that was killed is continued by the same call.
     encoder
-        Of :func:`frugalvae.encoders.make_frozen`.
+        Of :func:`frugalvae.encoders.make_encoder`.
     depth
         How deep the folders of classes are; see :mod:`frugalvae.images.classes`.
     how

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from frugalvae.encoders.text import spoken
-from frugalvae.encoders.text_tower import TextTower, groups
+from frugalvae.encoders.defaults import spoken
+from frugalvae.paper.clip import TextTower, groups
 from frugalvae.paper.networks import MLP
 
 LEARNED = 2  # learned tokens per prompt: the class's own, and the shared network's

@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from frugalvae.cost import Component, component
-from frugalvae.encoders.text import spoken
-from frugalvae.encoders.text_tower import Precision, TextTower, load_text_tower
+from frugalvae.encoders.defaults import spoken
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.heads.learned_prompts import (
@@ -28,6 +27,7 @@ from frugalvae.heads.replay_epochs import replay_epochs
 from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
+from frugalvae.paper.clip import Precision, TextTower, load_text_tower
 from frugalvae.paper.equations import cosine_logits, unit
 from frugalvae.paper.networks import MLP
 from frugalvae.plugins import check_trusted
@@ -51,7 +51,7 @@ class PromptHead(HeadDefaults):
     ----------
     model
         The CLIP whose image tower made the features, in ``transformers`` format: a folder, or a
-        name on the hub. Or a :class:`~frugalvae.encoders.text_tower.TextTower`.
+        name on the hub. Or a :class:`~frugalvae.paper.clip.TextTower`.
     epochs, samples
         The number of epochs, and samples per class in an epoch.
     passes

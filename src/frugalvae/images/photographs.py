@@ -78,8 +78,8 @@ def encode_photographs(
 ) -> NDArray[np.float32]:
     """Features (n, d) of photographs; an error that names those that cannot be read.
 
-    >>> from frugalvae.encoders import make_frozen
-    >>> encoder = make_frozen("efficientnet", size=64)
+    >>> from frugalvae.encoders import make_encoder
+    >>> encoder = make_encoder("efficientnet", size=64)
     >>> encode_photographs(encoder, Image.new("RGB", (80, 60), "red")).shape
     (1, 1280)
     """
@@ -159,7 +159,7 @@ def ahead(
 def prepare(encoder: Encoder, photograph: File | Photograph) -> NDArray[np.float32] | str:
     """What the network takes of a photograph; or why it cannot be read."""
     try:
-        return encoder.prepare(opened(photograph, getattr(encoder, "side", None)))
+        return encoder.prepare(opened(photograph, encoder.side))
     except Exception as error:  # Pillow and zipfile fail in many ways
         return reason(error)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.remembered import TELLING, Choice, Remembered, load_encoder
+from frugalvae.encoders.remembered import IDENTITY_KEYS, Choice, Remembered, load_encoder
 from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images
 from frugalvae.images.photographs import reason
 from frugalvae.server.workers import Workers
@@ -92,7 +92,7 @@ class Looker:
         """What is seen in a picture; or why it cannot be read."""
         eye = self.eye(remembered)
         try:
-            image = self.decoded(content, getattr(eye.encoder, "side", None))
+            image = self.decoded(content, eye.encoder.side)
             prepared = eye.encoder.prepare(image)
         except Exception as error:  # Pillow fails in many ways
             return reason(error)
@@ -118,7 +118,7 @@ class Looker:
 
 def key_of(remembered: Remembered) -> str:
     """Tells encoders apart whose features cannot be compared."""
-    return json.dumps([(remembered or {}).get(name) for name in TELLING], sort_keys=True)
+    return json.dumps([(remembered or {}).get(name) for name in IDENTITY_KEYS], sort_keys=True)
 
 
 def small_jpeg(image: Image.Image) -> bytes:
