@@ -47,7 +47,7 @@ def output(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "SHARD", 4)
+    monkeypatch.setattr(encoding, "PART", 4)
 
 
 def encode(images: Path, output: Path, encoder: Any = None, **how: Any) -> Report:
@@ -294,7 +294,7 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     """Kill -9 of the whole command; what it had written is not made again."""
     for number in range(600):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "emu" / f"more{number}.png")
-    batches = 2 * encoding.SHARD // 8 + 1
+    batches = 2 * encoding.PART // 8 + 1
     command = ["encode", str(images), "-o", str(output), "--batch-size", "8"]
     start = (
         "import pathlib, sys\n"
@@ -309,8 +309,8 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     with subprocess.Popen([sys.executable, "-c", start, gate, *command], cwd=ROOT) as process:
         wait_until(lambda: len(list(parts.glob("0*.npz"))) >= 2 or process.poll() is not None)
         process.kill()
-    kept = encoding.SHARD * len(list(parts.glob("0*.npz")))
-    assert kept == 2 * encoding.SHARD
+    kept = encoding.PART * len(list(parts.glob("0*.npz")))
+    assert kept == 2 * encoding.PART
     assert not output.exists()
     monkeypatch.setattr("frugalvae.cli.encode.make_encoder", lambda *_: Colours())
     assert main(command) == 0

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, encoding, sums
-from frugalvae.engines import here
+from frugalvae.engines import run_in_process
 from frugalvae.model import Model, Sums
 from frugalvae.samples import Rows, Samples
 from frugalvae.storage.model_file import read_file
@@ -48,7 +48,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of eight images, and parts of four."""
     monkeypatch.setattr(sums, "LEAST", 8)
     monkeypatch.setattr(sums, "MOST", 8)
-    monkeypatch.setattr(encoding, "SHARD", 4)
+    monkeypatch.setattr(encoding, "PART", 4)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ from frugalvae import encoding
 from tests.colours import Held
 if __name__ == "__main__":
     sums.LEAST = sums.MOST = 8
-    encoding.SHARD = 4
+    encoding.PART = 4
     encoder = Held(pathlib.Path(sys.argv.pop(1)), after=2)
     if sys.argv.pop(1) == "go":
         encoder.gate.unlink()
@@ -219,8 +219,8 @@ class Simulated:
 def peak(count: int) -> int:
     rows = np.arange(count)
     names = ["x"] * count
-    samples = Samples("x", names, rows=Rows(Simulated(), rows))  # type: ignore[arg-type]
-    chunks = sums.chunks_of(samples, rows % 5, count // 1024)
+    samples = Samples("x", names, rows=Rows(Simulated(), rows), labels=rows % 5)  # type: ignore[arg-type]
+    chunks = sums.chunks_of(samples, count // 1024)
     tracemalloc.start()
     model, places = learned(chunks, "abcde")
     found = tracemalloc.get_traced_memory()[1]
@@ -229,18 +229,19 @@ def peak(count: int) -> int:
     return found - places.nbytes
 
 
-def learned(chunks: list[sums.Chunk], classes: str, kept: bool = True) -> tuple[Model, Any]:
+def learned(chunks: list[Samples], classes: str, kept: bool = True) -> tuple[Model, Any]:
     """What a model becomes of chunks, and where the samples are that could be read."""
-    x, y, memory, places, _ = sums.add_up(Model(), chunks, here, None, 1, None, print)
+    x, y, memory, places, _ = sums.add_up(Model(), chunks, run_in_process, None)
     labels = np.array(list(classes))
     given = (x, labels[y]) if kept else (x[:0], labels[y[:0]])
     return Model().learn(*given, sums=Sums(labels, memory, memory.counts_)), places
 
 
-def in_memory(x: NDArray[np.float32], count: int) -> list[sums.Chunk]:
+def in_memory(x: NDArray[np.float32], count: int) -> list[Samples]:
     """Rows of two classes in turn, in so many chunks."""
     rows = np.arange(len(x))
-    return sums.chunks_of(Samples("x", ["x"] * len(x), rows=Rows(x, rows)), rows % 2, count)
+    samples = Samples("x", ["x"] * len(x), rows=Rows(x, rows), labels=rows % 2)
+    return sums.chunks_of(samples, count)
 
 
 def test_memory_does_not_grow_with_the_number_of_samples() -> None:

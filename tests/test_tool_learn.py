@@ -228,7 +228,7 @@ def test_nothing_readable_is_an_error(tool: Tool) -> None:
 def test_interrupted_it_goes_on_where_it_stopped(
     tool: Tool, encoders: Encoders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "SHARD", 4)
+    monkeypatch.setattr(encoding, "PART", 4)
     images = paint(tool.folder / "one", "cat", "dax")
     monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda _: Interrupted(2))
     said = tool.learn(images, "--batch-size", 4, code=130)

@@ -73,7 +73,7 @@ def encoded(
     for start in range(0, len(images.files), BATCH):
         for views, encoder in encoders.items():
             before = time.perf_counter()
-            done = encode_files(images.files[start : start + BATCH], encoder, BATCH, 1)
+            done = encode_files(encoder, images.files[start : start + BATCH], BATCH, 1)
             seconds[views] += time.perf_counter() - before
             rows[views].append(done.features)
     return {views: np.concatenate(found) for views, found in rows.items()}, seconds

@@ -34,8 +34,8 @@ from frugalvae.images.photographs import (
     Encoded,
     digests_of,
     digests_of_rows,
-    encode_batches,
     encode_files,
+    encode_groups,
     unreadable,
 )
 from frugalvae.labels import as_label, is_plain
@@ -125,8 +125,15 @@ class Samples:
         assert self.rows is not None
         return digests_of_rows(self.rows, np.arange(len(self)))
 
+    def cut(self, ends: Sequence[int]) -> list[Samples]:
+        """Consecutive pieces up to each of some places, without what concerns all of them."""
+        bare, starts = replace(self, text=None, skipped={}, notes=[]), [0, *ends[:-1]]
+        return [bare.at(np.arange(*bounds)) for bounds in zip(starts, ends, strict=True)]
+
     def loaded(self) -> Samples:
-        """The same with their rows in memory, for a machine that has not their file."""
+        """The same with contents in memory, for a machine that has not their files."""
+        if self.files is not None:
+            return replace(self, files=[file.loaded() for file in self.files])
         assert self.rows is not None
         places = np.arange(len(self))
         return replace(self, rows=Rows(self.rows[places], places))
@@ -156,7 +163,7 @@ class Samples:
         """Features of those that can be read, and why others cannot."""
         if self.files is not None:
             assert encoder is not None
-            return encode_files(self.files, encoder, batch_size, threads)
+            return encode_files(encoder, self.files, batch_size, threads)
         assert self.rows is not None
         places = np.arange(len(self))
         return Encoded(check_finite(self.rows[places], self.rows.places), places, {})
@@ -169,8 +176,11 @@ class Samples:
             yield self.names, self.encode(None)
             return
         assert encoder is not None
-        for places, encoded in encode_batches(encoder, self.files, batch_size):
-            yield self.names[places.start : places.stop], encoded
+        starts = range(0, len(self), batch_size)
+        groups = [self.files[start : start + batch_size] for start in starts]
+        done = encode_groups(encoder, groups, batch_size, THREADS)
+        for start, encoded in zip(starts, done, strict=True):
+            yield self.names[start : start + batch_size], encoded
 
     @property
     def reader(self) -> Callable[[int], bytes] | None:

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Encode, show how it goes, and say what came of it."""
     from frugalvae.encoders.remembered import DEFAULT
-    from frugalvae.encoding import check_testable, encode_images
+    from frugalvae.encoding import check_testable, encode_samples
     from frugalvae.engines import engine
     from frugalvae.samples import counted, open_samples
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
             gpus=options.gpus,
         )
         with display.watching(), where as run_on:
-            report = encode_images(
+            report = encode_samples(
                 images,
                 options.output,
                 frozen,
