@@ -18,8 +18,7 @@ from frugalvae.files import check_place, json_digest, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import reading_images
-from frugalvae.images.feature_file import Features, write_features
-from frugalvae.images.npz import read_arrays, write_arrays
+from frugalvae.images.feature_file import Features, read_arrays, write_arrays, write_features
 from frugalvae.images.photographs import THREADS, Encoded, encode_groups
 from frugalvae.interfaces import Encoder
 from frugalvae.samples import Samples, open_samples, refuse

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from frugalvae.errors import FrugalError
 from frugalvae.processes import TRIES, end_with_parent, starting
@@ -36,18 +36,14 @@ class Piece(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Piece)
-R = TypeVar("R")
-
-
-class Work(Protocol[P, R]):
+class Work(Protocol):
     """What is done with each piece, wherever it is."""
 
-    def __call__(self, piece: P, /) -> R:
+    def __call__(self, piece: Any, /) -> Any:
         """What comes of a piece."""
         ...
 
-    def stream(self, pieces: Sequence[P], /) -> Iterator[R]:
+    def stream(self, pieces: Sequence[Any], /) -> Iterator[Any]:
         """What comes of all of them, one after the other, in this process."""
         ...
 
@@ -57,10 +53,10 @@ class Work(Protocol[P, R]):
 
 
 #: Does the work of all pieces, and gives what comes of each in their order.
-Engine = Callable[[Work[Any, Any], Sequence[Any]], Iterator[Any]]
+Engine = Callable[[Work, Sequence[Any]], Iterator[Any]]
 
 
-def run_in_process(work: Work[P, R], pieces: Sequence[P]) -> Iterator[R]:
+def run_in_process(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
     """One piece after the other, in this process."""
     return work.stream(pieces)
 
@@ -75,7 +71,7 @@ def engine(
         return
     with ExitStack() as stack:
 
-        def run(work: Work[P, R], pieces: Sequence[P]) -> Iterator[R]:
+        def run(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
             from frugalvae.cluster import Cluster
 
             cluster = stack.enter_context(closing(Cluster(address, jobs=jobs, gpus=gpus)))
@@ -84,7 +80,7 @@ def engine(
         yield run  # Ray is started when there is work
 
 
-def _counted(pieces: Sequence[P], results: Iterator[R]) -> Iterator[R]:
+def _counted(pieces: Sequence[Piece], results: Iterator[Any]) -> Iterator[Any]:
     """Results; a listener is told how many samples are done."""
     steps = track(range(sum(map(len, pieces))), "encoding images")
     for piece, result in zip(pieces, results, strict=True):
@@ -100,7 +96,7 @@ def _counted(pieces: Sequence[P], results: Iterator[R]) -> Iterator[R]:
 def in_processes(jobs: int) -> Engine:
     """In so many processes."""
 
-    def run(work: Work[P, R], pieces: Sequence[P]) -> Iterator[R]:
+    def run(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
         if len(pieces) < 2:
             return run_in_process(work, pieces)
         return _counted(pieces, _in_pool(work.to("cpu"), pieces, jobs))
@@ -108,8 +104,8 @@ def in_processes(jobs: int) -> Engine:
     return run
 
 
-def _in_pool(work: Work[P, R], pieces: Sequence[P], jobs: int) -> Iterator[R]:
-    place, deaths, running = 0, 0, dict[int, Future[R]]()
+def _in_pool(work: Work, pieces: Sequence[Piece], jobs: int) -> Iterator[Any]:
+    place, deaths, running = 0, 0, dict[int, Future[Any]]()
     with starting():
         pool = _pool(jobs, work)
         try:
@@ -137,7 +133,7 @@ def _in_pool(work: Work[P, R], pieces: Sequence[P], jobs: int) -> Iterator[R]:
             _stop(pool)
 
 
-def _pool(jobs: int, work: Work[Any, Any]) -> ProcessPoolExecutor:
+def _pool(jobs: int, work: Work) -> ProcessPoolExecutor:
     context = get_context("spawn")  # a forked PyTorch may hang
     return ProcessPoolExecutor(jobs, context, _start, (work,))
 
@@ -149,10 +145,10 @@ def _stop(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(cancel_futures=True)
 
 
-_work: list[Work[Any, Any]] = []  # of a process that works on pieces
+_work: list[Work] = []  # of a process that works on pieces
 
 
-def _start(work: Work[Any, Any]) -> None:
+def _start(work: Work) -> None:
     """Get a process ready."""
     end_with_parent()
     _work[:] = [work]
@@ -165,7 +161,7 @@ def _perform(piece: Any) -> Any:
 # --------------------------------------------------------------------------- on Ray
 
 
-def _on_ray(cluster: Cluster, work: Work[P, R], pieces: Sequence[P]) -> Iterator[R]:
+def _on_ray(cluster: Cluster, work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
     """On Ray. Machines of a cluster need this package, but no files in common.
 
     The work goes into Ray's object store once, and pieces are sent a few ahead.
@@ -196,7 +192,7 @@ def _on_ray(cluster: Cluster, work: Work[P, R], pieces: Sequence[P]) -> Iterator
             ray.cancel(ref, force=True)
 
 
-_loaded: dict[str, Work[Any, Any]] = {}  # of a process of Ray, which works on many pieces
+_loaded: dict[str, Work] = {}  # of a process of Ray, which works on many pieces
 
 
 def _ray_task(shared: list[Any], piece: Any) -> Any:

@@ -43,8 +43,7 @@ from frugalvae.maths.split import held_out_rows
 
 if TYPE_CHECKING:
     from frugalvae.images.classes import Folder, Place
-    from frugalvae.images.feature_file import Features
-    from frugalvae.images.npz import StoredRows
+    from frugalvae.images.feature_file import Features, StoredRows
     from frugalvae.images.walk import Found
     from frugalvae.interfaces import Encoder
 
@@ -251,10 +250,10 @@ def open_samples(
 
 def features_of(path: Path, wanted: Wanted) -> Samples:
     """The training or the test part of a feature file."""
-    from frugalvae.images.feature_file import load_testing, open_training
+    from frugalvae.images.feature_file import load_features, open_training
 
     if wanted == "testing":
-        found = load_testing(path)
+        found = load_features(path, "test")
         return _of_features(path, found, "x_test", found.x_test, found.y_test)
     found, table = open_training(path)
     return _of_features(path, found, "x_train", table, found.y_train)
@@ -375,8 +374,7 @@ def open_unlabelled(
 
 
 def _rows_of(path: Path, part: str, label: Any) -> Samples:
-    from frugalvae.images.feature_file import read_rows
-    from frugalvae.images.npz import array_names
+    from frugalvae.images.feature_file import array_names, read_rows
 
     if label is None or "x" in array_names(path):
         x, made_by = read_rows(path, ("x", part) if label is None else ("x",))

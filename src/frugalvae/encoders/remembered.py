@@ -79,9 +79,10 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
         settings = {key: value for key, value in settings.items() if key == "views"}
     check_named(name, choice.named, file)
     settings |= choice.settings
-    model = choice.model or settings.get("model")
+    model = settings.get("model")
     if choice.model is not None:
-        model = settings["model"] = findable(model) if name in MODEL_HELP else model
+        model = findable(choice.model) if name in MODEL_HELP else choice.model
+        settings["model"] = model
     elif model is not None and name != DEFAULT and "model" not in choice.settings:
         what = f"{file} was taught with the model {model}"  # a path, or a name for the hub
         check_trusted(model, choice.named, what, "--model", model)
