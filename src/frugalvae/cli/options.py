@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders import FROZEN, VIEWS
+from frugalvae.encoders import ENCODERS, VIEWS
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 from frugalvae.images import BATCH_SIZE, holds_features
@@ -229,7 +229,7 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "--encoder": {
         "metavar": "NAME",
-        "help": f"the frozen encoder: {', '.join(FROZEN)} (default: efficientnet)",
+        "help": f"the frozen encoder: {', '.join(ENCODERS)} (default: efficientnet)",
     },
     "--head": {
         "metavar": "NAME",

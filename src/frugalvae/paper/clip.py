@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from frugalvae.encoders.defaults import sentence
 from frugalvae.encoders.hub import pretrained
-from frugalvae.encoders.text import sentence
 from frugalvae.errors import InputError, check_choice
 
 Precision = Literal["float32", "bfloat16"]
