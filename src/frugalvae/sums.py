@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoding import Encode, Parts, complete, describe, joined
+from frugalvae.encoding import Encode, Parts, complete, describe, joined, parts_of
 from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
@@ -27,7 +27,6 @@ from frugalvae.images.photographs import Encoded
 from frugalvae.model.model import Model, Sums
 from frugalvae.parts.protocols import Task
 from frugalvae.samples import Samples, named
-from frugalvae.storage.model_file import parts_of
 
 if TYPE_CHECKING:
     from frugalvae.model.plan import Intake

@@ -194,7 +194,7 @@ class EncoderPool:
         """The features of an image; or why it cannot be read."""
         loaded = self.load(remembered)
         try:
-            image = self.decode(content, getattr(loaded.encoder, "side", None))
+            image = self.decode(content, loaded.encoder.side)
             prepared = loaded.encoder.prepare(image)
         except Exception as error:  # Pillow fails in many ways
             return reason(error)
