@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from frugalvae.answers import rank
-from frugalvae.care.explain import CELLS, WINDOW, Explanation, _by_cell, explain
+from frugalvae.care.explanations import CELLS, WINDOW, Explanation, _by_cell, explain
 from frugalvae.errors import InputError
 from frugalvae.images.photographs import encode_photographs
 from frugalvae.model import Model, Recipe

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli.history import describe_event
+from frugalvae.cli.changes import describe_event
 from frugalvae.cli.main import main
 from frugalvae.cli.status import summarise
 from frugalvae.errors import SaturationWarning

@@ -228,7 +228,7 @@ def excepted(
     """The samples that the list of ``--except`` names; a line says how many."""
     if options.leave_out is None:
         return ()
-    from frugalvae.care.except_list import read_list
+    from frugalvae.care.lists import read_list
 
     listed = read_list(options.leave_out)
     found, absent = set(listed) & set(samples.names), sorted(set(listed) - set(samples.names))

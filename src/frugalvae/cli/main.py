@@ -18,7 +18,8 @@ from frugalvae.errors import LABORATORY_COMES_BY, FrugalError, needing, suggesti
 PIPE_CLOSED = 141  # as of a program that is ended by the signal SIGPIPE
 
 #: Every verb, and what ``frugalvae --help`` says of it. A verb is a module of this package with
-#: ``add_arguments(parser)`` and ``run(options)``; it is imported when it is asked for.
+#: ``add_arguments(parser)`` and ``run(options)``, whose docstring is the verb's own help; it is
+#: imported when it is typed.
 VERBS = {
     "check": "look for mistakes in a folder of images before it is taught",
     "learn": "teach new classes from a folder of images",
@@ -40,6 +41,9 @@ VERBS = {
     "encode": "turn images into a feature file",
     "completion": "print a script that completes commands in a shell",
 }
+
+#: Verbs that are two functions of the module ``changes`` each, such as ``add_undo`` and ``undo``.
+CHANGES = ("rename", "merge-classes", "unlearn", "forget", "undo", "history")
 
 #: Verbs of the command ``frugalvae-lab``.
 LABORATORY = ("run", "bench", "report", "memory", "demo")
@@ -139,7 +143,10 @@ def parser(*verbs: str, only: Sequence[str] = ()) -> argparse.ArgumentParser:
     for verb in only or VERBS:
         made = commands.add_parser(verb, help=VERBS[verb], formatter_class=Help)
         if verb in (verbs or VERBS):
-            module = import_module(f"frugalvae.cli.{verb.replace('-', '_')}")
-            made.set_defaults(run=module.run)
-            module.add_arguments(made)
+            name, changes = verb.replace("-", "_"), verb in CHANGES
+            module = import_module(f"frugalvae.cli.{'changes' if changes else name}")
+            run = getattr(module, name if changes else "run")
+            made.description = run.__doc__
+            made.set_defaults(run=run)
+            getattr(module, f"add_{name}" if changes else "add_arguments")(made)
     return top

@@ -16,6 +16,8 @@ from frugalvae.memories import MEMORIES
 
 if TYPE_CHECKING:
     from frugalvae.encoders.remembered import Choice
+    from frugalvae.interfaces import Encoder
+    from frugalvae.samples import Samples
 
 Parser = argparse._ActionsContainer  # a parser, or a group of its options
 
@@ -27,8 +29,18 @@ def add(parser: Parser, *names: str, **changes: Any) -> None:
         parser.add_argument(*short, name, **SHARED[name] | changes)
 
 
+def flag(parser: Parser, name: str, about: str, *short: str) -> None:
+    """Let a word be typed that changes what is done."""
+    parser.add_argument(*short, name, action="store_true", help=about)
+
+
+def value(parser: Parser, name: str, metavar: str, about: str, **how: Any) -> None:
+    """Let a word be typed with a value; ``how`` is what else argparse takes, such as ``type``."""
+    parser.add_argument(name, metavar=metavar, help=about, **how)
+
+
 def add_encoder(parser: Parser, *, remembered: bool = False) -> None:
-    """What is said of the encoder: which one, or where it is if the file remembers which."""
+    """What is typed of the encoder: which one, or where it is if the file remembers which."""
     encoder = {"help": "the file's encoder in another format: onnx or transformers"}
     model = {"help": "where the model of the file's encoder is, if it has moved"}
     add(parser, "--encoder", **encoder if remembered else {})
@@ -40,17 +52,10 @@ def add_encoder(parser: Parser, *, remembered: bool = False) -> None:
 
 def add_ray(parser: Parser, what: str) -> None:
     """``--ray``, ``--ray-address`` and ``--gpus``; ``what`` is what each Ray task does."""
-    parser.add_argument("--ray", action="store_true", help="run on Ray, on this machine")
-    parser.add_argument(
-        "--ray-address", metavar="ADDRESS", help="run on an existing Ray cluster, or 'auto'"
-    )
-    parser.add_argument(
-        "--gpus",
-        type=float,
-        default=0.0,
-        metavar="N",
-        help=f"GPUs that each {what} takes on Ray, which may be a fraction (default: 0)",
-    )
+    flag(parser, "--ray", "run on Ray, on this machine")
+    value(parser, "--ray-address", "ADDRESS", "run on an existing Ray cluster, or 'auto'")
+    about = f"GPUs that each {what} takes on Ray, which may be a fraction (default: 0)"
+    value(parser, "--gpus", "N", about, type=float, default=0.0)
 
 
 # --------------------------------------------------------------------------- values
@@ -173,14 +178,21 @@ def choice(options: argparse.Namespace) -> Choice:
 
 def refuse_encoder(options: argparse.Namespace, features: Path) -> None:
     """Refuse an encoder where only features are given: nothing is left to encode."""
-    asked = choice(options)
-    given = [f"--{name}" for name in ("encoder", "model") if getattr(asked, name) is not None]
-    settings = [f"--{'views' if name == 'views' else 'set encoder'}" for name in asked.settings]
+    chosen = choice(options)
+    given = [f"--{name}" for name in ("encoder", "model") if getattr(chosen, name) is not None]
+    settings = [f"--{'views' if name == 'views' else 'set encoder'}" for name in chosen.settings]
     given += dict.fromkeys(settings)  # each once
     if given:
         raise InputError(
             f"{features} holds features, so no image is encoded; leave out {' and '.join(given)}"
         )
+
+
+def encoder_of(
+    samples: Samples, remembered: dict[str, Any] | None, options: argparse.Namespace
+) -> Encoder | None:
+    """What makes features of photographs; of features only whether they fit what is remembered."""
+    return samples.encoder(remembered, choice(options), options.file or samples.name)[0]
 
 
 def check_source(options: argparse.Namespace) -> None:

@@ -66,7 +66,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
-    from frugalvae.cli.common import change_class
+    from frugalvae.cli.changes import change_class
     from frugalvae.intake import taught_digests
     from frugalvae.taught import among
 

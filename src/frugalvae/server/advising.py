@@ -20,8 +20,8 @@ from frugalvae.server.state import of_encoder
 if TYPE_CHECKING:
     from PIL import Image
 
-    from frugalvae.care.explain import Explanation
-    from frugalvae.care.suggest import Suggestion
+    from frugalvae.care.explanations import Explanation
+    from frugalvae.care.suggestions import Suggestion
     from frugalvae.model import Model
     from frugalvae.server.state import ServerState
 
@@ -60,7 +60,7 @@ def png(image: Image.Image) -> bytes:
 
 def explanation(server: ServerState, model: Model, content: bytes, against: Any) -> Explanation:
     """What speaks for the class of a picture, and what for another."""
-    from frugalvae.care.explain import explain
+    from frugalvae.care.explanations import explain
 
     encoder = server.looker.eye(model.remembered).encoder
     try:
@@ -87,8 +87,8 @@ async def suggest(request: Request) -> Response:
 
 
 def suggested(model: Model, x: Any, ids: list[str]) -> dict[str, Any]:
-    """What :func:`frugalvae.care.suggest.suggest` says of pictures (n, d), by their ids."""
-    from frugalvae.care.suggest import suggest
+    """What :func:`frugalvae.care.suggestions.suggest` says of pictures (n, d), by their ids."""
+    from frugalvae.care.suggestions import suggest
 
     if not ids:
         return {"suggestions": [], "groups": []}

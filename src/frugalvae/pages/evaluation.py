@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from frugalvae.formatting import percent, plural
-from frugalvae.report import plots
-from frugalvae.report.evaluation import Evaluation
-from frugalvae.report.render import render
+from frugalvae.pages import plots
+from frugalvae.pages.render import render
+from frugalvae.verbs.evaluate import Evaluation
 
 CLOSE = 0.05  # probability and accuracy count as equal up to this difference
 

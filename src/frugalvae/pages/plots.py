@@ -17,7 +17,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from frugalvae.report.evaluation import Bin
+from frugalvae.verbs.evaluate import Bin
 
 #: Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072b2", "#d55e00", "#56b4e9", "#e69f00", "#009e73", "#8a8a8a", "#cc79a7", "#b5a800")
