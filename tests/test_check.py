@@ -22,13 +22,13 @@ from frugalvae.care.photographs import (
     quality_of,
     same_pixels,
 )
+from frugalvae.digests import NONE, digest
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import unit
 from frugalvae.maths.left_out import LeftOutRows
 from frugalvae.memories import make_memory
-from frugalvae.model import Model, Recipe
-from frugalvae.taught import NONE, digest
+from frugalvae.model.model import Model, Recipe
+from frugalvae.parts.protocols import Task
 from tests.conftest import real_features
 
 

@@ -13,9 +13,9 @@ from sklearn.linear_model import Ridge
 from frugalvae.heads.lda import StreamingLDAHead
 from frugalvae.heads.nearest_mean import NearestMeanHead
 from frugalvae.heads.ridge import RidgeHead
-from frugalvae.interfaces import Memory, Replay, Task
 from frugalvae.memories.gaussian import Covariance, GaussianMemory
 from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.parts.protocols import Memory, Replay, Task
 from tests.conftest import blobs
 
 COVARIANCES: list[Covariance] = ["diagonal", "shared", "full"]

@@ -8,10 +8,10 @@ import torch
 from scipy.special import log_softmax
 
 from frugalvae.heads.cosine import CosineHead
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories.store_all import StoreAllMemory
 from frugalvae.paper.equations import cosine_logits
+from frugalvae.parts.protocols import Replay, Task
 from tests.conftest import blobs
 
 

@@ -20,7 +20,6 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main, parser
-from frugalvae.cost import MemoryReport
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
@@ -33,6 +32,7 @@ from frugalvae.pages.evaluation import (
     summary,
 )
 from frugalvae.pages.render import SIDE, thumbnail, thumbnails
+from frugalvae.parts.cost import MemoryReport
 from frugalvae.samples import open_samples
 from frugalvae.storage.store import Store
 from frugalvae.verbs import evaluate as verb

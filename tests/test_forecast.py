@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.answers import expectation, rank
 from frugalvae.cli.predict import warn_of_promise
 from frugalvae.errors import InputError
 from frugalvae.heads.nearest_mean import NearestMeanHead
@@ -27,6 +26,7 @@ from frugalvae.maths.margins import (
 from frugalvae.memories.evidence import Evidence
 from frugalvae.memories.forecast import Forecast
 from frugalvae.memories.moments import MomentMemory
+from frugalvae.model.answers import expectation, rank
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import summarise
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, make_memory, model
+from frugalvae import FrugalClassifier, make_memory
 from frugalvae.checks import check_learned
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories import class_sums
 from frugalvae.memories.moments import MomentMemory
+from frugalvae.model import model
+from frugalvae.parts.protocols import Task
 
 DIM = 16
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import SHRINKAGE
 from frugalvae.maths.roots import leading
@@ -29,6 +28,7 @@ from frugalvae.maths.rounding import (
 from frugalvae.memories.evidence import EARLIER, Evidence
 from frugalvae.memories.moments import MomentMemory
 from frugalvae.memories.room import Room, usual_bytes
+from frugalvae.parts.protocols import Task
 from frugalvae.testing.memories import survives_a_file
 from frugalvae.testing.rules import ContractError
 

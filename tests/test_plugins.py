@@ -18,7 +18,7 @@ from frugalvae.heads import HEADS
 from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.memories import MEMORIES, usual_head
 from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.plugins import settings_of
+from frugalvae.parts.registry import settings_of
 from frugalvae.testing import ContractError, check_encoder, check_head, check_memory
 from tests.conftest import blobs
 
@@ -236,7 +236,7 @@ def test_our_own_names_are_found_without_looking_at_packages(
     def looked(*_: Any) -> None:
         raise AssertionError("installed packages were looked at")
 
-    monkeypatch.setattr("frugalvae.plugins.installed_parts", looked)
+    monkeypatch.setattr("frugalvae.parts.registry.installed_parts", looked)
     assert "moments" in MEMORIES
     make_memory("moments")
     make_head("lda")

@@ -13,8 +13,8 @@ from frugalvae import FrugalClassifier, make_head
 from frugalvae.encoders.text_tower import TextTower
 from frugalvae.errors import InputError
 from frugalvae.heads.prompt import PromptHead
-from frugalvae.interfaces import Replay, Task
 from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.parts.protocols import Replay, Task
 from tests.conftest import blobs
 from tests.small_clip import clip_on_disk
 

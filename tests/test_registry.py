@@ -16,7 +16,7 @@ from frugalvae.errors import (
 )
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from frugalvae.plugins import Registry
+from frugalvae.parts.registry import Registry
 
 PARTS = Registry(
     "fraction",

@@ -33,9 +33,9 @@ from frugalvae.heads.learned_prompts import (
 )
 from frugalvae.heads.prompt import PromptHead
 from frugalvae.heads.replay_epochs import draw
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.paper.equations import cosine_logits
+from frugalvae.parts.protocols import Replay, Task
 
 SCALE = 100.0  # CLIP's
 CONTEXT = 77

@@ -14,7 +14,7 @@ from frugalvae.maths.arrays import Array
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.parts.protocols import Head, Memory
 
 
 LARGEST = 1e14  # of a feature: the squares of 10^9 of them add up within float32

@@ -21,7 +21,7 @@ from frugalvae.images.decode import File
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.images.npz import read_arrays, write_arrays
 from frugalvae.images.photographs import THREADS, Encoded, Shard
-from frugalvae.interfaces import Encoder
+from frugalvae.parts.protocols import Encoder
 from frugalvae.samples import Samples, open_samples, refuse
 
 SHARD = 64  # images that are lost at most when a command is killed

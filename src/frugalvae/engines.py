@@ -31,7 +31,7 @@ from frugalvae.progress import track
 
 if TYPE_CHECKING:
     from frugalvae.cluster import Cluster
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
 
 AHEAD = 2  # pieces that are at hand for processes that become free
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from frugalvae.images.feature_file import Features
     from frugalvae.images.npz import StoredRows
     from frugalvae.images.walk import Found
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
 
 #: What samples are wanted for, where there are parts for training and test.
 Wanted = Literal["learning", "testing", "both"]

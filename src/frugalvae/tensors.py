@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
+from frugalvae.parts.protocols import Task
 
 
 @dataclass(frozen=True)
 class TensorTask:
-    """A :class:`~frugalvae.interfaces.Task` in tensors.
+    """A :class:`~frugalvae.parts.protocols.Task` in tensors.
 
     >>> task = TensorTask.of_arrays(Task(np.eye(3), np.array([5, 2, 5])), torch.device("cpu"))
     >>> task.classes

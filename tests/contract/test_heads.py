@@ -10,7 +10,7 @@ from frugalvae import heads
 from frugalvae.errors import InputError
 from frugalvae.heads import HEADS, make_head
 from frugalvae.memories import MEMORIES
-from frugalvae.plugins import Registry, parameters_of
+from frugalvae.parts.registry import Registry, parameters_of
 from frugalvae.testing.heads import HEAD_CHECKS
 from frugalvae.testing.rules import Rule
 from tests.conftest import parts_of, small_head

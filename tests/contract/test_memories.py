@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from frugalvae import memories, paper
-from frugalvae.interfaces import Memory
 from frugalvae.memories import MEMORIES, make_memory
-from frugalvae.plugins import parameters_of
+from frugalvae.parts.protocols import Memory
+from frugalvae.parts.registry import parameters_of
 from frugalvae.testing.memories import (
     MEMORY_CHECKS,
     SAMPLELESS_CHECKS,

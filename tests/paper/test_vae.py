@@ -30,7 +30,7 @@ from frugalvae.paper.priors import FixedPointPrior
 from frugalvae.paper.records import is_saturated
 from frugalvae.paper.vae_fo import VAEFO, Batch, Steps, Training
 from frugalvae.paper.variants import LiteralSettings, VAEMemory, VAESettings
-from frugalvae.plugins import settings_of
+from frugalvae.parts.registry import settings_of
 from tests.conftest import SMALL, blobs
 
 

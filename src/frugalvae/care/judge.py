@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.care.left_out import LeftOut, as_new, left_out
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, softmax
 from frugalvae.memories.moments import MomentMemory
+from frugalvae.parts.protocols import Task
 
 POWER = 4.5  # of densities, times the length of a whitened row
 MISTAKE_PRIOR = 200.0  # samples that the prior of T is worth

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.storage.store import Store
 
 COUNTED = "familiarity and how sure answers are still count how they looked when they were taught"
@@ -115,7 +115,7 @@ def unlearn(options: argparse.Namespace) -> None:
     use 'forget --with'.
     """
     from frugalvae.cli.update import more_rows
-    from frugalvae.history import digest_of, is_last_change
+    from frugalvae.model.history import digest_of, is_last_change
     from frugalvae.verbs import changes
 
     display = Display(options.quiet or options.json)
@@ -150,8 +150,8 @@ def refuse_never_taught(
 
     The last of the digests are theirs; those before are of feature files.
     """
-    from frugalvae.intake import recognisable, taught_digests
-    from frugalvae.taught import among
+    from frugalvae.digests import among
+    from frugalvae.model.plan import recognisable, taught_digests
 
     if not images or not recognisable(model, label):
         return

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     more.
     """
     from frugalvae.care.lists import read_decisions, with_decisions, write_list
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.samples import counted, open_samples
     from frugalvae.storage.store import Store
     from frugalvae.verbs.check import check

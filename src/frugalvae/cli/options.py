@@ -16,7 +16,7 @@ from frugalvae.memories import MEMORIES
 
 if TYPE_CHECKING:
     from frugalvae.encoders.remembered import Choice
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
 
 Parser = argparse._ActionsContainer  # a parser, or a group of its options

@@ -13,7 +13,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.answers import NONE, THRESHOLD, UNSURE, Answer, Batch, Unreadable
 from frugalvae.cli.options import (
     add,
     add_encoder,
@@ -30,9 +29,10 @@ from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import as_cell, percent, printable
 from frugalvae.images import holds_features
+from frugalvae.model.answers import NONE, THRESHOLD, UNSURE, Answer, Batch, Unreadable
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.storage.store import Store
 
 STANDARD_INPUT = Path("-")

@@ -14,7 +14,7 @@ from PIL import Image
 
 from frugalvae.encoders.identity import weights_digest
 from frugalvae.encoders.preprocess import Preprocessing
-from frugalvae.plugins import settings_of
+from frugalvae.parts.registry import settings_of
 
 COMPARED = ("clip", "siglip")  # models that compare features with texts, at length one
 

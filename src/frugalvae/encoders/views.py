@@ -12,8 +12,8 @@ from PIL import Image, ImageOps
 
 from frugalvae.encoders import VIEWS
 from frugalvae.errors import check_choice
-from frugalvae.interfaces import Encoder
 from frugalvae.maths.arrays import unit
+from frugalvae.parts.protocols import Encoder
 
 NEAR = 0.8  # how much of each side is seen from nearer
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.plugins import Registry
+from frugalvae.parts.registry import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head
+    from frugalvae.parts.protocols import Head
 
 #: Every head of ours by name.
 HEADS = Registry(

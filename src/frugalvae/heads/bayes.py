@@ -11,13 +11,13 @@ import numpy as np
 from frugalvae.checks import check_together
 from frugalvae.errors import check_choice, check_number
 from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import Shrinkage
+from frugalvae.parts.protocols import Replay, Task, is_tempered
 
 if TYPE_CHECKING:
     from frugalvae.heads.names import NameEvidence, Names
-    from frugalvae.interfaces import DensityMemory, TemperedMemory
+    from frugalvae.parts.protocols import DensityMemory, TemperedMemory
 
 TEMPERING = 3.0  # where a memory does not know better
 HELD_OUT = 25  # samples of a class, in one batch, that tell whether names help

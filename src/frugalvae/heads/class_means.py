@@ -8,9 +8,9 @@ import numpy as np
 
 from frugalvae.errors import InputError
 from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.running_sums import RunningSums
+from frugalvae.parts.protocols import Replay, Task
 
 #: Samples of each class.
 Counts = Mapping[int, int]

@@ -11,11 +11,11 @@ from torch import Tensor
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.heads.defaults import ReplayDefaults
 from frugalvae.heads.replay_epochs import Samples, draw, replay_epochs
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths import arrays
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.paper.equations import cosine_logits, unit
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae.tensors import to_array, to_tensor
 
 

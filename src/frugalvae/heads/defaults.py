@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from frugalvae.cost import Component
-from frugalvae.interfaces import Replay, Task
 from frugalvae.memories.defaults import Kept
+from frugalvae.parts.cost import Component
+from frugalvae.parts.protocols import Replay, Task
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head
+    from frugalvae.parts.protocols import Head
 
 
 class HeadDefaults(Kept):

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_number
 from frugalvae.heads.class_means import ClassMeans, Counts
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.maths.symmetric import add_ridge, pack
+from frugalvae.parts.cost import Component, component, triangle
 
 
 class StreamingLDAHead(ClassMeans):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae.cost import Component, component
 from frugalvae.heads.class_means import ClassMeans
 from frugalvae.maths.arrays import Array, squared_distances, stack
+from frugalvae.parts.cost import Component, component
 
 
 class NearestMeanHead(ClassMeans):
     """Classifies by the nearest class mean, which it takes from the task itself: no replay.
 
-    >>> from frugalvae.interfaces import Task
+    >>> from frugalvae.parts.protocols import Task
     >>> head = NearestMeanHead()
     >>> head.learn(Task(np.array([[0.0], [10.0]]), np.array([0, 1])), None)
     >>> int(head.logits(np.array([[7.0]])).argmax())

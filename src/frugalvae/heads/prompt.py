@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from frugalvae.cost import Component, component
 from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import Precision, TextTower, load_text_tower
 from frugalvae.errors import InputError, check_choice, check_number
@@ -25,12 +24,13 @@ from frugalvae.heads.learned_prompts import (
     first_tokens,
 )
 from frugalvae.heads.replay_epochs import replay_epochs
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
 from frugalvae.paper.equations import cosine_logits, unit
 from frugalvae.paper.networks import MLP
-from frugalvae.plugins import check_trusted
+from frugalvae.parts.cost import Component, component
+from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.registry import check_trusted
 from frugalvae.tensors import to_array, to_generator
 
 BETAS = (0.8, 0.9)  # of AdamW: few steps of many samples converge faster than at (0.9, 0.999)

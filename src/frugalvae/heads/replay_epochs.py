@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from frugalvae.interfaces import Replay
+from frugalvae.parts.protocols import Replay
 from frugalvae.progress import track
 from frugalvae.tensors import batches, to_generator, to_tensor
 

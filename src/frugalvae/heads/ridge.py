@@ -6,9 +6,9 @@ import numpy as np
 
 from frugalvae.errors import check_number
 from frugalvae.heads.weights import Weights
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import one_hot
 from frugalvae.maths.symmetric import add_ridge
+from frugalvae.parts.protocols import Replay, Task
 
 
 class RidgeHead(Weights):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.plugins import Registry
+from frugalvae.parts.registry import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Memory
+    from frugalvae.parts.protocols import Memory
 
 VAE = "frugalvae.paper.variants:VAEMemory"
 LITERAL = "frugalvae.paper.variants:LiteralVAEMemory"

@@ -11,7 +11,6 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.formatting import plural
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack, sum_of_squares
 from frugalvae.maths.roots import leading, mixed, outer, without
 from frugalvae.maths.rotation import rotate
@@ -20,6 +19,7 @@ from frugalvae.maths.shared_covariance import Moments, SharedCovariance
 from frugalvae.memories.evidence import SURE, Evidence, HeldOut
 from frugalvae.memories.mapped import MappedFeatures
 from frugalvae.memories.room import Room, shared_out, usual_bytes
+from frugalvae.parts.protocols import Task
 
 CLASSES_HELD_OUT = 200  # whose rows are also found without some samples
 CLASSES_COMPARED = 2048  # of more, some stand for all where only the scale of means counts

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from frugalvae.cost import Component
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.plugins import arguments_of, parameters_of
+from frugalvae.parts.cost import Component
+from frugalvae.parts.protocols import Task
+from frugalvae.parts.registry import arguments_of, parameters_of
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Memory
+    from frugalvae.parts.protocols import Memory
 
 MOST_REPLAYED = 2**16  # samples of a class that is relearned; more take memory, and change nothing
 

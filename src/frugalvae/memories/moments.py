@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.cost import Component
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, columns_of, sum_of_squares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.maths.posterior import Posterior, posterior
@@ -32,6 +30,8 @@ from frugalvae.memories.evidence import (
 )
 from frugalvae.memories.moments_file import of_kind, restore, rounded
 from frugalvae.memories.room import Room, usual_bytes
+from frugalvae.parts.cost import Component
+from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
     from frugalvae.maths.typicality import Typicality

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from frugalvae.cost import Component, triangle
 from frugalvae.errors import InputError, check_number
+from frugalvae.parts.cost import Component, triangle
 
 UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 PER_CLASS, PER_CLASS_BYTES = 16, 64  # count, squares, scale, rows, and how sure answers were

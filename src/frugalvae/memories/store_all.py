@@ -7,11 +7,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from frugalvae.cost import Component, component
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories.defaults import MemoryDefaults, check_samples
+from frugalvae.parts.cost import Component, component
+from frugalvae.parts.protocols import Task
 
 
 class StoreAllMemory(MemoryDefaults):

@@ -33,7 +33,6 @@ from torch import Generator, Tensor
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import ConstantLR, LRScheduler
 
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.paper.equations import conditional_elbo, fixed_point_step, reparametrise
 from frugalvae.paper.networks import MLP
@@ -47,6 +46,7 @@ from frugalvae.paper.nullspace import (
     ProjectedGradient,
 )
 from frugalvae.paper.placement import Anderson, Placement, Prior
+from frugalvae.parts.protocols import Task
 from frugalvae.progress import track
 from frugalvae.tensors import TensorTask, batch_count, batches, device_of, to_array, to_generator
 

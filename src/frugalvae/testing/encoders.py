@@ -14,7 +14,7 @@ from frugalvae.encoders.identity import picture
 from frugalvae.testing.rules import Rule, check, require
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
 
 
 def check_encoder(make: Callable[[], Encoder]) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frugalvae.classifier import FrugalClassifier
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.memories.gaussian import GaussianMemory
 from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae.testing.rules import (
     DIM,
     Rule,
@@ -24,7 +24,7 @@ from frugalvae.testing.rules import (
 )
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.parts.protocols import Head, Memory
 
 
 def check_head(make: Callable[[], Head]) -> None:

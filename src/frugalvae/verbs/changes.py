@@ -13,22 +13,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae import forgetting, merging
 from frugalvae.checks import check_kind
+from frugalvae.digests import among
 from frugalvae.encoding import describe
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.history import as_one_lesson, digest_of, is_last_change, with_digest, with_source
-from frugalvae.intake import Intake, choose_samples, taught_digests
 from frugalvae.labels import check_case, like
+from frugalvae.model import forgetting, merging
+from frugalvae.model.history import (
+    as_one_lesson,
+    digest_of,
+    is_last_change,
+    with_digest,
+    with_source,
+)
+from frugalvae.model.plan import Intake, choose_samples, taught_digests
 from frugalvae.storage.receipts import receipt, state
 from frugalvae.storage.summary import difference
-from frugalvae.taught import among
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from frugalvae.interfaces import Encoder
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
     from frugalvae.storage.store import Store
 
 ONE_NAME = "give both the same name if they are one class, or a name of its own"

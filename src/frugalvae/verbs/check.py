@@ -13,8 +13,8 @@ from frugalvae.formatting import most_sure
 from frugalvae.images import BATCH_SIZE
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Encoder
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
 
 NO_PHOTOGRAPHS = "features were given: whether photographs are blurred, tiny or blank is not known"

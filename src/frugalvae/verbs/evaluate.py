@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.cost import MemoryReport
+from frugalvae.digests import among
 from frugalvae.encoders.remembered import described
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, printable
 from frugalvae.images import BATCH_SIZE
-from frugalvae.intake import other_names
 from frugalvae.labels import folded, listing
 from frugalvae.maths import metrics
 from frugalvae.maths.metrics import CALIBRATION_BINS
+from frugalvae.model.plan import other_names
+from frugalvae.parts.cost import MemoryReport
 from frugalvae.samples import refuse
-from frugalvae.taught import among
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Encoder
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
 
 

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from frugalvae import merging
 from frugalvae.encoders.remembered import check_carried
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable
-from frugalvae.history import is_last_change, with_digest
 from frugalvae.labels import as_label, check_case, label_named, like
-from frugalvae.model import Model
+from frugalvae.model import merging
+from frugalvae.model.history import is_last_change, with_digest
+from frugalvae.model.model import Model
 from frugalvae.storage.receipts import checksum_of
 from frugalvae.storage.store import Store
 

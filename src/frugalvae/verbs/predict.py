@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.answers import Answer, Batch, Unreadable, rank
 from frugalvae.images import BATCH_SIZE
+from frugalvae.model.answers import Answer, Batch, Unreadable, rank
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Encoder
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
 
 
@@ -23,7 +23,7 @@ def predict(
 ) -> Iterator[Batch]:
     """The results of samples in their order, as they come; first what a folder has besides.
 
-    ``how`` is what :func:`frugalvae.answers.rank` is asked: ``top``, ``min_probability``,
+    ``how`` is what :func:`frugalvae.model.answers.rank` is asked: ``top``, ``min_probability``,
     ``threshold``, ``error``, ``coverage``.
     """
     yield [Unreadable(name, why, skipped=True) for name, why in samples.skipped.items()]

@@ -11,13 +11,13 @@ import numpy as np
 from frugalvae.care.lists import guess
 from frugalvae.care.suggestions import Suggested
 from frugalvae.care.suggestions import suggest as choose
+from frugalvae.digests import DIGEST, NONE, among
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
-from frugalvae.taught import DIGEST, NONE, among
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Encoder
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from frugalvae.errors import FrugalError, InputError
 from frugalvae.heads import HEADS
 from frugalvae.memories import MEMORIES
-from frugalvae.plugins import LABORATORY, Registry, parameters_of, settings_of
+from frugalvae.parts.registry import LABORATORY, Registry, parameters_of, settings_of
 from frugalvae_lab.encoders import ENCODERS
 
 #: What a run is made of, and where its names are looked up.

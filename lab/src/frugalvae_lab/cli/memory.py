@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the cost."""
-    from frugalvae.cost import MemoryReport
     from frugalvae.memories import make_memory
+    from frugalvae.parts.cost import MemoryReport
 
     memory = make_memory(options.memory, **settings_of(options, "memory")["memory"])
     parts = memory.cost(options.dim, options.classes, options.tasks, options.samples)

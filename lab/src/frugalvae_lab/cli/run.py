@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.heads import make_head
     from frugalvae.images.feature_file import load_features
     from frugalvae.memories import make_memory
-    from frugalvae.plugins import settings_of as all_settings
+    from frugalvae.parts.registry import settings_of as all_settings
     from frugalvae_lab.bench.stream_run import run_stream
 
     path, tasks, memory, seed = options.features, options.tasks, options.memory, options.seed

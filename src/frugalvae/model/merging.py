@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.calibration import Calibration
 from frugalvae.checks import check_kind, check_learned, check_named, position_of
+from frugalvae.digests import DIGEST, Digests, among, renamed, with_digests, without
 from frugalvae.errors import InputError
 from frugalvae.formatting import shortened
-from frugalvae.interfaces import Replay, Task
 from frugalvae.labels import by_label, check_label
-from frugalvae.taught import DIGEST, Digests, among, renamed, with_digests, without
+from frugalvae.model.calibration import Calibration
+from frugalvae.parts.protocols import Replay, Task
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Head, Memory
 
 
 def merge(

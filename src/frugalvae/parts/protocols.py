@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.cost import Component
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Shrinkage
+from frugalvae.parts.cost import Component
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frugalvae.errors import check_number
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, columns_of, logsumexp, softmax
 from frugalvae.maths.split import held_out_rows
+from frugalvae.parts.protocols import Replay, Task
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.parts.protocols import Head, Memory
 
 HELD_OUT = 0.2  # share of a task on which the temperature is fitted
 

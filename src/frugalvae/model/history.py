@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
 
 DIGEST = "digest"  # of the samples of an update, in its event of the history
 

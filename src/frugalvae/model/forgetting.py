@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.checks import check_features, check_learned, position_of
+from frugalvae.digests import BY_DIGEST, renamed, without_digests
 from frugalvae.errors import InputError, check_choice
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.model import BY_CLASS, Model, plain
-from frugalvae.taught import BY_DIGEST, renamed, without_digests
+from frugalvae.model.model import BY_CLASS, Model, plain
+from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.parts.protocols import Head, Memory
 
 DRAWS = 256  # samples of a class that stand for it where others are learned anew
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
 
 NONE, UNSURE = "none of these", "not sure"
 FEW = 5  # samples of a class below which it is often missed beside larger ones
@@ -108,7 +108,7 @@ def rank(
 
     Examples
     --------
-    >>> from frugalvae.model import Model
+    >>> from frugalvae.model.model import Model
     >>> model = Model().learn([[0.0, 1.0], [1.0, 0.0]], ["cat", "emu"])
     >>> [answer] = rank(model, ["a.jpg"], [[0.0, 1.0]], threshold=0.05)
     >>> answer.label, answer.known

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.interfaces import MeanMemory, Task, TypicalityMemory, VarianceMemory
 from frugalvae.maths.arrays import Array, in_blocks, unit
+from frugalvae.parts.protocols import MeanMemory, Task, TypicalityMemory, VarianceMemory
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Memory
+    from frugalvae.parts.protocols import Memory
 
 SCORES = ("distance", "fit")  # how novelty is measured; quantiles of one say nothing of the other
 PER_CLASS = 25  # taught samples of a class that are compared, in one batch

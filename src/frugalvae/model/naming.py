@@ -14,14 +14,14 @@ import numpy as np
 
 from frugalvae.checks import check_kind, check_labels, check_learned, check_named, check_text
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Replay, Task, is_tempered
 from frugalvae.labels import by_label, check_label
+from frugalvae.parts.protocols import Replay, Task, is_tempered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from frugalvae.interfaces import Encoder
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
 
 
 def teach_names(model: Model, text: Mapping[Any, ArrayLike]) -> Model:

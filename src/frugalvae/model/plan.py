@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from frugalvae.digests import DIGEST, NONE, among
 from frugalvae.formatting import plural, quoted, shortened
-from frugalvae.taught import DIGEST, NONE, among
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
 
 
 @dataclass

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.novelty import DistanceReference
+from frugalvae.model.novelty import DistanceReference
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
 
 MAPPED = 1_000  # classes that a map can show
 NEAREST = 3
@@ -61,7 +61,7 @@ class Neighbours:
 def neighbours(model: Model) -> Neighbours:
     """How the classes of a model lie to each other, as its memory has them.
 
-    >>> from frugalvae.model import Model
+    >>> from frugalvae.model.model import Model
     >>> x = [[9, 0], [9, 1], [8, 3], [8, 4], [-9, 0], [-9, 1]]
     >>> found = neighbours(Model().learn(x, ["a", "a", "b", "b", "c", "c"]))
     >>> found.nearest["a"][0].label, found.nearest["b"][0].label

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.calibration import Calibration
 from frugalvae.checks import (
     check_features,
     check_kind,
@@ -31,16 +30,7 @@ from frugalvae.checks import (
     check_together,
     position_of,
 )
-from frugalvae.cost import Component, MemoryReport
-from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
-from frugalvae.heads import HEADS, make_head
-from frugalvae.interfaces import Replay, Task, is_tempered
-from frugalvae.labels import check_label
-from frugalvae.maths.arrays import Array, in_blocks
-from frugalvae.maths.devices import computing_on
-from frugalvae.memories import MEMORIES, make_memory, usual_head
-from frugalvae.novelty import TaughtNovelty, novelty_reference
-from frugalvae.taught import (
+from frugalvae.digests import (
     BYTES,
     NONE,
     Aliases,
@@ -50,13 +40,23 @@ from frugalvae.taught import (
     without,
     without_digests,
 )
+from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
+from frugalvae.heads import HEADS, make_head
+from frugalvae.labels import check_label
+from frugalvae.maths.arrays import Array, in_blocks
+from frugalvae.maths.devices import computing_on
+from frugalvae.memories import MEMORIES, make_memory, usual_head
+from frugalvae.model.calibration import Calibration
+from frugalvae.model.novelty import TaughtNovelty, novelty_reference
+from frugalvae.parts.cost import Component, MemoryReport
+from frugalvae.parts.protocols import Replay, Task, is_tempered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.interfaces import Head, Memory
     from frugalvae.memories.forecast import Forecast
-    from frugalvae.novelty import DistanceReference, FitReference
+    from frugalvae.model.novelty import DistanceReference, FitReference
+    from frugalvae.parts.protocols import Head, Memory
 
 logger = logging.getLogger(__name__)
 
