@@ -24,7 +24,6 @@ from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
-from frugalvae.memories import make_memory
 from frugalvae.pages.evaluation import (
     LIMITS,
     evaluation_page,
@@ -32,6 +31,7 @@ from frugalvae.pages.evaluation import (
     summary,
 )
 from frugalvae.pages.render import SIDE, thumbnail, thumbnails
+from frugalvae.parts import make_memory
 from frugalvae.parts.cost import MemoryReport
 from frugalvae.samples import open_samples
 from frugalvae.storage.store import Store

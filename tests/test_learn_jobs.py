@@ -107,11 +107,13 @@ def test_a_worker_is_killed_and_the_file_is_the_same(
 
     def kill() -> None:
         parts = tool.folder / "birds.frugal.parts"
-        wait_until(lambda: len(list(parts.glob("*.npz"))) > 1)
-        running = descendants(os.getpid()).items()
-        killed.extend([pid for pid, command in running if "spawn_main" in command][:1])
-        os.kill(killed[0], signal.SIGKILL)
-        held.gate.unlink()
+        try:  # of two processes, a slow one may hold up all that the other has done
+            wait_until(lambda: list(parts.glob("*.npz")))
+            running = descendants(os.getpid()).items()
+            killed.extend([pid for pid, command in running if "spawn_main" in command][:1])
+            os.kill(killed[0], signal.SIGKILL)
+        finally:  # nobody waits for ever
+            held.gate.unlink()
 
     threading.Thread(target=kill, daemon=True).start()
     tool("learn", tool.folder / "photos", "--batch-size", 4, "--jobs", 2)
@@ -162,7 +164,7 @@ def test_the_whole_command_is_killed_and_goes_on(tool: Tool, alone: dict[str, by
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     with subprocess.Popen(command, env=environment) as process:
         parts = tool.folder / "birds.frugal.parts"
-        wait_until(lambda: len(list(parts.glob("*.npz"))) > 2 or process.poll() is not None)
+        wait_until(lambda: list(parts.glob("*.npz")) or process.poll() is not None)
         workers = descendants(process.pid)
         process.kill()
     assert workers

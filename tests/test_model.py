@@ -13,15 +13,15 @@ import pytest
 
 from frugalvae.digests import DIGEST, NONE
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
-from frugalvae.heads.bayes import BayesHead
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.gaussian import GaussianMemory
-from frugalvae.memories.moments import MomentMemory
 from frugalvae.model.forgetting import forget
 from frugalvae.model.model import BY_CLASS, Model, Recipe, Sums, plain
 from frugalvae.model.naming import teach_names
 from frugalvae.model.novelty import TaughtNovelty, novelty_reference
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.bayes import BayesHead
 from frugalvae.parts.cost import Component
+from frugalvae.parts.gaussian import GaussianMemory
 from frugalvae.parts.protocols import Replay, Task
 from tests import outside
 from tests.conftest import blobs
@@ -576,7 +576,7 @@ def test_what_is_given_beside_sums_is_checked_too(caplog: pytest.LogCaptureFixtu
         model.learn(rows(np.nan), ["ant"], sums=sums(cat=5))
     with pytest.raises(InputError, match=r"shape \(0, 2\)|0 sample"):
         model.learn(np.empty((0, 2)), [])
-    with caplog.at_level("INFO", "frugalvae.model.model"):
+    with caplog.at_level("INFO", "frugalvae.model"):
         model.learn(rows(2, 30), ["ant", "cat"])
     assert caplog.messages == ["1 new classes, 3 in all"]
 

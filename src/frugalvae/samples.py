@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import check_finite
 from frugalvae.encoders.remembered import (
     Choice,
     Remembered,
@@ -40,6 +39,7 @@ from frugalvae.images.photographs import (
 )
 from frugalvae.labels import as_label, is_plain
 from frugalvae.maths.split import held_out_rows
+from frugalvae.parts.checks import check_finite
 
 if TYPE_CHECKING:
     from frugalvae.images.classes import Folder, Place

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from frugalvae.checks import position_of
 from frugalvae.errors import InputError
 from frugalvae.formatting import percent, printable
 from frugalvae.images.photographs import encode_photographs, opened
 from frugalvae.maths.arrays import Array
+from frugalvae.parts.checks import position_of
 
 if TYPE_CHECKING:
     from frugalvae.images.photographs import Photograph

@@ -12,12 +12,12 @@ import numpy as np
 from frugalvae.care.judge import FEWEST, Judged, judge
 from frugalvae.care.moments import add_samples, open_moments
 from frugalvae.care.photographs import Twin, near_duplicates, same_pixels
-from frugalvae.checks import check_features, check_kind, check_labels
 from frugalvae.digests import NONE, among
 from frugalvae.formatting import plural, shortened
 from frugalvae.labels import edits, folded, near_pairs
 from frugalvae.model.answers import FEW
 from frugalvae.model.model import Model
+from frugalvae.parts.checks import check_features, check_kind, check_labels
 from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from frugalvae.care.left_out import LeftOut, as_new, left_out
 from frugalvae.maths.arrays import Array, softmax
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.protocols import Task
 
 POWER = 4.5  # of densities, times the length of a whitened row

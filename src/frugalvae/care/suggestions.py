@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.care.moments import moments_of
-from frugalvae.checks import check_features
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, in_blocks, unit
 from frugalvae.maths.linkage import average_linkage
-from frugalvae.memories.moments import MomentMemory
 from frugalvae.model.answers import THRESHOLD
 from frugalvae.model.model import Model
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.checks import check_features
 from frugalvae.progress import track
 
 if TYPE_CHECKING:

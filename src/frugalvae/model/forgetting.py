@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.checks import check_features, check_learned, position_of
 from frugalvae.digests import BY_DIGEST, renamed, without_digests
 from frugalvae.errors import InputError, check_choice
 from frugalvae.maths.arrays import Array
 from frugalvae.model.model import BY_CLASS, Model, plain
+from frugalvae.parts.checks import check_features, check_learned, position_of
 from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:

@@ -128,7 +128,7 @@ class Memory(Protocol):
     classes or tasks will come, nor the feature dimension. All randomness comes from the
     generator that is passed in. It takes and gives NumPy arrays, whatever it computes with.
 
-    :class:`frugalvae.memories.defaults.MemoryDefaults` gives all but ``classes``, ``learn``
+    :class:`frugalvae.parts.defaults.MemoryDefaults` gives all but ``classes``, ``learn``
     and ``sample``.
     """
 
@@ -253,7 +253,7 @@ class Head(Protocol):
     so far, including the task's own. A head that learns from replay ignores the
     task; a head that keeps sums of real features ignores the replay.
 
-    :class:`frugalvae.heads.defaults.HeadDefaults` gives all but ``classes``, ``learn`` and
+    :class:`frugalvae.parts.defaults.HeadDefaults` gives all but ``classes``, ``learn`` and
     ``logits``.
     """
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import check_kind
 from frugalvae.digests import DIGEST, among
 from frugalvae.encoding import describe
 from frugalvae.errors import InputError
@@ -24,6 +23,7 @@ from frugalvae.model.history import (
 )
 from frugalvae.model.neighbours import CONFUSED
 from frugalvae.model.plan import Intake, choose_samples, taught_digests
+from frugalvae.parts.checks import check_kind
 from frugalvae.server.asking import check_some
 from frugalvae.server.looking import Seen
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import check_kind
 from frugalvae.digests import among
 from frugalvae.encoding import describe
 from frugalvae.errors import InputError, MemoryFileError
@@ -27,6 +26,7 @@ from frugalvae.model.history import (
     with_source,
 )
 from frugalvae.model.plan import Intake, choose_samples, taught_digests
+from frugalvae.parts.checks import check_kind
 from frugalvae.storage.receipts import receipt, state
 from frugalvae.storage.summary import difference
 
