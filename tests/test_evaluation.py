@@ -30,13 +30,14 @@ from frugalvae.pages.evaluation import (
     pictured,
     summary,
 )
+from frugalvae.pages.plots import reliability_bins
 from frugalvae.pages.render import SIDE, thumbnail, thumbnails
 from frugalvae.parts import make_memory
 from frugalvae.parts.cost import MemoryReport
 from frugalvae.samples import open_samples
 from frugalvae.storage.store import Store
 from frugalvae.verbs import evaluate as verb
-from frugalvae.verbs.evaluate import Evaluation, reliability_bins
+from frugalvae.verbs.evaluate import Evaluation
 from tests.colours import Colours
 from tests.test_images import save
 
@@ -140,7 +141,7 @@ def test_the_calibration_error_is_that_of_its_definition() -> None:
             gap = abs(e.correct[inside].mean() - e.confidence[inside].mean())
             total += inside.mean() * gap
     assert e.calibration_error == pytest.approx(total)
-    assert sum(part.count for part in e.bins) == 500
+    assert sum(part.count for part in reliability_bins(e.confidence, e.correct)) == 500
 
 
 def test_bins_hold_their_bounds_and_the_extremes() -> None:

@@ -104,8 +104,10 @@ def refuse_wrong(options: argparse.Namespace) -> None:
     check_output(options.output, ".html", ".htm")
     check_place(options.list)
     other = folder_of(options.list)
-    decided = len(read_decisions(options.list, other)) if other else 0
-    if decided and other != folder(options):
+    if other is None or other == folder(options):
+        return
+    decided = len(read_decisions(options.list, other))
+    if decided:
         raise InputError(
             f"{options.list} holds {plural(decided, 'decision')} about another folder, "
             f"{other.removeprefix('of ')}; name another list with --list, or remove this one"

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from frugalvae import __version__
-from frugalvae.console import complain
+from frugalvae.console import print_error
 from frugalvae.errors import LABORATORY_COMES_BY, FrugalError, needing, suggestion
 from frugalvae.parts import registry
 
@@ -88,10 +88,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except (FrugalError, OSError) as error:  # such as a full disk
-        complain(str(error))
+        print_error(str(error))
         return 2
     except KeyboardInterrupt:
-        complain(f"interrupted; {options.if_interrupted}")
+        print_error(f"interrupted; {options.if_interrupted}")
         return 130
     return int(code or 0)
 

@@ -214,82 +214,72 @@ def check_output(output: Path, *known: str) -> None:
 # --------------------------------------------------------------------------- all of them
 
 
+def _value(metavar: str, about: str, **how: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": about, **how}
+
+
+def _flag(about: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": about}
+
+
 #: What :func:`add` knows, each with what argparse takes.
 SHARED: dict[str, dict[str, Any]] = {
-    "file": {"type": Path, "metavar": "FILE.frugal", "help": "the classifier"},
-    "label": {"metavar": "CLASS", "help": "a class that the classifier knows"},
-    "source": {
-        "type": Path,
-        "metavar": "FOLDER",
-        "help": "a folder of images, a zip archive of it, or a feature file (.npz)",
-    },
-    "--batch-size": {
-        "type": positive,
-        "default": BATCH_SIZE,
-        "metavar": "N",
-        "help": "how many images are encoded at a time (default: %(default)s)",
-    },
-    "--case-matters": {
-        "action": "store_true",
-        "help": "allow class names that differ only in upper and lower case",
-    },
-    "--depth": {
-        "type": positive,
-        "metavar": "N",
-        "help": "classes are folders this many levels deep, and folders inside them belong to "
-        "them; 1 is the first level (default: the outermost folders with images of their own)",
-    },
-    "--encoder": {
-        "metavar": "NAME",
-        "help": f"the frozen encoder: {', '.join(FROZEN)} (default: efficientnet)",
-    },
-    "--head": {
-        "metavar": "NAME",
-        "help": f"{', '.join(HEADS)}, or module:Class (default: the memory's usual head)",
-    },
+    "file": _value("FILE.frugal", "the classifier", type=Path),
+    "label": _value("CLASS", "a class that the classifier knows"),
+    "source": _value(
+        "FOLDER", "a folder of images, a zip archive of it, or a feature file (.npz)", type=Path
+    ),
+    "--batch-size": _value(
+        "N",
+        "how many images are encoded at a time (default: %(default)s)",
+        type=positive,
+        default=BATCH_SIZE,
+    ),
+    "--case-matters": _flag("allow class names that differ only in upper and lower case"),
+    "--depth": _value(
+        "N",
+        "classes are folders this many levels deep, and folders inside them belong to them; 1 is "
+        "the first level (default: the outermost folders with images of their own)",
+        type=positive,
+    ),
+    "--encoder": _value("NAME", f"the frozen encoder: {', '.join(FROZEN)} (default: efficientnet)"),
+    "--head": _value(
+        "NAME", f"{', '.join(HEADS)}, or module:Class (default: the memory's usual head)"
+    ),
     "--jobs": {"type": positive, "default": os.cpu_count() or 1, "metavar": "N"},
-    "--json": {"action": "store_true", "help": "print JSON, for scripts"},
-    "--memory": {
-        "metavar": "NAME",
-        "help": f"{', '.join(MEMORIES)}, or module:Class (default: moments)",
-    },
-    "--model": {
-        "metavar": "MODEL",
-        "help": "the encoder's model: for efficientnet lite0 (default), lite1 or lite2; for onnx "
-        "an .onnx file; for the others a folder; or a name on the Hugging Face hub, such as "
+    "--json": _flag("print JSON, for scripts"),
+    "--memory": _value("NAME", f"{', '.join(MEMORIES)}, or module:Class (default: moments)"),
+    "--model": _value(
+        "MODEL",
+        "the encoder's model: for efficientnet lite0 (default), lite1 or lite2; for onnx an .onnx "
+        "file; for the others a folder; or a name on the Hugging Face hub, such as "
         "openai/clip-vit-large-patch14",
-    },
+    ),
     "--output": {"type": Path, "metavar": "FILE"},
-    "--quiet": {"action": "store_true", "help": "print nothing but errors"},
-    "--seed": {
-        "type": from_zero,
-        "default": 0,
-        "metavar": "N",
-        "help": "seed of everything random (default: 0)",
-    },
+    "--quiet": _flag("print nothing but errors"),
+    "--seed": _value("N", "seed of everything random (default: 0)", type=from_zero, default=0),
     "--set": {"action": "append", "default": [], "type": setting, "metavar": "PART.NAME=VALUE"},
-    "--strict": {
-        "action": "store_true",
-        "help": "do nothing if a file cannot be read or is not an image; without it such files "
-        "are left out, counted by reason, and named in --json",
-    },
-    "--trust": {
-        "action": "append",
-        "default": [],
-        "metavar": "NAME",
-        "help": "a module, a module:Class, or a model that the file may name: nothing that only "
-        "the file names is imported, opened or fetched; may be given again",
-    },
+    "--strict": _flag(
+        "do nothing if a file cannot be read or is not an image; without it such files are left "
+        "out, counted by reason, and named in --json"
+    ),
+    "--trust": _value(
+        "NAME",
+        "a module, a module:Class, or a model that the file may name: nothing that only the file "
+        "names is imported, opened or fetched; may be given again",
+        action="append",
+        default=[],
+    ),
     "--views": {
         "type": int,
         "choices": VIEWS,
-        "help": "look at each photograph so often, from near and far and mirrored, and average: "
+        "help": "encode each photograph so often, from near and far and mirrored, and average: "
         "better with few photographs, takes as many times as long (default: 1)",
     },
-    "--wait": {
-        "type": seconds,
-        "default": 10.0,
-        "metavar": "SECONDS",
-        "help": "how long to wait while another process changes the file (default: %(default)g)",
-    },
+    "--wait": _value(
+        "SECONDS",
+        "how long to wait while another process changes the file (default: %(default)g)",
+        type=seconds,
+        default=10.0,
+    ),
 }

@@ -24,7 +24,7 @@ from frugalvae.cli.options import (
     refuse_encoder,
     value,
 )
-from frugalvae.console import Display, complain, json_text
+from frugalvae.console import Display, json_text, print_error
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import as_cell, percent, printable
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     if options.unknown and options.threshold is None:
         options.threshold = THRESHOLD
     if options.threshold is not None and model.n_samples_of_class.max() == 1:
-        complain(
+        print_error(
             "--unknown: nothing is called unknown yet; that takes a class of two images or more"
         )
     left_out = list[Unreadable]()
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         from frugalvae.samples import counted
 
         for line in counted(skipped):
-            complain(line)
+            print_error(line)
     return 0 if all(entry.skipped for entry in left_out) else 1
 
 
@@ -149,7 +149,7 @@ def noted(batches: Iterable[Batch], left_out: list[Unreadable]) -> Iterator[Batc
             if isinstance(entry, Unreadable):
                 left_out.append(entry)
                 if not entry.skipped:
-                    complain(f"{printable(entry.input)} cannot be read: {entry.reason}")
+                    print_error(f"{printable(entry.input)} cannot be read: {entry.reason}")
         yield batch
 
 
@@ -157,7 +157,7 @@ def warn_of_promise(model: Model, error: float | None) -> None:
     """Say so if too few samples were held out to promise so few wrong answers."""
     found = None if error is None else model.forecast
     if found is not None and error is not None and error < found.least_error:
-        complain(
+        print_error(
             f"--error {percent(error)} cannot be promised, so no answer is sure: "
             f"{int(found.held.sum())} taught images were held out, which is enough for "
             f"{percent(math.ceil(1000 * found.least_error) / 1000)}"

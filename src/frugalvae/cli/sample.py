@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 from frugalvae.cli.options import add, check_output, positive
 from frugalvae.console import Display
@@ -39,9 +40,10 @@ def run(options: argparse.Namespace) -> None:
     model = Store(options.file, trust=options.trust).load()
     label = label_named(options.file, model.classes.tolist(), options.label)
     x, made_by = model.sample(label, options.n, options.seed), model.encoder
-    encoder = {} if made_by is None else {"encoder": np.array(json.dumps(made_by))}
+    arrays: dict[str, Any] = {"x": x, "label": np.array(label)}
+    arrays |= {} if made_by is None else {"encoder": np.array(json.dumps(made_by))}
     buffer = io.BytesIO()
-    np.savez(buffer, x=x, label=np.array(label), **encoder)
+    np.savez(buffer, **arrays)
     write_bytes(output, buffer.getvalue())
     Display(options.quiet).say(
         f"{output}: {plural(len(x), 'feature')} of {label!r}, of dimension {x.shape[1]}"

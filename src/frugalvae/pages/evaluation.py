@@ -51,6 +51,7 @@ def evaluation_page(evaluation: Evaluation, pictures: Mapping[int, str]) -> str:
         Images of rows as addresses, at least of the rows in :func:`pictured`; may be empty.
     """
     images = evaluation.of_images
+    bins = plots.reliability_bins(evaluation.confidence, evaluation.correct)
     return render(
         "evaluation.html",
         e=evaluation,
@@ -63,7 +64,7 @@ def evaluation_page(evaluation: Evaluation, pictures: Mapping[int, str]) -> str:
         pairs=evaluation.pairs[: LIMITS["pairs" if images else "rows"]],
         wrong=evaluation.wrong[: LIMITS["wrong" if images else "rows"]],
         mistaken_for=mistaken_for(evaluation),
-        reliability=plots.reliability(evaluation.bins, evaluation.accuracy),
+        reliability=plots.reliability(bins, evaluation.accuracy),
         limits=LIMITS,
     )
 

@@ -18,7 +18,6 @@ from frugalvae.formatting import plural, printable
 from frugalvae.images import BATCH_SIZE
 from frugalvae.labels import folded, listing
 from frugalvae.maths import metrics
-from frugalvae.maths.metrics import CALIBRATION_BINS
 from frugalvae.model.plan import other_names
 from frugalvae.parts.cost import MemoryReport
 from frugalvae.samples import refuse
@@ -27,36 +26,6 @@ if TYPE_CHECKING:
     from frugalvae.model.model import Model
     from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Predictions whose probability lies between two bounds, and how many are right."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    accuracy: float
-
-
-def reliability_bins(
-    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = CALIBRATION_BINS
-) -> list[Bin]:
-    """Predictions by their probability, in bins of equal width; empty bins are left out.
-
-    A probability on a bound belongs to the bin below it.
-
-    >>> reliability_bins(np.array([0.3, 0.5, 0.9]), np.array([False, True, True]), bins=2)[0]
-    Bin(low=0.0, high=0.5, count=2, confidence=0.4, accuracy=0.5)
-    """
-    places = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
-    found = []
-    for place in np.unique(places).tolist():
-        inside = places == place
-        means = float(confidence[inside].mean()), float(correct[inside].mean())
-        found.append(Bin(place / bins, (place + 1) / bins, int(inside.sum()), *means))
-    return found
 
 
 @dataclass(frozen=True)
@@ -265,11 +234,6 @@ class Evaluation:
     def _most_confident(self, chosen: NDArray[np.bool_]) -> list[int]:
         rows = np.flatnonzero(chosen)
         return rows[np.argsort(-self.confidence[rows], kind="stable")].tolist()
-
-    @cached_property
-    def bins(self) -> list[Bin]:
-        """Predictions by their probability, in 15 bins of equal width; empty bins are left out."""
-        return reliability_bins(self.confidence, self.correct)
 
     @property
     def calibration_error(self) -> float:
