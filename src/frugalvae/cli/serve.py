@@ -33,10 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     value(parser, "--allow-host", "NAME", about, action="append", default=[])
     about = "write the pictures that are asked and taught into this folder; without it none is"
     value(parser, "--keep", "FOLDER", about, type=Path)
-    about = "where Label Studio is: images of its tasks are fetched from there, and from nowhere "
-    value(parser, "--label-studio-url", "ADDRESS", f"{about}else")
-    about = "has the access token of Label Studio with which they are fetched"
-    value(parser, "--label-studio-key", "FILE", about, type=Path)
     limits = parser.add_argument_group("limits")
     for name, default, about in (
         ("--max-body", usual.body // MEGABYTE, "megabytes of a request"),
@@ -105,21 +101,18 @@ def announce(settings: Settings, opened: socket.socket) -> None:
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """What was typed, unless it would let strangers in."""
-    key = options.label_studio_key
     settings = Settings(
         file=options.file,
         teach=options.teach,
         host=options.host,
         port=options.port,
-        token=read_secret(options.token_file, SHORTEST_TOKEN) if options.token_file else None,
+        token=read_secret(options.token_file) if options.token_file else None,
         hosts=tuple(options.allow_host),
         keep=options.keep,
         encoder=options.encoder,
         model=options.model,
         views=options.views,
         trust=tuple(options.trust),
-        label_studio=options.label_studio_url,
-        label_studio_key=key and read_secret(key),
         limits=Limits(
             body=options.max_body * MEGABYTE,
             images=options.max_images,
@@ -141,16 +134,16 @@ def settings_of(options: argparse.Namespace) -> Settings:
     return settings
 
 
-def read_secret(path: Path, shortest: int = 1) -> str:
+def read_secret(path: Path) -> str:
     """The first line of a file."""
     try:
         lines = read_plain(path).decode().splitlines()
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}); give a file with the token") from error
     found = lines[0].strip() if lines else ""
-    if len(found) < shortest or not found.isascii() or not found.isprintable():
+    if len(found) < SHORTEST_TOKEN or not found.isascii() or not found.isprintable():
         raise InputError(
-            f"{path}: its first line has {len(found)} letters; expected {shortest} or more, plain "
-            "ones, such as 'openssl rand -hex 24' prints"
+            f"{path}: its first line has {len(found)} letters; expected {SHORTEST_TOKEN} or more, "
+            "plain ones, such as 'openssl rand -hex 24' prints"
         )
     return found
