@@ -19,9 +19,9 @@ from torch.nn.functional import cross_entropy
 
 from frugalvae.encoders.hub import pretrained
 from frugalvae.errors import InputError
+from frugalvae.pages.render import sentence
 from frugalvae.paper.clip import TextTower, groups, load_text_tower
 from frugalvae.paper.prompts import LearnedPrompts, context_network, first_tokens
-from frugalvae.report.render import sentence
 
 NAMES = ["cat", "Black_footed_Albatross", "001.House_Finch", "emu", "gulls/Ring billed gull", "owl"]
 

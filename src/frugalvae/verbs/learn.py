@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from frugalvae.care.guesses import refuse_guesses
+from frugalvae.care.lists import refuse_guesses
 from frugalvae.encoders.remembered import Choice, check_same, load_encoder
 from frugalvae.encoding import Encode, Parts, depends_on
 from frugalvae.engines import Engine, run_in_process

@@ -1,4 +1,7 @@
-"""Lists of what is not to be taught: written by ``check``, read by ``learn --except``.
+"""What ``check`` and ``suggest`` write for people to look at, and ``learn`` reads.
+
+``suggest`` copies photographs into folders whose names are guesses; ``learn`` refuses such names.
+``check`` writes a list of what is not to be taught, for ``learn --except``.
 
 One line per image, as ``learn`` names it: its path inside the folder; or ``x_train[12]``, a row of
 a feature file. Lines that begin with ``#`` are remarks. Odd names are JSON strings.
@@ -16,9 +19,10 @@ from pathlib import Path
 
 from frugalvae.errors import InputError
 from frugalvae.files import read_plain, write_bytes
-from frugalvae.formatting import printable
+from frugalvae.formatting import printable, shortened
 
 MOST_BYTES = 100_000_000  # of a list: a million long paths
+GUESS = "perhaps "  # with which folders of guesses begin
 TAKEN, PROPOSED, DECIDED = "leave out", "perhaps", "decided"
 
 
@@ -71,11 +75,11 @@ def read_decisions(path: Path, remark: str) -> dict[str, bool]:
     lines = _lines(path) if path.is_file() else []
     decisions, mark = dict[str, bool](), ""
     for line in lines if f"# {remark}" in lines else []:
-        said = next((m for m in (TAKEN, PROPOSED, DECIDED) if line.startswith(f"# {m}:")), "")
+        written = next((m for m in (TAKEN, PROPOSED, DECIDED) if line.startswith(f"# {m}:")), "")
         taken = bool(line) and line[0] != "#"
-        if not said and (mark == DECIDED or taken != (mark == TAKEN)) and (taken or mark):
+        if not written and (mark == DECIDED or taken != (mark == TAKEN)) and (taken or mark):
             decisions[_read(path, line.lstrip("# "))] = taken
-        mark = said
+        mark = written
     return decisions
 
 
@@ -94,8 +98,7 @@ def with_decisions(
     >>> with_decisions([entry], decisions, ["1.png"])
     [ListEntry(name='1.png', why='it is tiny', taken=False, decided=True)]
     """
-    told = {entry.name for entry in entries}
-    rest = set(names) - told
+    rest = set(names) - {entry.name for entry in entries}
     return [
         replace(entry, taken=decisions[entry.name], decided=True)
         if entry.name in decisions
@@ -130,3 +133,25 @@ def _read(path: Path, line: str) -> str:
         return str(json.loads(line))
     except ValueError:
         raise InputError(f"--except {path}: {line[:60]!r} is no path, nor a JSON string") from None
+
+
+# --------------------------------------------------------------------------- folders
+
+
+def guess(name: object) -> str:
+    """The folder of images that may be of a class.
+
+    >>> guess("AC/DC")
+    'perhaps AC DC'
+    """
+    return GUESS + str(name).replace("/", " ")
+
+
+def refuse_guesses(names: Iterable[str]) -> None:
+    """Refuse folders that nobody has named yet."""
+    found = [repr(name) for name in names if name.startswith(GUESS)]
+    if found:
+        raise InputError(
+            f"folders with names of 'frugalvae suggest', which only guesses: {shortened(found)}; "
+            "look at the images, move what is wrong, and give each folder the name of its class"
+        )

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -16,8 +17,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
-from frugalvae.report.evaluation import Bin
+from frugalvae.maths.metrics import CALIBRATION_BINS
 
 #: Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072b2", "#d55e00", "#56b4e9", "#e69f00", "#009e73", "#8a8a8a", "#cc79a7", "#b5a800")
@@ -78,6 +80,36 @@ def svg(figure: Figure, title: str) -> str:
     text = re.sub(r'<svg width="[^"]*" height="[^"]*"', "<svg", text, count=1)
     label = f'<svg role="img" aria-label={quoteattr(title)}'
     return text.replace("<svg", label, 1).replace(INK, "currentColor")
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Predictions whose probability lies between two bounds, and how many are right."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
+
+
+def reliability_bins(
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = CALIBRATION_BINS
+) -> list[Bin]:
+    """Predictions by their probability, in bins of equal width; empty bins are left out.
+
+    A probability on a bound belongs to the bin below it.
+
+    >>> reliability_bins(np.array([0.3, 0.5, 0.9]), np.array([False, True, True]), bins=2)[0]
+    Bin(low=0.0, high=0.5, count=2, confidence=0.4, accuracy=0.5)
+    """
+    places = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    found = []
+    for place in np.unique(places).tolist():
+        inside = places == place
+        means = float(confidence[inside].mean()), float(correct[inside].mean())
+        found.append(Bin(place / bins, (place + 1) / bins, int(inside.sum()), *means))
+    return found
 
 
 @style()

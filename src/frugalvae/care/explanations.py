@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from frugalvae.model.model import Model
     from frugalvae.parts.protocols import Encoder
 
-TAUGHT = {"learn", "update"}  # events of the history that brought samples
+LESSONS = {"learn", "update"}  # events of the history that brought samples
 CELLS = 8  # along each side of the photograph
 WINDOW = 2  # cells along each side of what is hidden at a time
 SIDE = 360  # pixels of the longer side of what is shown and hidden
@@ -64,11 +64,11 @@ class Explanation:
 
     def to_json(self, model: Model) -> dict[str, Any]:
         """Both classes, with when the model was taught them, and the influence of each part."""
-        told = zip(self.labels, self.probabilities, self.strongest, strict=True)
+        both = zip(self.labels, self.probabilities, self.strongest, strict=True)
         return {
             "classes": [
                 {"label": y, "probability": p, "part": part, "taught": lessons_of(model, y)}
-                for y, p, part in told
+                for y, p, part in both
             ],
             "influence": [[round(value, 4) for value in row] for row in self.influence.tolist()],
         }
@@ -159,7 +159,7 @@ def lessons_of(model: Model, label: Any) -> list[dict[str, Any]]:
     return [
         {"when": event.get("when"), "samples": sum(event["classes"].get(n, 0) for n in names)}
         for event in model.history
-        if event.get("action") in TAUGHT
+        if event.get("action") in LESSONS
         and isinstance(event.get("classes"), dict)
         and names & event["classes"].keys()
     ]

@@ -1,15 +1,15 @@
-"""The HTML pages of ``check`` and ``suggest``: photographs, the surest or most telling first."""
+"""The pages of ``check`` and ``suggest``: photographs, the surest or most telling first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from frugalvae.care.findings import KINDS, Checked, Finding
-from frugalvae.care.suggest import Suggested
-from frugalvae.formatting import plural
-from frugalvae.report.render import render
+from frugalvae.care.findings import KINDS, Checked
+from frugalvae.formatting import plural, printable
+from frugalvae.pages.render import render, thumbnails
+from frugalvae.verbs.check import Check
+from frugalvae.verbs.suggest import Suggestions
 
 MOST = 150  # findings of a kind that are shown
 MOST_ALIKE = 60  # photographs of a group that are shown
@@ -46,7 +46,7 @@ class Gallery:
     notes
         What was assumed, and what could not be done.
     pictures
-        Thumbnails of rows as addresses, at least of those that the page shows; may be empty.
+        Thumbnails of the rows that the page shows as addresses; none of features.
     """
 
     source: str
@@ -55,28 +55,40 @@ class Gallery:
     pictures: Mapping[int, str]
 
 
-def check_page(checked: Checked, gallery: Gallery, learning: str) -> str:
+def check_page(found: Check, source: object, learning: str) -> str:
     """What may be wrong with samples, on one page that loads nothing from elsewhere.
 
     ``learning`` is the command that learns all but what is better left out.
     """
-    what = "photograph" if gallery.pictures else "sample"
+    checked, shown = found.checked, gallery(found, source, pictured_findings(found.checked))
+    what = "photograph" if shown.pictures else "sample"
     return render(
         "check.html",
         groups=[group for kind in KINDS if (group := checked.of_kind(kind))],
         headings=KINDS,
         advice=ADVICE,
         typical=checked.typical,
-        gallery=gallery,
+        gallery=shown,
         learning=learning,
         most=MOST,
-        summary=summary(checked, len(gallery.names), what),
+        summary=summary(checked, len(shown.names), what),
     )
 
 
-def suggest_page(suggested: Suggested, gallery: Gallery) -> str:
+def suggest_page(found: Suggestions, source: object) -> str:
     """Which samples to label, on one page that loads nothing from elsewhere."""
-    return render("suggest.html", s=suggested, gallery=gallery, most=MOST_ALIKE)
+    suggested = found.suggested
+    rows = [suggestion.row for suggestion in suggested.suggestions]
+    rows += [row for group in suggested.groups for row in group[:MOST_ALIKE]]
+    return render(
+        "suggest.html", s=suggested, gallery=gallery(found, source, rows), most=MOST_ALIKE
+    )
+
+
+def gallery(found: Check | Suggestions, source: object, rows: Sequence[int]) -> Gallery:
+    """The samples of a result, with thumbnails of some rows."""
+    names = [printable(name) for name in found.samples.names]
+    return Gallery(str(source), names, found.notes, thumbnails(rows, found.samples.reader))
 
 
 def summary(checked: Checked, count: int, what: str) -> str:
@@ -86,29 +98,18 @@ def summary(checked: Checked, count: int, what: str) -> str:
         return f"Nothing was found in {plural(count, what)}."
     about = len([finding for finding in checked.findings if finding.row is None])
     taken = len(checked.rows_to_leave_out)
-    told = f"{found:,} of {plural(count, what)} {'deserves' if found == 1 else 'deserve'} a look"
+    text = f"{found:,} of {plural(count, what)} {'deserves' if found == 1 else 'deserve'} a look"
     if taken:
-        told += f"; {taken:,} {'is' if taken == 1 else 'are'} better left out"
-    return f"{told}. {plural(about, 'finding')} about classes." if about else f"{told}."
+        text += f"; {taken:,} {'is' if taken == 1 else 'are'} better left out"
+    return f"{text}. {plural(about, 'finding')} about classes." if about else f"{text}."
 
 
 def pictured_findings(checked: Checked) -> list[int]:
-    """Rows whose thumbnails :func:`check_page` shows."""
+    """Rows whose thumbnails :func:`check_page` shows; of what looks wrong also typical ones."""
     rows: list[int | None] = []
     for kind in KINDS:
         for finding in checked.of_kind(kind)[:MOST]:
-            rows += [finding.row, finding.twin, *_examples(finding, checked.typical)]
+            rows += [finding.row, finding.twin]
+            if kind == "wrong-label":
+                rows += [checked.typical.get(label) for label in (finding.label, finding.other)]
     return [row for row in rows if row is not None]
-
-
-def pictured_suggestions(suggested: Suggested) -> list[int]:
-    """Rows whose thumbnails :func:`suggest_page` shows."""
-    rows = [found.row for found in suggested.suggestions]
-    return rows + [row for group in suggested.groups for row in group[:MOST_ALIKE]]
-
-
-def _examples(finding: Finding, typical: Mapping[Any, int]) -> list[int | None]:
-    """Typical photographs of the class that it is said to be of, and that it looks like."""
-    if finding.kind != "wrong-label":
-        return []
-    return [typical.get(finding.label), typical.get(finding.other)]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from frugalvae.formatting import percent, plural
-from frugalvae.report import plots
-from frugalvae.report.evaluation import Evaluation
-from frugalvae.report.render import render
+from frugalvae.pages import plots
+from frugalvae.pages.render import render
+from frugalvae.verbs.evaluate import Evaluation
 
 CLOSE = 0.05  # probability and accuracy count as equal up to this difference
 
@@ -51,6 +51,7 @@ def evaluation_page(evaluation: Evaluation, pictures: Mapping[int, str]) -> str:
         Images of rows as addresses, at least of the rows in :func:`pictured`; may be empty.
     """
     images = evaluation.of_images
+    bins = plots.reliability_bins(evaluation.confidence, evaluation.correct)
     return render(
         "evaluation.html",
         e=evaluation,
@@ -63,7 +64,7 @@ def evaluation_page(evaluation: Evaluation, pictures: Mapping[int, str]) -> str:
         pairs=evaluation.pairs[: LIMITS["pairs" if images else "rows"]],
         wrong=evaluation.wrong[: LIMITS["wrong" if images else "rows"]],
         mistaken_for=mistaken_for(evaluation),
-        reliability=plots.reliability(evaluation.bins, evaluation.accuracy),
+        reliability=plots.reliability(bins, evaluation.accuracy),
         limits=LIMITS,
     )
 

@@ -1,49 +1,31 @@
-"""The predictions of a classifier for test samples, and all scores that follow from them."""
+"""Evaluate: predictions for samples whose classes are known, and all scores that follow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.formatting import plural
+from frugalvae.digests import among
+from frugalvae.encoders.remembered import described
+from frugalvae.errors import InputError, suggestion
+from frugalvae.formatting import plural, printable
+from frugalvae.images import BATCH_SIZE
+from frugalvae.labels import folded, listing
 from frugalvae.maths import metrics
-from frugalvae.maths.metrics import CALIBRATION_BINS
+from frugalvae.model.plan import other_names
 from frugalvae.parts.cost import MemoryReport
+from frugalvae.samples import refuse
 
-
-@dataclass(frozen=True)
-class Bin:
-    """Predictions whose probability lies between two bounds, and how many are right."""
-
-    low: float
-    high: float
-    count: int
-    confidence: float
-    accuracy: float
-
-
-def reliability_bins(
-    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = CALIBRATION_BINS
-) -> list[Bin]:
-    """Predictions by their probability, in bins of equal width; empty bins are left out.
-
-    A probability on a bound belongs to the bin below it.
-
-    >>> reliability_bins(np.array([0.3, 0.5, 0.9]), np.array([False, True, True]), bins=2)[0]
-    Bin(low=0.0, high=0.5, count=2, confidence=0.4, accuracy=0.5)
-    """
-    places = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
-    found = []
-    for place in np.unique(places).tolist():
-        inside = places == place
-        means = float(confidence[inside].mean()), float(correct[inside].mean())
-        found.append(Bin(place / bins, (place + 1) / bins, int(inside.sum()), *means))
-    return found
+if TYPE_CHECKING:
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
+    from frugalvae.samples import Samples
 
 
 @dataclass(frozen=True)
@@ -95,8 +77,14 @@ class Evaluation:
         Images that cannot be read, each with the reason.
     unknown
         Classes that the classifier does not know, each with its number of samples.
+    encoder
+        What made the features, in words.
+    notes, left_out
+        What was assumed, and files that are no images, with the reason.
     about
-        What was evaluated, in words, by name.
+        What was evaluated, in words, by name, for the page.
+    kept
+        Those of the samples that were classified.
     taught
         How many of the samples the classifier was taught.
     expected
@@ -127,9 +115,13 @@ class Evaluation:
     file_size: int | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
-    about: Mapping[str, str] = field(default_factory=dict)
     taught: int = 0
     expected: tuple[float, float, float] | None = None
+    encoder: str = ""
+    notes: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
+    kept: Samples | None = None
 
     @property
     def caution(self) -> str:
@@ -243,11 +235,6 @@ class Evaluation:
         rows = np.flatnonzero(chosen)
         return rows[np.argsort(-self.confidence[rows], kind="stable")].tolist()
 
-    @cached_property
-    def bins(self) -> list[Bin]:
-        """Predictions by their probability, in 15 bins of equal width; empty bins are left out."""
-        return reliability_bins(self.confidence, self.correct)
-
     @property
     def calibration_error(self) -> float:
         """See :func:`frugalvae.maths.metrics.calibration_error`."""
@@ -308,6 +295,8 @@ class Evaluation:
             "unknown_classes": dict(self.unknown),
             "memory": self.memory.to_json(),
             "file_size": self.file_size,
+            "skipped": dict(self.left_out),
+            "assumed": list(self.notes),
         }
 
 
@@ -319,3 +308,117 @@ def _shares(part: NDArray[Any], whole: NDArray[np.int64]) -> NDArray[np.float64]
     shares = np.full(len(whole), np.nan)
     np.divide(part, whole, out=shares, where=whole > 0)
     return shares
+
+
+def evaluate(
+    model: Model,
+    samples: Samples,
+    encoder: Encoder | None = None,
+    *,
+    place: Path | str | None = None,
+    batch_size: int = BATCH_SIZE,
+    strict: bool = False,
+) -> Evaluation:
+    """Classify samples whose classes are given; those of classes that are not known are left out.
+
+    Parameters
+    ----------
+    samples
+        With their labels, still open.
+    place
+        What messages call the samples; by default their name.
+    strict
+        Refuse if a file cannot be read or is no image.
+    """
+    place = str(place or samples.name)
+    numbers, unknown = numbers_of(model, samples, place)
+    classes = [str(label) for label in model.classes.tolist()]
+    present = {str(name): model.aliases.get(str(name)) for name in samples.classes}
+    renamed = {name: label for name, label in present.items() if label is not None}
+    notes = samples.notes + other_names(renamed) + spelt_differently(unknown, classes)
+    tested = samples.at(np.flatnonzero(numbers >= 0))
+    if strict:
+        tested.refuse_unreadable()
+    encoded = tested.encode(encoder, batch_size)
+    unreadable = {printable(tested.names[at]): why for at, why in encoded.reasons.items()}
+    if strict:
+        refuse(unreadable)
+    if not len(encoded.places):
+        first, why = tested.names[0], encoded.reasons[0]
+        raise InputError(f"{place}: no image in it can be read, such as {first} ({why})")
+    made_by = described(encoder.identity if encoder else model.encoder or samples.made_by or {})
+    width = encoded.features.shape[1]
+    if width != model.n_features:
+        raise InputError(
+            f"{made_by} gives features of {width} numbers, and the classifier learned from "
+            f"features of {model.n_features}; use the encoder that it learned from"
+        )
+    read, taught = tested.at(encoded.places), 0
+    if model.digests and read.files is not None:
+        digests = read.digests("looking for images that were taught")
+        taught = int(among(digests, np.concatenate(list(model.digests.values()))).sum())
+    forecast = model.forecast
+    return Evaluation(
+        classes,
+        model.task_of_class,
+        numbers[numbers >= 0][encoded.places],
+        model.predict_proba(encoded.features),
+        list(map(printable, read.names)),  # a page is UTF-8
+        model.memory_report(),
+        of_images=samples.files is not None,
+        skipped=unreadable,
+        unknown=unknown,
+        taught=taught,
+        expected=(forecast.accuracy, *forecast.interval) if forecast and forecast.enough else None,
+        encoder=made_by,
+        notes=notes,
+        left_out=samples.skipped,
+        kept=read,
+    )
+
+
+def spelt_differently(unknown: Iterable[str], classes: Iterable[str]) -> list[str]:
+    """Unknown classes whose names differ from a known one only in case or blanks, a line each."""
+    known = {folded(name): name for name in classes}
+    return [
+        f"class {name!r} is not known; rename its folder if {known[folded(name)]!r} is meant"
+        for name in unknown
+        if folded(name) in known
+    ]
+
+
+def numbers_of(
+    model: Model, samples: Samples, place: str
+) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """The class of each sample as its number, -1 if it is unknown; and how many of which are.
+
+    Labels are compared as text: a folder's name is text, and a label may be a number. A name that
+    a class had still means it.
+    """
+    number = {label: n for n, label in enumerate(model.classes.tolist())}
+    numbers = {name: number[label] for name, label in model.aliases.items() if label is not None}
+    numbers |= {str(label): n for label, n in number.items()}
+    names, inverse, counts = np.unique(
+        samples.labels.astype(str), return_inverse=True, return_counts=True
+    )
+    found = np.array([numbers.get(name, -1) for name in names.tolist()], np.int64)
+    if (found < 0).all():
+        raise InputError(unknown_classes(names.tolist(), model, place))
+    unknown = {str(n): int(c) for n, c, f in zip(names, counts, found, strict=True) if f < 0}
+    return found[inverse], unknown
+
+
+def unknown_classes(names: list[str], model: Model, place: str) -> str:
+    """That no class is known, and what may be the reason."""
+    classes = {str(label) for label in model.classes.tolist()}
+    inside = sorted({name.split("/")[0] for name in names if name.split("/", 1)[-1] in classes})
+    if inside:
+        apart = [name for name in inside if not name.lower().startswith("train")]
+        hint = f" Its classes are in folders: give {place}/{(apart or inside)[0]}."
+    else:
+        hint = suggestion(names[0], classes)
+    shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
+    return (
+        f"{place}: the classifier knows none of its {len(names)} classes, such as {shown}.{hint} "
+        f"{listing(model.classes)}"
+    )

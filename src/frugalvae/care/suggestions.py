@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.care.groups import group_unknown
 from frugalvae.care.moments import moments_of
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, in_blocks, unit
+from frugalvae.maths.linkage import average_linkage
 from frugalvae.model.answers import THRESHOLD
 from frugalvae.model.model import Model
+from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.checks import check_features
 from frugalvae.progress import track
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 NARROW = 4  # power of the cosine between whitened samples: how far a label tells about others
 COVERED = 2048  # samples, the most uncertain ones, whose doubt is covered
+SMALLEST_GROUP = 3  # samples that make a group
+MOST_GROUPED = 3000  # samples that are grouped
+USUAL_SIMILARITY = 0.3  # similarity between samples of a class if none was taught
+GROUP_SIMILARITY = 0.6  # of the usual similarity of samples of one class: above, groups become one
 
 
 @dataclass(frozen=True)
@@ -122,10 +127,10 @@ def suggest(model: Model, X: ArrayLike, n: int = 20) -> Suggested:
     groups = group_unknown(directions, np.flatnonzero(~known), memory)
     of_row = {row: number for number, rows in enumerate(groups) for row in rows}
     order = np.argsort(-chances, axis=1, kind="stable")[:, :2]
-    labels, told = model.classes.tolist(), []
+    labels, suggestions = model.classes.tolist(), []
     for row in chosen:
         first, *rest = order[row].tolist()
-        told.append(
+        suggestions.append(
             Suggestion(
                 row,
                 labels[first],
@@ -136,7 +141,7 @@ def suggest(model: Model, X: ArrayLike, n: int = 20) -> Suggested:
                 of_row.get(row),
             )
         )
-    return Suggested(told, groups, notes)
+    return Suggested(suggestions, groups, notes)
 
 
 def doubts(chances: Array) -> Array:
@@ -183,3 +188,44 @@ def _nearness(rows: Array, targets: Array) -> Array:
     """How much the labels of rows (., d) tell about targets (c, d), from 0 to 1, (., c)."""
     near: Array = np.maximum(rows @ targets.T, 0) ** NARROW
     return near
+
+
+def group_unknown(directions: Array, rows: Array, memory: MomentMemory) -> list[list[int]]:
+    """Rows of samples that look unknown, in groups; the largest first, single ones left out.
+
+    Average linkage of cosines in whitened coordinates. Groups are joined while their samples are
+    about as similar as those of a taught class.
+
+    Parameters
+    ----------
+    directions
+        All samples in whitened coordinates, of length one, (n, d).
+    rows
+        Which of them look unknown.
+    memory
+        What was taught, to tell how similar samples of one class are.
+    """
+    rows = rows[:MOST_GROUPED]
+    if len(rows) < SMALLEST_GROUP:
+        return []
+    around = unit(directions[rows] - directions.mean(axis=0))
+    distances = np.maximum(1 - around @ around.T, 0)
+    labels = average_linkage(distances, 1 - GROUP_SIMILARITY * usual_similarity(memory))
+    groups = [rows[labels == label].tolist() for label in np.unique(labels)]
+    return sorted(
+        (group for group in groups if len(group) >= SMALLEST_GROUP), key=len, reverse=True
+    )
+
+
+def usual_similarity(memory: MomentMemory) -> float:
+    """The cosine that two samples of a taught class have on average, in whitened coordinates.
+
+    Of x = mean + noise it is the square of the mean, relative to that of x.
+    """
+    counts = np.array(list(memory.counts_.values()))
+    if len(counts) < 2 or counts.sum() <= len(counts):
+        return USUAL_SIMILARITY
+    means, noise = memory.whitened_means()
+    squares = (means**2).sum(axis=1) - noise / counts
+    share = np.maximum(squares, 0) / (np.maximum(squares, 0) + noise)
+    return float(np.average(share, weights=counts))
