@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from frugalvae.cli.options import flag, value
+from frugalvae.cli.options import add, flag, value
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, size
-from frugalvae.verbs.merge import add
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
