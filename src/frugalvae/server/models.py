@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 MOST = 100  # classes that may be named in one answer
 
 
-def absent() -> Any:
+def absent(**about: Any) -> Any:
     """The default of a field that need not be there, and is not null."""
-    return Field(default=None, json_schema_extra=lambda schema: schema.pop("default"))
+    return Field(default=None, json_schema_extra=lambda schema: schema.pop("default"), **about)
 
 
 def as_share(value: object) -> object:
@@ -70,9 +70,6 @@ Ids = Annotated[
     Field(description="pictures of /predict that are still remembered"),
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
 ]
-Revision = Annotated[
-    str, Field(description="refuse the change if the file is in another state by now")
-]
 
 
 # --------------------------------------------------------------------------- what is sent
@@ -84,16 +81,15 @@ class PredictOptions(BaseModel):
     top: int = Field(1, ge=1, le=MOST, description="how many classes to name")
     min_probability: Share = Field(0.0, description="name only classes at least this probable")
     unknown: bool = Field(False, description="say whether it is any of the classes")
-    threshold: Annotated[
-        Share, Field(description="how familiar it has to look to be known; implies unknown")
-    ] = absent()
-    error: Annotated[
-        Share,
-        Field(description="answer only where at most this share of answers is wrong: adds sure"),
-    ] = absent()
-    sets: Annotated[
-        Share, Field(description="name as many classes as hold the right one so often: adds set")
-    ] = absent()
+    threshold: Share = absent(
+        description="how familiar it has to look to be known; implies unknown"
+    )
+    error: Share = absent(
+        description="answer only where at most this share of answers is wrong: adds sure"
+    )
+    sets: Share = absent(
+        description="name as many classes as hold the right one so often: adds set"
+    )
     kept: Literal["tray", "quiet", "no"] = Field(
         "tray",
         description="tray: remembered with a small picture, and listed in /recent; quiet: "
@@ -123,14 +119,8 @@ class ClassesOptions(BaseModel):
     brief: bool = Field(False, description="only names and numbers of samples")
 
 
-class PredictRequest(BaseModel):
+class IdsRequest(BaseModel):
     """Images that are remembered."""
-
-    ids: Ids = []
-
-
-class ClearRequest(BaseModel):
-    """Some of the remembered images; all that are listed without it."""
 
     ids: Ids = absent()
 
@@ -146,7 +136,7 @@ class Change(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    revision: Revision = absent()
+    revision: str = absent(description="refuse the change if the file is in another state by now")
 
 
 class LearnRequest(Change):
@@ -176,10 +166,6 @@ class ForgetRequest(Change):
     """A class."""
 
     label: Name
-
-
-class UndoRequest(Change):
-    """Nothing more."""
 
 
 # --------------------------------------------------------------------------- what is answered
