@@ -65,8 +65,13 @@ class ServerState:
         known = (format_of(content[:HEAD]) or "image").lower()
         ending = {"jpeg": "jpg", "jpeg2000": "jp2"}.get(known, known)
         path = self.settings.keep / f"{digest.hex()}.{ending}"
+
+        def write() -> None:
+            if not path.exists():
+                write_bytes(path, content)
+
         try:
-            await self.encoders.run(lambda: path.exists() or write_bytes(path, content))
+            await self.encoders.run(write)
         except OSError as error:
             if not is_full(error):
                 raise

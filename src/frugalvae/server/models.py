@@ -28,9 +28,14 @@ if TYPE_CHECKING:
 MOST = 100  # classes that may be named in one answer
 
 
+def without_default(schema: dict[str, Any]) -> None:
+    """Say nothing of a default."""
+    del schema["default"]
+
+
 def absent(**about: Any) -> Any:
     """The default of a field that need not be there, and is not null."""
-    return Field(default=None, json_schema_extra=lambda schema: schema.pop("default"), **about)
+    return Field(default=None, json_schema_extra=without_default, **about)
 
 
 def as_share(value: object) -> object:
@@ -78,9 +83,11 @@ Ids = Annotated[
 class PredictOptions(BaseModel):
     """What may be asked of ``/predict``."""
 
-    top: int = Field(1, ge=1, le=MOST, description="how many classes to name")
-    min_probability: Share = Field(0.0, description="name only classes at least this probable")
-    unknown: bool = Field(False, description="say whether it is any of the classes")
+    top: int = Field(default=1, ge=1, le=MOST, description="how many classes to name")
+    min_probability: Share = Field(
+        default=0.0, description="name only classes at least this probable"
+    )
+    unknown: bool = Field(default=False, description="say whether it is any of the classes")
     threshold: Share = absent(
         description="how familiar it has to look to be known; implies unknown"
     )
@@ -91,7 +98,7 @@ class PredictOptions(BaseModel):
         description="name as many classes as hold the right one so often: adds set"
     )
     kept: Literal["tray", "quiet", "no"] = Field(
-        "tray",
+        default="tray",
         description="tray: remembered with a small picture, and listed in /recent; quiet: "
         "remembered by its id alone, to be taught; no: not at all",
     )
@@ -110,13 +117,13 @@ class PredictOptions(BaseModel):
 class ExplainOptions(BaseModel):
     """What may be asked of ``/explain``."""
 
-    picture: bool = Field(False, description="answer with a picture of it, as PNG")
+    picture: bool = Field(default=False, description="answer with a picture of it, as PNG")
 
 
 class ClassesOptions(BaseModel):
     """What may be asked of ``/classes``."""
 
-    brief: bool = Field(False, description="only names and numbers of samples")
+    brief: bool = Field(default=False, description="only names and numbers of samples")
 
 
 class IdsRequest(BaseModel):
