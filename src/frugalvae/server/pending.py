@@ -189,8 +189,8 @@ async def suggest(server: ServerState, _: Request) -> dict[str, Any]:
 
 
 def suggestions(model: Model, images: list[PendingImage]) -> dict[str, Any]:
-    """What :func:`frugalvae.care.suggest.suggest` finds, by the ids of the images."""
-    from frugalvae.care.suggest import suggest
+    """What :func:`frugalvae.care.suggestions.suggest` finds, by the ids of the images."""
+    from frugalvae.care.suggestions import suggest
 
     if not images:
         return {"suggestions": [], "groups": []}

@@ -21,7 +21,7 @@ from frugalvae.server.requests import Upload, parse
 from frugalvae.server.workers import EncodedImage
 
 if TYPE_CHECKING:
-    from frugalvae.care.explain import Explanation
+    from frugalvae.care.explanations import Explanation
     from frugalvae.model.model import Model
     from frugalvae.server.app import ServerState
     from frugalvae.server.pending import PendingImage
@@ -185,7 +185,7 @@ async def explain(server: ServerState, request: Request) -> dict[str, Any] | Res
 
 def explanation(server: ServerState, model: Model, content: bytes, against: Any) -> Explanation:
     """What speaks for the class of an image, and what for another."""
-    from frugalvae.care.explain import explain
+    from frugalvae.care.explanations import explain
 
     encoder = server.encoders.load(model.remembered).encoder
     try:
