@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frugalvae.errors import InputError
-from frugalvae.memories import MEMORIES, make_memory
+from frugalvae.parts import MEMORIES, make_memory
 from frugalvae.parts.cost import Component, MemoryReport, component
 
 DIM, TASKS = 768, 10

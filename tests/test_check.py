@@ -21,9 +21,9 @@ from frugalvae.care.wrong_labels import wrong_labels
 from frugalvae.digests import NONE, digest
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import unit
-from frugalvae.maths.left_out import LeftOutRows
-from frugalvae.memories import make_memory
 from frugalvae.model.model import Model, Recipe
+from frugalvae.moments.held_out import LeftOutRows
+from frugalvae.parts import make_memory
 from frugalvae.parts.protocols import Task
 from tests.conftest import real_features
 

@@ -25,7 +25,7 @@ from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
-from frugalvae.memories import make_memory
+from frugalvae.parts import make_memory
 from frugalvae.parts.cost import MemoryReport
 from frugalvae.report.evaluation import Evaluation, reliability_bins
 from frugalvae.report.evaluation_page import (

@@ -14,10 +14,8 @@ from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.encoders import FROZEN, make_frozen
 from frugalvae.encoders.remembered import Choice, choose
 from frugalvae.errors import InputError, UnknownNameError, UntrustedError
-from frugalvae.heads import HEADS
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.memories import MEMORIES, usual_head
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.parts import HEADS, MEMORIES, usual_head
+from frugalvae.parts.defaults import HeadDefaults, MemoryDefaults
 from frugalvae.parts.registry import settings_of
 from frugalvae.testing import ContractError, check_encoder, check_head, check_memory
 from tests.conftest import blobs
@@ -25,8 +23,8 @@ from tests.conftest import blobs
 MODULE = """
 import numpy as np
 from frugalvae.encoders.defaults import EncoderDefaults
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.defaults import MemoryDefaults
 
 
 class TinyMemory(MemoryDefaults):

@@ -12,9 +12,9 @@ from scipy.special import log_softmax
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.encoders.text_tower import TextTower
 from frugalvae.errors import InputError
-from frugalvae.heads.prompt import PromptHead
-from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.paper.prompts import PromptHead
 from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.store_all import StoreAllMemory
 from tests.conftest import blobs
 from tests.small_clip import clip_on_disk
 

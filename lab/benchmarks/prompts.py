@@ -25,16 +25,16 @@ from frugalvae.console import Display
 from frugalvae.encoders.text import spoken
 from frugalvae.encoders.text_tower import TextTower
 from frugalvae.formatting import duration
-from frugalvae.heads.learned_prompts import (
+from frugalvae.maths.arrays import Array, unit
+from frugalvae.paper.equations import cosine_logits
+from frugalvae.paper.prompts import (
     LEARNED,
     LearnedPrompts,
+    PromptHead,
     context_network,
     first_tokens,
 )
-from frugalvae.heads.prompt import PromptHead
-from frugalvae.heads.replay_epochs import draw
-from frugalvae.maths.arrays import Array, unit
-from frugalvae.paper.equations import cosine_logits
+from frugalvae.parts.cosine import draw
 from frugalvae.parts.protocols import Replay, Task
 
 SCALE = 100.0  # CLIP's

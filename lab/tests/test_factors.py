@@ -15,7 +15,7 @@ from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Gaussians, Scores, Shrinkage
-from frugalvae.maths.rotation import rotate, rotate_back
+from frugalvae.maths.matrices import rotate, rotate_back
 from frugalvae.parts.protocols import Task
 from frugalvae_lab.memories.factors import FactorMemory
 

@@ -5,7 +5,7 @@ import pytest
 from tests.conftest import blobs
 
 from frugalvae.errors import InputError
-from frugalvae.memories import make_memory
+from frugalvae.parts import make_memory
 from frugalvae.parts.cost import component
 from frugalvae.parts.protocols import Task
 from frugalvae_lab.cli.main import main

@@ -15,8 +15,7 @@ import frugalvae_lab.memories
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.cli.main import main
 from frugalvae.errors import MemoryFileError, UnknownNameError, UntrustedError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
+from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.registry import LABORATORY, Registry
 
 

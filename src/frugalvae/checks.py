@@ -14,8 +14,6 @@ from frugalvae.maths.arrays import Array
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.parts.protocols import Head, Memory
-
 
 LARGEST = 1e14  # of a feature: the squares of 10^9 of them add up within float32
 EXPECTED = (
@@ -166,44 +164,3 @@ def check_names(names: Mapping[Any, str] | None, new: NDArray[Any], offset: int)
         if isinstance(name, str):
             found[number] = name
     return found
-
-
-def check_learned(*parts: Memory | Head) -> None:
-    """Refuse parts that hold anything but finite numbers.
-
-    A part may say what its last lesson changed, by ``changed_arrays()``: the rest was checked.
-    """
-    for part in parts:
-        check_kept(part, getattr(part, "changed_arrays", part.arrays)())
-
-
-def check_kept(part: Memory | Head, arrays: Mapping[str, Array]) -> None:
-    """The same of a part whose arrays are at hand."""
-    for name, kept in arrays.items():
-        if not np.isfinite(kept).all():
-            raise InputError(
-                f"learning gave numbers that are NaN or infinite ({type(part).__name__}, "
-                f"{name}); scale the features to about 1; if that does not help, lower the "
-                "learning rate of what is trained"
-            )
-
-
-def check_together(memory: Memory, head: Head) -> None:
-    """Refuse a head that needs what the memory does not have."""
-    if getattr(head, "needs_density", False) and not hasattr(memory, "log_density"):
-        raise InputError(
-            f"head 'bayes' compares densities, and {type(memory).__name__} has none; take a "
-            "memory that has, such as 'moments', or another head, such as 'cosine'"
-        )
-
-
-def check_named(memory: Memory, head: Head) -> None:
-    """Refuse classes without a text feature beside classes that are known by name alone."""
-    text = getattr(head, "text_", {})
-    nameless = sum(label not in text for label in memory.classes)
-    if nameless and getattr(head, "by_name", []):
-        raise InputError(
-            f"{nameless} of the classes with samples have no text feature, which is needed to "
-            "compare them with classes that are known by name alone; give text={label: vector} for "
-            "every class"
-        )

@@ -16,14 +16,13 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.estimator import Estimator, NotFittedError
-from frugalvae.heads import make_head
-from frugalvae.memories import make_memory
-from frugalvae.memories.forecast import Forecast
 from frugalvae.model import forgetting, merging, naming
 from frugalvae.model.answers import THRESHOLD
 from frugalvae.model.calibration import Calibration
 from frugalvae.model.model import Model, Recipe
 from frugalvae.model.novelty import TaughtNovelty
+from frugalvae.moments.forecast import Forecast
+from frugalvae.parts import make_head, make_memory
 from frugalvae.parts.cost import MemoryReport
 from frugalvae.storage.model_file import load, save
 
@@ -56,11 +55,11 @@ class FrugalClassifier(Estimator):
     Parameters
     ----------
     memory
-        What remembers the classes: a name (see ``frugalvae.memories.MEMORIES``), one of your
+        What remembers the classes: a name (see ``frugalvae.parts.MEMORIES``), one of your
         own as ``"module:Class"``, or a memory made with settings of your own, which serves as a
         template and is never changed.
     head
-        What classifies: a name (see ``frugalvae.heads.HEADS``), ``"module:Class"``, or a head.
+        What classifies: a name (see ``frugalvae.parts.HEADS``), ``"module:Class"``, or a head.
         By default what suits the memory: ``"bayes"`` for ``"moments"``, ``"cosine"`` for most.
     calibrate
         Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
@@ -282,7 +281,7 @@ class FrugalClassifier(Estimator):
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
 
         The default memory tells how typical a row is of its most probable class; see
-        :mod:`frugalvae.maths.typicality`. With other memories, a row is as familiar as it is near
+        :mod:`frugalvae.moments.typicality`. With other memories, a row is as familiar as it is near
         to the mean of a class, compared with that class's own samples; see
         :class:`frugalvae.model.novelty.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.maths.arrays import Array, columns_of, in_blocks
-from frugalvae.maths.left_out import LeftOutRows
-from frugalvae.maths.posterior import Posterior
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.held_out import LeftOutRows
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.moments.rule import Posterior
 from frugalvae.parts.protocols import Task
 
 LIKELY = 20  # classes that a sample may be of, besides its own

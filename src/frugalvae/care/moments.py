@@ -7,8 +7,8 @@ import copy
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.moments import MomentMemory
 from frugalvae.model.model import Model
+from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.protocols import Task
 
 REPLAYED = 64  # samples that stand for a class

@@ -39,8 +39,7 @@ def offer(parser: argparse.ArgumentParser) -> None:
     import shtab
 
     from frugalvae.encoders import FROZEN
-    from frugalvae.heads import HEADS
-    from frugalvae.memories import MEMORIES
+    from frugalvae.parts import HEADS, MEMORIES
 
     names = {"memory": MEMORIES, "head": HEADS, "encoder": FROZEN}
     for action in parser._actions:

@@ -326,9 +326,8 @@ def model_to_teach(store: Store, options: argparse.Namespace) -> Model:
 
 def new_model(options: argparse.Namespace) -> Model:
     """A model as it was asked for, which knows nothing yet."""
-    from frugalvae.heads import make_head
-    from frugalvae.memories import make_memory, usual_head
     from frugalvae.model.model import Model, Recipe
+    from frugalvae.parts import make_head, make_memory, usual_head
 
     changed = settings_of(options, "memory", "head", "encoder")
     memory = str(options.memory or Recipe.memory)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.checks import check_features, check_learned, position_of
+from frugalvae.checks import check_features, position_of
 from frugalvae.digests import BY_DIGEST, renamed, without_digests
 from frugalvae.errors import InputError, check_choice
 from frugalvae.maths.arrays import Array
 from frugalvae.model.model import BY_CLASS, Model, plain
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Task, check_learned
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.checks import check_kind, check_learned, check_named, position_of
+from frugalvae.checks import check_kind, position_of
 from frugalvae.digests import DIGEST, Digests, among, renamed, with_digests, without
 from frugalvae.errors import InputError
 from frugalvae.formatting import shortened
 from frugalvae.labels import by_label, check_label
 from frugalvae.model.calibration import Calibration
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Replay, Task, check_learned, check_named
 
 if TYPE_CHECKING:
     from frugalvae.model.model import Model

@@ -23,11 +23,8 @@ from frugalvae.checks import (
     check_features,
     check_kind,
     check_labels,
-    check_learned,
-    check_named,
     check_names,
     check_text,
-    check_together,
     position_of,
 )
 from frugalvae.digests import (
@@ -41,21 +38,27 @@ from frugalvae.digests import (
     without_digests,
 )
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
-from frugalvae.heads import HEADS, make_head
 from frugalvae.labels import check_label
 from frugalvae.maths.arrays import Array, in_blocks
 from frugalvae.maths.devices import computing_on
-from frugalvae.memories import MEMORIES, make_memory, usual_head
 from frugalvae.model.calibration import Calibration
 from frugalvae.model.novelty import TaughtNovelty, novelty_reference
+from frugalvae.parts import HEADS, MEMORIES, make_head, make_memory, usual_head
 from frugalvae.parts.cost import Component, MemoryReport
-from frugalvae.parts.protocols import Replay, Task, is_tempered
+from frugalvae.parts.protocols import (
+    Replay,
+    Task,
+    check_learned,
+    check_named,
+    check_together,
+    is_tempered,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.memories.forecast import Forecast
     from frugalvae.model.novelty import DistanceReference, FitReference
+    from frugalvae.moments.forecast import Forecast
     from frugalvae.parts.protocols import Head, Memory
 
 logger = logging.getLogger(__name__)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.checks import check_kind, check_labels, check_learned, check_named, check_text
+from frugalvae.checks import check_kind, check_labels, check_text
 from frugalvae.errors import InputError
 from frugalvae.labels import by_label, check_label
-from frugalvae.parts.protocols import Replay, Task, is_tempered
+from frugalvae.parts.protocols import Replay, Task, check_learned, check_named, is_tempered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

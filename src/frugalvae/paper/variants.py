@@ -18,8 +18,7 @@ from torch import Generator, Tensor
 
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import pack
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.maths.matrices import pack
 from frugalvae.paper.departures import (
     CHANGES,
     DRAWS,
@@ -43,7 +42,8 @@ from frugalvae.paper.records import LayerState, PriorState
 from frugalvae.paper.vae_fo import VAEFO, Steps, bound, posterior
 from frugalvae.parts import cost
 from frugalvae.parts.cost import Component
-from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_generator
+from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Shrinkage
 from frugalvae.parts.cost import Component
@@ -128,7 +129,7 @@ class Memory(Protocol):
     classes or tasks will come, nor the feature dimension. All randomness comes from the
     generator that is passed in. It takes and gives NumPy arrays, whatever it computes with.
 
-    :class:`frugalvae.memories.defaults.MemoryDefaults` gives all but ``classes``, ``learn``
+    :class:`frugalvae.parts.defaults.MemoryDefaults` gives all but ``classes``, ``learn``
     and ``sample``.
     """
 
@@ -253,7 +254,7 @@ class Head(Protocol):
     so far, including the task's own. A head that learns from replay ignores the
     task; a head that keeps sums of real features ignores the replay.
 
-    :class:`frugalvae.heads.defaults.HeadDefaults` gives all but ``classes``, ``learn`` and
+    :class:`frugalvae.parts.defaults.HeadDefaults` gives all but ``classes``, ``learn`` and
     ``logits``.
     """
 
@@ -346,3 +347,47 @@ class Encoder(Protocol):
     def to(self, device: str | None) -> Encoder:
         """Compute there from now on; ``None`` takes a GPU if there is one."""
         ...
+
+
+# --------------------------------------------------------------------------- checks
+
+
+def check_learned(*parts: Memory | Head) -> None:
+    """Refuse parts that hold anything but finite numbers.
+
+    A part may say what its last lesson changed, by ``changed_arrays()``: the rest was checked.
+    """
+    for part in parts:
+        check_kept(part, getattr(part, "changed_arrays", part.arrays)())
+
+
+def check_kept(part: Memory | Head, arrays: Mapping[str, Array]) -> None:
+    """The same of a part whose arrays are at hand."""
+    for name, kept in arrays.items():
+        if not np.isfinite(kept).all():
+            raise InputError(
+                f"learning gave numbers that are NaN or infinite ({type(part).__name__}, "
+                f"{name}); scale the features to about 1; if that does not help, lower the "
+                "learning rate of what is trained"
+            )
+
+
+def check_together(memory: Memory, head: Head) -> None:
+    """Refuse a head that needs what the memory does not have."""
+    if getattr(head, "needs_density", False) and not hasattr(memory, "log_density"):
+        raise InputError(
+            f"head 'bayes' compares densities, and {type(memory).__name__} has none; take a "
+            "memory that has, such as 'moments', or another head, such as 'cosine'"
+        )
+
+
+def check_named(memory: Memory, head: Head) -> None:
+    """Refuse classes without a text feature beside classes that are known by name alone."""
+    text = getattr(head, "text_", {})
+    nameless = sum(label not in text for label in memory.classes)
+    if nameless and getattr(head, "by_name", []):
+        raise InputError(
+            f"{nameless} of the classes with samples have no text feature, which is needed to "
+            "compare them with classes that are known by name alone; give text={label: vector} for "
+            "every class"
+        )

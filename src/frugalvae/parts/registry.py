@@ -103,7 +103,7 @@ class Registry(Mapping[str, Mapping[str, Any]]):
     """Names of parts, each with the settings that distinguish it.
 
     Iterating gives our own names. Any other is looked up among the entry points
-    ``frugalvae.memories``, ``.heads`` or ``.encoders`` of installed packages, or says itself
+    ``frugalvae.parts``, ``.heads`` or ``.encoders`` of installed packages, or says itself
     where the part is: ``my_module:MyMemory``.
 
     Parameters

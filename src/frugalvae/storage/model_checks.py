@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.checks import check_kept
 from frugalvae.errors import MemoryFileError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
 from frugalvae.model.model import Model
-from frugalvae.parts.protocols import is_tempered
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.protocols import check_kept, is_tempered
 from frugalvae.storage.objects import Reader
 from frugalvae.storage.parts import class_named, is_ours
 from frugalvae.storage.tables import check_held, table_of

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from frugalvae import __version__
-from frugalvae.checks import check_kept, check_learned
 from frugalvae.digests import BY_DIGEST, DIGEST, pack_digests
 from frugalvae.errors import (
     DeviceError,
@@ -32,6 +31,7 @@ from frugalvae.files import write_bytes
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
 from frugalvae.model.model import Model, Recipe
+from frugalvae.parts.protocols import check_kept, check_learned
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.document import (
     GET_ANOTHER,

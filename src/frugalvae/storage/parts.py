@@ -28,8 +28,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from frugalvae.errors import LABORATORY_COMES_BY, InputError, MemoryFileError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
+from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.registry import LABORATORY, arguments_of, check_trusted, import_outside
 
 #: What our memories and heads are made of, and where it is defined.
@@ -77,7 +76,7 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
     """The class that a file names, imported now: some need PyTorch.
 
     >>> class_named("MomentMemory")
-    <class 'frugalvae.memories.moments.MomentMemory'>
+    <class 'frugalvae.moments.memory.MomentMemory'>
     >>> class_named("os:system")
     Traceback (most recent call last):
     ...

@@ -16,8 +16,8 @@ from frugalvae.formatting import local_time, shortened
 from frugalvae.model.answers import few_samples
 
 if TYPE_CHECKING:
-    from frugalvae.memories.forecast import Forecast
     from frugalvae.model.model import Model
+    from frugalvae.moments.forecast import Forecast
     from frugalvae.storage.model_file import Contents
     from frugalvae.storage.store import Store
 

@@ -9,8 +9,7 @@ from functools import cache
 from typing import Any
 
 from frugalvae.errors import FrugalError, InputError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
+from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.registry import LABORATORY, Registry, parameters_of, settings_of
 from frugalvae_lab.encoders import ENCODERS
 

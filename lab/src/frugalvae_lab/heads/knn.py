@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.errors import check_number
-from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.maths.arrays import Array, unit
+from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Memory, Replay, Task
 
 NONE = 1e-6  # the vote of a class that is not among the neighbours

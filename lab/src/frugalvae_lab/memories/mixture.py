@@ -11,9 +11,9 @@ import numpy as np
 from frugalvae.errors import check_number, needing
 from frugalvae.maths.arrays import Array, compact, logsumexp, power_of_two
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
-from frugalvae.maths.symmetric import within_shares
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.maths.matrices import within_shares
 from frugalvae.parts.cost import Component, component
+from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task
 from frugalvae.progress import track
 

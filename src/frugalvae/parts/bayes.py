@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from frugalvae.checks import check_together
 from frugalvae.errors import check_choice, check_number
-from frugalvae.heads.defaults import HeadDefaults
 from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import Shrinkage
-from frugalvae.parts.protocols import Replay, Task, is_tempered
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task, check_together, is_tempered
 
 if TYPE_CHECKING:
-    from frugalvae.heads.names import NameEvidence, Names
+    from frugalvae.parts.names import NameEvidence, Names
     from frugalvae.parts.protocols import DensityMemory, TemperedMemory
 
 TEMPERING = 3.0  # where a memory does not know better
@@ -38,18 +37,18 @@ class BayesHead(HeadDefaults):
         Features are correlated in ways the Gaussian ignores, which makes it overconfident, the
         more so the more coordinates there are. So densities are raised to a power, which changes
         no prediction. With the memory ``moments`` it is by default what held-out samples ask for
-        (:func:`~frugalvae.memories.evidence.tempered`); a number that you give is divided by
+        (:func:`~frugalvae.moments.evidence.tempered`); a number that you give is divided by
         the length of the whitened row. With other memories it is divided by the root of the
         number of coordinates, and 3 by default; ``calibrate=True`` of the classifier fits the rest.
     names
         Use the text features of class names where they fit the classes' samples, and if held-out
         samples show that they help; with the memory ``moments`` only. Classes may be known by
-        name alone. See :mod:`frugalvae.heads.names`.
+        name alone. See :mod:`frugalvae.parts.names`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from frugalvae.memories.gaussian import GaussianMemory
+    >>> from frugalvae.parts.gaussian import GaussianMemory
     >>> memory, rng = GaussianMemory("diagonal"), np.random.default_rng(0)
     >>> x = np.array([[0.0], [1.0], [5.0], [9.0]])
     >>> memory.learn(Task(x, np.array([0, 0, 1, 1])), rng)
@@ -119,7 +118,7 @@ class BayesHead(HeadDefaults):
     @property
     def _names(self) -> Names:
         """What names say of all classes."""
-        from frugalvae.heads.names import Names
+        from frugalvae.parts.names import Names
 
         derived = self._derived  # another thread may replace it
         if "names" not in derived:
@@ -132,7 +131,7 @@ class BayesHead(HeadDefaults):
 
     @property
     def _evidence(self) -> NameEvidence:
-        from frugalvae.heads.names import NameEvidence
+        from frugalvae.parts.names import NameEvidence
 
         return NameEvidence() if self.evidence_ is None else NameEvidence(self.evidence_)
 

@@ -14,13 +14,9 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array, columns_of, sum_of_squares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
-from frugalvae.maths.posterior import Posterior, posterior
-from frugalvae.maths.roots import outer
-from frugalvae.maths.rotation import rotate_back
-from frugalvae.maths.symmetric import add_ridge
-from frugalvae.memories.class_sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WHOLE, ClassSums
-from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.memories.evidence import (
+from frugalvae.maths.matrices import add_ridge, outer, rotate_back
+from frugalvae.moments.budget import Room, usual_bytes
+from frugalvae.moments.evidence import (
     Evidence,
     HeldOut,
     Shifts,
@@ -28,14 +24,16 @@ from frugalvae.memories.evidence import (
     tempered,
     tempering_of,
 )
-from frugalvae.memories.moments_file import of_kind, restore, rounded
-from frugalvae.memories.room import Room, usual_bytes
+from frugalvae.moments.files import of_kind, restore, rounded
+from frugalvae.moments.rule import Posterior, posterior
+from frugalvae.moments.sums import CLASSES_COMPARED, CLASSES_HELD_OUT, WHOLE, ClassSums
 from frugalvae.parts.cost import Component
+from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
-    from frugalvae.maths.typicality import Typicality
-    from frugalvae.memories.forecast import Forecast
+    from frugalvae.moments.forecast import Forecast
+    from frugalvae.moments.typicality import Typicality
 
 ROUNDING = 1e-6  # of the mean variance, to draw samples: few leave most variances at zero
 DRAWN = 32  # directions of a class that samples vary along, besides what all classes share
@@ -193,7 +191,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         """
         if len(self.counts_) < 2 or not self.has_margins:
             return None
-        from frugalvae.memories.forecast import Forecast
+        from frugalvae.moments.forecast import Forecast
 
         twin = copy.deepcopy(self)
         twin._meet()
@@ -219,7 +217,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
 
     def left_out(self, features: Array, labels: Array, tempering: float | None = None) -> Array:
         """Logits (n, k) of taught samples, each as if its class had been taught without it."""
-        from frugalvae.maths.left_out import LeftOutRows
+        from frugalvae.moments.held_out import LeftOutRows
 
         rule = self._posterior(SHRINKAGE)
         white = self._white(rule, self.mapped(features).astype(np.float64))
@@ -247,9 +245,9 @@ class MomentMemory(ClassSums, MemoryDefaults):
         white = self._white(rule, self.mapped(features).astype(np.float32)).astype(np.float64)
         if taught is None:
             return judge(white, rule.scores(white))
-        from frugalvae.maths.left_out import LeftOutRows
+        from frugalvae.moments.held_out import LeftOutRows
 
-        return judge.of_taught(LeftOutRows(rule, white, columns_of(taught, self.counts_)))
+        return LeftOutRows(rule, white, columns_of(taught, self.counts_)).typicality(judge)
 
     @property
     def rule(self) -> Posterior:
@@ -266,7 +264,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
     def _judge(self) -> Typicality:
         derived = self._derived
         if "judge" not in derived:
-            from frugalvae.maths.typicality import Typicality
+            from frugalvae.moments.typicality import Typicality
 
             _, ratios = self.mapped_variances()
             derived["judge"] = Typicality.of(self._posterior(SHRINKAGE), ratios)
@@ -288,7 +286,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         ][:CLASSES_HELD_OUT]
         if not taught:
             return
-        from frugalvae.memories.held_out_batch import HeldOutBatch
+        from frugalvae.moments.held_out import HeldOutBatch
 
         rule, names = self._posterior(SHRINKAGE), list(self.counts_)
         columns = {label: column for column, label in enumerate(names)}
@@ -327,7 +325,7 @@ class MomentMemory(ClassSums, MemoryDefaults):
         held = [label for label in known if self.evidence_[label].held_out]
         if len(known) < 2 or not held or not new:
             return
-        from frugalvae.memories.held_out_batch import losses
+        from frugalvae.moments.held_out import losses
 
         rule, power = self._posterior(SHRINKAGE), self.tempering
         sides = [columns_of(np.array(side), self.counts_) for side in (known, new)]

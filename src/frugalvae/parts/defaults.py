@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy as np
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
 from frugalvae.parts.cost import Component
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae.parts.registry import arguments_of, parameters_of
 
 if TYPE_CHECKING:
-    from frugalvae.parts.protocols import Memory
+    from frugalvae.parts.protocols import Head, Memory
+
 
 MOST_REPLAYED = 2**16  # samples of a class that is relearned; more take memory, and change nothing
 
@@ -113,7 +114,7 @@ def relearn(memory: Memory, task: Task, count: int, rng: np.random.Generator) ->
 
     Examples
     --------
-    >>> from frugalvae.memories.gaussian import GaussianMemory
+    >>> from frugalvae.parts.gaussian import GaussianMemory
     >>> memory, rng = GaussianMemory(), np.random.default_rng(0)
     >>> memory.learn(Task(np.ones((2, 1)), np.array([5, 5])), rng)
     >>> relearn(memory, Task(np.full((2, 1), 9.0), np.array([5, 5])), 2, rng)
@@ -206,3 +207,96 @@ def _counted(arrays: dict[str, Array]) -> list[Component]:
             name, before.paper + array.size, before.stored + array.size, before.bytes + array.nbytes
         )
     return list(found.values())
+
+
+# What a head need not write itself.
+
+
+class HeadDefaults(Kept):
+    """Gives a head all but ``classes``, ``learn`` and ``logits``.
+
+    A head that is fitted anew on replay says ``needs_every_task = False``: then it may be
+    fitted once after several tasks.
+
+    Examples
+    --------
+    >>> class Nearest(HeadDefaults):
+    ...     def __init__(self):
+    ...         self.means_ = {}
+    ...     @property
+    ...     def classes(self):
+    ...         return list(self.means_)
+    ...     def learn(self, task, replay):
+    ...         self.means_ |= {label: task.of(label).mean(axis=0) for label in task.classes}
+    ...     def logits(self, features):
+    ...         means = np.stack(list(self.means_.values()))
+    ...         return -((features[:, None] - means) ** 2).sum(axis=2)
+    >>> head = Nearest()
+    >>> head.learn(Task(np.eye(2), np.array([0, 1])), None)
+    >>> head.logits(np.array([[0.9, 0.0]])).argmax(axis=1).tolist(), head.needs_every_task
+    ([0], True)
+    """
+
+    needs_every_task = True
+
+    def register(self, task: Task) -> None:
+        """Nothing: samples are all that it needs of a class."""
+
+    def update(self: Head, task: Task, count: int, replay: Replay) -> None:
+        """Learn the class anew, from replay: the memory knows the new samples already."""
+        (label,) = task.classes
+        drawn = replay.memory.sample(label, count + len(task.features), replay.rng)
+        self.forget(label)
+        self.learn(Task(drawn, np.full(len(drawn), label)), replay)
+
+    def components(self) -> list[Component]:
+        """What it keeps. The paper counts what is kept for replay, not the classifier."""
+        return [replace(part, name=f"head: {part.name}", paper=0) for part in super().components()]
+
+
+class ReplayDefaults(HeadDefaults):
+    """The same for a head that is fitted anew on replay and has its classes in ``classes_``."""
+
+    classes_: list[int]
+    needs_every_task = False
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes known so far."""
+        return self.classes_
+
+    def learn(self, task: Task, replay: Replay) -> None:
+        """Fit all classes on replay."""
+        raise NotImplementedError
+
+    def update(self, task: Task, count: int, replay: Replay) -> None:
+        """Fit all classes on replay."""
+        self.learn(task, replay)
+
+
+# What heads share that are weights and biases, fitted on replay.
+
+
+class Weights(ReplayDefaults):
+    """A linear rule: a subclass says how it is fitted, and its ``scale`` from scores to logits."""
+
+    weights_: Array
+    bias_: Array
+    scale: float
+
+    def forget(self, label: int) -> list[str]:
+        """Drop the class's weights."""
+        if label not in self.classes_:
+            return []
+        keep = [column for column, known in enumerate(self.classes_) if known != label]
+        self.weights_, self.bias_ = self.weights_[:, keep].copy(), self.bias_[keep]
+        self.classes_ = [known for known in self.classes_ if known != label]
+        return ["the head's other weights were fitted while replay of it was there, too"]
+
+    def logits(self, features: Array) -> Array:
+        """Scores times ``scale``, (n, k)."""
+        return self.scale * (features.astype(np.float64) @ self.weights_ + self.bias_)
+
+    def arrays(self) -> dict[str, Array]:
+        """Weights (d, k) and biases (k,)."""
+        return {"weights": self.weights_, "bias": self.bias_}

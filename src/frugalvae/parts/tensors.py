@@ -104,3 +104,14 @@ def linear(n_in: int, n_out: int, rng: torch.Generator) -> nn.Linear:
         layer.weight.uniform_(-bound, bound, generator=rng)
         layer.bias.uniform_(-bound, bound, generator=rng)
     return layer
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Rows scaled to length one, whatever their scale; a row of zeros stays zero."""
+    return torch.nn.functional.normalize(vectors / power_of_two(vectors, 1))  # (n, .)
+
+
+def power_of_two(values: Tensor, dim: int) -> Tensor:
+    """As :func:`frugalvae.maths.arrays.power_of_two`, along a dimension that is kept."""
+    largest = values.detach().abs().amax(dim=dim, keepdim=True)
+    return torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1)

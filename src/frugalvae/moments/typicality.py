@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.left_out import LeftOutRows
-from frugalvae.maths.posterior import Posterior
+from frugalvae.moments.rule import Posterior
 
 COSINE = 4.0  # the weight of the cosine beside the share
 EXPECTED = 0.8  # of what is expected of a class, that is taken off
@@ -47,8 +46,8 @@ class Typicality:
 
     Examples
     --------
-    >>> from frugalvae.maths.posterior import posterior
-    >>> from frugalvae.maths.shared_covariance import Moments
+    >>> from frugalvae.moments.rule import posterior
+    >>> from frugalvae.moments.covariance import Moments
     >>> counts, means = np.array([9, 9]), np.array([[-6.0, 0.0], [6.0, 0.0]])
     >>> no_rows = np.empty((0, 2)), np.empty(0, int)
     >>> known = Moments(counts, means, 16 * np.eye(2), *no_rows, other_means=np.empty((2, 0)))
@@ -79,16 +78,9 @@ class Typicality:
     def __call__(self, white: Array, scores: Array) -> Array:
         """How typical rows (n, d) with scores (n, k) are of the class that scores highest, (n,)."""
         columns = scores.argmax(axis=1)
-        return self._judged(white, scores, columns, self.along[columns])
+        return self.judged(white, scores, columns, self.along[columns])
 
-    def of_taught(self, rows: LeftOutRows) -> Array:
-        """The same of taught rows, each as if its class had been taught without it, (n,)."""
-        columns = rows.scores.argmax(axis=1)
-        along, own = self.along[columns], columns == rows.owners  # (n, j), (n,)
-        along[own] = rows.targets[own, : self.rule.rank] @ self.rule.prior.axes
-        return self._judged(rows.rows, rows.scores, columns, along)
-
-    def _judged(self, white: Array, scores: Array, columns: Array, along: Array) -> Array:
+    def judged(self, white: Array, scores: Array, columns: Array, along: Array) -> Array:
         """Rows (n, d) beside class means (n, j) along the axes of the prior."""
         rows = white[:, : self.rule.rank] @ self.rule.prior.axes  # (n, j)
         best = scores[np.arange(len(scores)), columns]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -166,3 +168,97 @@ def principal_axes(rows: Array) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(rows.T @ rows)
     kept = values > 1e-10 * values.max(initial=1e-300)
     return values[kept], vectors[:, kept]
+
+
+# Roots: rows whose outer products add up to a scatter.
+
+
+def mixed(rows: Array) -> Array:
+    """As few rows with the same outer products as there can be, float32; each mixes all."""
+    values, axes = principal_axes(rows.astype(np.float64))
+    return (np.sqrt(values)[:, None] * axes.T)[::-1].astype(np.float32)
+
+
+def leading(rows: Array, count: int) -> Array:
+    """The combinations (n, count) of rows (n, r) that are longest, the longest first, float32.
+
+    >>> rows = np.array([[0.0, 1.0], [2.0, 0.0], [0.0, 3.0]])
+    >>> np.abs(leading(rows, 1).T @ rows).round(3).tolist()
+    [[0.0, 3.162]]
+    """
+    if len(rows) <= rows.shape[1]:
+        vectors = np.linalg.eigh((rows @ rows.T).astype(np.float64))[1]
+        return vectors[:, ::-1][:, :count].astype(np.float32)
+    values, axes = np.linalg.eigh((rows.T @ rows).astype(np.float64))  # as (r, r) is smaller
+    values, axes = values[::-1][:count], axes[:, ::-1][:, :count]
+    combinations: Array = rows @ (axes / np.sqrt(np.maximum(values, 1e-30))).astype(np.float32)
+    return combinations
+
+
+def outer(rows: Array) -> Array:
+    """The sum of outer products of rows (n, d), in float64."""
+    rows = rows.astype(np.float64)
+    return rows.T @ rows
+
+
+def without(root: Array, rows: Array) -> tuple[Array, float]:
+    """A root of what a root's outer products are without those of rows, and what was negative."""
+    both = np.concatenate([root, rows]).astype(np.float64)
+    signs = np.repeat([1.0, -1.0], [len(root), len(rows)])
+    basis, triangle = np.linalg.qr(both.T)  # (r, q), (q, n)
+    values, vectors = np.linalg.eigh((triangle * signs) @ triangle.T)
+    kept = values > 1e-10 * max(values[-1], 1e-300)
+    left = np.sqrt(values[kept])[:, None] * (basis @ vectors[:, kept]).T
+    return left[::-1].astype(np.float32), float(-values[values < 0].sum())
+
+
+# A fixed rotation that spreads each feature over all coordinates.
+
+
+class Rotation(NamedTuple):
+    """Signs of features, and the order, scales and phases of frequencies, (d,) each."""
+
+    signs: Array
+    order: Array
+    scales: Array
+    phases: Array
+
+
+@functools.lru_cache(maxsize=4)
+def rotation(dim: int) -> Rotation:
+    """The rotation of ``dim`` features."""
+    raw = np.random.PCG64(0).random_raw(2 * dim)  # raw bits: the same in every version of NumPy
+    scales = np.full(dim, (0.5 / dim) ** 0.5)
+    scales[0] *= 0.5**0.5
+    phases = np.exp(-0.5j * np.pi / dim * np.arange(dim))
+    signs = 1.0 - 2.0 * (raw[:dim] >> np.uint64(63))
+    return Rotation(signs, np.argsort(raw[dim:], kind="stable"), scales, phases)
+
+
+def rotate(rows: Array, rank: int) -> Array:
+    """The first ``rank`` coordinates (n, rank) of rows (n, d) after the rotation, float64.
+
+    >>> x = np.random.default_rng(0).normal(size=(2, 5))
+    >>> np.allclose(rotate(x, 5) @ rotate(x, 5).T, x @ x.T)  # inner products stay
+    True
+    """
+    dim = rows.shape[1]
+    signs, order, scales, phases = rotation(dim)
+    signed = rows * signs
+    even = np.concatenate([signed, signed[:, ::-1]], axis=1)  # even: a cosine transform
+    kept = order[:rank]
+    return (np.fft.rfft(even)[:, kept] * phases[kept]).real * scales[kept]
+
+
+def rotate_back(coordinates: Array, dim: int) -> Array:
+    """Rows (n, dim) with the given first coordinates (n, rank), and zeros for the others.
+
+    >>> x = np.random.default_rng(0).normal(size=(2, 5))
+    >>> np.allclose(rotate_back(rotate(x, 5), 5), x)
+    True
+    """
+    signs, order, scales, phases = rotation(dim)
+    kept = order[: coordinates.shape[1]]
+    spectrum = np.zeros((len(coordinates), dim + 1), complex)
+    spectrum[:, kept] = coordinates / scales[kept] * phases[kept].conj()
+    return np.fft.irfft(spectrum, 2 * dim)[:, :dim] * signs

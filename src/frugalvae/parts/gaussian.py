@@ -10,12 +10,17 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_choice
 from frugalvae.maths.arrays import Array, compact, stack
-from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Shrinkage, diagonal_log_density
+from frugalvae.maths.gaussians import (
+    SHRINKAGE,
+    Gaussians,
+    Shrinkage,
+    Whitener,
+    diagonal_log_density,
+)
+from frugalvae.maths.matrices import mean_level, pack, square_root, unpack
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.maths.symmetric import mean_level, pack, square_root, unpack
-from frugalvae.maths.whitening import Whitener
-from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.parts.cost import Component, component, triangle
+from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task
 
 Covariance = Literal["diagonal", "shared", "full"]

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.margins import (
+from frugalvae.moments.evidence import (
     BINS,
     EDGES,
     GRID,
+    Evidence,
+    Shifts,
     errors_at_most,
     gap_for_coverage,
     lead_for_error,
     share_above,
 )
-from frugalvae.memories.evidence import Evidence, Shifts
 
 NEAR, LEAST_DENSITY = 0.04, 0.1  # where margins decide; how many are there, at least
 DAMPED = 0.85  # more classes also mean more samples, from which old classes gain

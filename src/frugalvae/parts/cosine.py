@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -9,14 +10,13 @@ import torch
 from torch import Tensor
 
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.heads.defaults import ReplayDefaults
-from frugalvae.heads.replay_epochs import Samples, draw, replay_epochs
 from frugalvae.maths import arrays
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
-from frugalvae.paper.equations import cosine_logits, unit
+from frugalvae.parts.defaults import ReplayDefaults
 from frugalvae.parts.protocols import Replay, Task
-from frugalvae.tensors import to_array, to_tensor
+from frugalvae.parts.tensors import batches, to_array, to_generator, to_tensor, unit
+from frugalvae.progress import track
 
 
 class CosineHead(ReplayDefaults):
@@ -43,7 +43,7 @@ class CosineHead(ReplayDefaults):
 
     Examples
     --------
-    >>> from frugalvae.memories.store_all import StoreAllMemory
+    >>> from frugalvae.parts.store_all import StoreAllMemory
     >>> task = Task(np.eye(2), np.array([0, 1]))
     >>> memory, rng = StoreAllMemory(), np.random.default_rng(0)
     >>> memory.learn(task, rng)
@@ -119,7 +119,7 @@ class CosineHead(ReplayDefaults):
             resample=self.resample,
         ):
             for features, labels in epoch:
-                logits = cosine_logits(features, vectors, (-log_scale).exp())  # (n, k)
+                logits = unit(features) @ unit(vectors).T / (-log_scale).exp()  # (n, k)
                 loss = torch.nn.functional.cross_entropy(logits, labels)
                 if self.anchor:
                     moved = (unit(vectors) - start).square().sum(dim=1)  # (k,)
@@ -160,3 +160,43 @@ class CosineHead(ReplayDefaults):
         """Class vectors, the temperature, and text features if vectors start from them."""
         text = {"text": arrays.stack(self.text_)} if self.text_ else {}
         return {"vectors": self.vectors_, "temperature": self.temperature_.reshape(1)} | text
+
+
+# Epochs of replayed samples, for heads that are fitted by gradient steps.
+
+
+#: Features (n, d), and the position of each one's class, (n,).
+Samples = tuple[Tensor, Tensor]
+
+
+def draw(replay: Replay, samples: int, device: torch.device) -> Samples:
+    """Replayed samples on a device, ``samples`` per class."""
+    x, y = replay.draw(samples)
+    return to_tensor(x, device), torch.from_numpy(y).to(device)
+
+
+def replay_epochs(
+    replay: Replay,
+    epochs: int,
+    samples: int,
+    batch_size: int,
+    device: torch.device,
+    *,
+    first: Samples | None = None,
+    resample: bool = True,
+) -> Iterator[Iterator[Samples]]:
+    """For each epoch, its batches; an epoch has ``samples`` per class.
+
+    Parameters
+    ----------
+    first
+        Samples for the first epoch, if they have been drawn already.
+    resample
+        Draw new samples for every epoch; otherwise the first ones are used throughout.
+    """
+    rng = to_generator(replay.rng, device)
+    for epoch in track(range(epochs), "fitting the head"):
+        if first is None or (epoch and resample):
+            first = draw(replay, samples, device)
+        x, y = first  # (n, d), (n,)
+        yield ((x[rows], y[rows]) for rows in batches(len(x), batch_size, rng))
