@@ -30,8 +30,8 @@ from frugalvae.processes import TRIES, end_with_parent, starting
 from frugalvae.progress import track
 
 if TYPE_CHECKING:
-    from frugalvae.cluster import Cluster
     from frugalvae.parts.protocols import Encoder
+    from frugalvae.processes import Cluster
 
 AHEAD = 2  # pieces that are at hand for processes that become free
 
@@ -83,7 +83,7 @@ def engine(
     with ExitStack() as stack:
 
         def run(work: Work[Piece, Result], pieces: Sequence[Piece]) -> Iterator[Result]:
-            from frugalvae.cluster import Cluster
+            from frugalvae.processes import Cluster
 
             cluster = Cluster(address, jobs=jobs, gpus=gpus)  # started when there is work
             return on_ray(stack.enter_context(closing(cluster)))(work, pieces)
