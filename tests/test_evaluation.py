@@ -19,24 +19,25 @@ from PIL import Image
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import evaluate as verb
 from frugalvae.cli.main import main, parser
 from frugalvae.encoders import make_frozen
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
-from frugalvae.parts import make_memory
-from frugalvae.parts.cost import MemoryReport
-from frugalvae.report.evaluation import Evaluation, reliability_bins
-from frugalvae.report.evaluation_page import (
+from frugalvae.pages.evaluation import (
     LIMITS,
     evaluation_page,
     pictured,
     summary,
 )
-from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
+from frugalvae.pages.plots import reliability_bins
+from frugalvae.pages.render import SIDE, thumbnail, thumbnails
+from frugalvae.parts import make_memory
+from frugalvae.parts.cost import MemoryReport
 from frugalvae.samples import open_samples
 from frugalvae.storage.store import Store
+from frugalvae.verbs import evaluate as verb
+from frugalvae.verbs.evaluate import Evaluation
 from tests.colours import Colours
 from tests.test_images import save
 
@@ -55,12 +56,14 @@ REMEMBERED = "frugalvae.encoders.remembered"
 
 def evaluate(file: Path, images: Path, output: Path) -> Evaluation:
     """What the command shows; it writes the page, too."""
-    words = ["evaluate", str(file), str(images), "-o", str(output), "--quiet"]
-    options = parser("evaluate").parse_args(words)
-    verb.run(options)
+    options = parser("evaluate").parse_args(
+        ["evaluate", str(file), str(images), "-o", str(output), "--quiet"]
+    )
+    options.run(options)
     model = Store(file).load()
-    with open_samples(options.images, "testing") as samples:
-        return verb.evaluate(model, verb.tested(model, samples, options), options)
+    with open_samples(images, "testing") as samples:
+        encoder, _ = samples.encoder(model.encoder, Choice(), file)
+        return verb.evaluate(model, samples, encoder)
 
 
 def made(k: int = 5, n: int = 60, tasks: int = 2, **changes: Any) -> Evaluation:
@@ -138,7 +141,7 @@ def test_the_calibration_error_is_that_of_its_definition() -> None:
             gap = abs(e.correct[inside].mean() - e.confidence[inside].mean())
             total += inside.mean() * gap
     assert e.calibration_error == pytest.approx(total)
-    assert sum(part.count for part in e.bins) == 500
+    assert sum(part.count for part in reliability_bins(e.confidence, e.correct)) == 500
 
 
 def test_bins_hold_their_bounds_and_the_extremes() -> None:

@@ -100,18 +100,6 @@ HTTP: dict[tuple[str, str], tuple[dict[str, Any] | None, bool]] = {
     ("GET", "/metrics"): ({}, False),
     ("GET", "/openapi.json"): ({}, False),
     ("GET", "/docs"): ({}, False),
-    ("GET", "/docs.css"): ({}, False),
-    ("GET", "/label-studio/"): ({}, False),
-    ("GET", "/label-studio/health"): ({}, False),
-    ("POST", "/label-studio/setup"): ({"schema": "<View/>", "hostname": "http://stranger"}, False),
-    ("POST", "/label-studio/predict"): (
-        {"tasks": [{"id": 1, "data": {"image": "http://stranger/a.png"}}]},
-        False,
-    ),
-    ("POST", "/label-studio/webhook"): (
-        {"action": "ANNOTATION_CREATED", "task": {"data": {"image": "/etc/stranger"}}},
-        False,
-    ),
 }
 
 #: Every public method that takes a path or photographs, as it is called with a file's classifier.
@@ -408,7 +396,7 @@ class Walker:
 
     def requests(self) -> None:
         pytest.importorskip("starlette")
-        from frugalvae.server.app import create_app, warm_up
+        from frugalvae.server.app import create_app
         from frugalvae.server.settings import Settings
 
         settings = Settings(Path(self.at["file"]), teach=True)
@@ -417,7 +405,7 @@ class Walker:
             self.write(lambda document, kept=remembered: document.update(encoder=kept))
             app = create_app(settings)
             self.walk(
-                f"the server starts: {name}", lambda app=app: warm_up(app.state.server), False
+                f"the server starts: {name}", lambda app=app: app.state.server.warm_up(), False
             )
             for route, (_, needs) in HTTP.items():
                 self.walk(f"{route}: {name}", lambda app=app, r=route: ask(app, r, "x"), needs)
@@ -426,7 +414,7 @@ class Walker:
             self.write(change)
             app = create_app(Settings(Path(self.at["file"])))
             self.walk(
-                f"the server starts: {name}", lambda app=app: warm_up(app.state.server), False
+                f"the server starts: {name}", lambda app=app: app.state.server.warm_up(), False
             )
             self.walk(
                 f"/predict: {name}", lambda app=app: ask(app, ("POST", "/predict"), "x"), True
@@ -640,10 +628,10 @@ def test_every_road_is_walked() -> None:
 
 def test_every_route_is_walked() -> None:
     pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
-    from frugalvae.server.app import ENDPOINTS, create_app
+    from frugalvae.server.app import OPERATIONS, create_app
     from frugalvae.server.settings import Settings
 
-    assert list(HTTP) == [(method, path) for method, path, _ in ENDPOINTS]
+    assert [*HTTP, ("GET", "/")] == [(one.method, one.path) for one in OPERATIONS]
     app = create_app(Settings(Path("absent.frugal"), teach=True))
     paths = {route.path for route in app.routes}
     assert paths == {path for _, path in HTTP} | {"/", "/page"}

@@ -19,15 +19,8 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    parser.description = (
-        "Encode a folder of images into a feature file. Each folder of images is a class. "
-        "Folders train/ and test/ with such folders in them are the two sets; without them a "
-        "random quarter of each class, always the same, is the test set. After a kill, the same "
-        "command goes on."
-    )
-    parser.add_argument(
-        "images", type=Path, metavar="IMAGES", help="a folder, or a zip archive of it"
-    )
+    about = "a folder, or a zip archive of it"
+    parser.add_argument("images", type=Path, metavar="IMAGES", help=about)
     add(parser, "--output", required=True, metavar="FILE.npz", help="the file to write")
     add_encoder(parser)
     add(parser, "--set", help="change a setting of the encoder, such as encoder.size=128")
@@ -40,7 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Encode, show how it goes, and say what came of it."""
+    """Encode a folder of images into a feature file. Each folder of images is a class.
+
+    Folders train/ and test/ with such folders in them are the two sets; without them a random
+    quarter of each class, always the same, is the test set. After a kill, the same command goes on.
+    """
     from frugalvae.encoders.remembered import DEFAULT
     from frugalvae.encoding import check_testable, encode_images
     from frugalvae.engines import engine

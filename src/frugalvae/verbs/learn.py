@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frugalvae import encoding
-from frugalvae.care.guesses import refuse_guesses
+from frugalvae.care.lists import refuse_guesses
 from frugalvae.encoders.remembered import Choice, check_same, load_encoder
 from frugalvae.encoding import Parts, depends_on
 from frugalvae.engines import Engine, here

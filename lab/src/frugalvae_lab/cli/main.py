@@ -8,7 +8,7 @@ from importlib import import_module
 
 from frugalvae import __version__
 from frugalvae.cli.main import Help
-from frugalvae.console import complain
+from frugalvae.console import print_error
 from frugalvae.errors import FrugalError, needing
 from frugalvae.parts import registry
 
@@ -37,10 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with needing(f"frugalvae-lab {options.verb}"):
             return int(options.run(options) or 0)
     except (FrugalError, OSError) as error:  # such as a full disk
-        complain(str(error))
+        print_error(str(error))
         return 2
     except KeyboardInterrupt:
-        complain(f"interrupted; {options.if_interrupted}")
+        print_error(f"interrupted; {options.if_interrupted}")
         return 130
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frugalvae.report.plots import COLOURS
-from frugalvae.report.render import data_uri
+from frugalvae.pages.plots import COLOURS
+from frugalvae.pages.render import data_uri
 from frugalvae_lab.bench.demo_runs import DemoRun, Images
 from frugalvae_lab.report import plots
 from frugalvae_lab.report.plot_parts import mosaic, png

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from frugalvae.report.plots import COLOURS, percent_ticks
+from frugalvae.pages.plots import COLOURS, percent_ticks
 
 MARKERS = "oXsDv^P*"
 

@@ -11,7 +11,7 @@ from matplotlib.patches import Circle
 from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
-from frugalvae.report.plots import COLOURS, GREY, new_figure, style, svg
+from frugalvae.pages.plots import COLOURS, GREY, new_figure, style, svg
 from frugalvae_lab.report.pareto import Point
 from frugalvae_lab.report.plot_parts import MARKERS, draw_lines, mosaic
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from frugalvae.report.plots import COLOURS, GREY, new_figure, style, svg
+from frugalvae.pages.plots import COLOURS, GREY, new_figure, style, svg
 from frugalvae_lab.report.plot_parts import MARKERS, spread
 from frugalvae_lab.report.ranks import groups
 
