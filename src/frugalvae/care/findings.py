@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -119,11 +119,12 @@ class Checked:
         notes: Sequence[str] = (),
         typical: Mapping[Any, int] | None = None,
         taught: Iterable[int] = (),
-    ) -> Checked:
-        """In order: by how sure they are, then by kind and row."""
+        **more: Any,
+    ) -> Self:
+        """In order: by how sure they are, then by kind and row; ``more`` is of a subclass."""
         kinds = list(KINDS)
         order = sorted(findings, key=lambda f: (-f.sure, kinds.index(f.kind), f.row or 0))
-        return cls(order, list(notes), dict(typical or {}), sorted(taught))
+        return cls(order, list(notes), dict(typical or {}), sorted(taught), **more)
 
     def of_kind(self, kind: str) -> list[Finding]:
         """The findings of one kind."""
