@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from frugalvae.errors import check_choice
 from frugalvae.files import json_digest
-from frugalvae_lab.bench.spec import FIGURES, Experiment, Part, Row, Shots, Tasks
-from frugalvae_lab.bench.task_split import first_then_equal
+from frugalvae_lab.bench.specification import FIGURES, Experiment, Part, Row, Shots, Tasks
+from frugalvae_lab.bench.tasks import first_then_equal
 
 #: The version of all defaults together. Raise it when the same settings give other results than
 #: before, so that what was measured until then no longer counts. A new setting does not need
@@ -41,7 +41,7 @@ class Cell:
         Whether accuracy is measured after every task, or after the last one only. The
         final accuracy does not depend on it, so neither does the key.
     shots, long_tail
-        Which training samples are learned; see :mod:`frugalvae_lab.bench.draw`.
+        Which training samples are learned; see :mod:`frugalvae_lab.bench.tasks`.
     brief
         Whether only scores and cost are kept, as a race has thousands of runs; the key does
         not depend on it.
@@ -100,7 +100,7 @@ class Cell:
         return "-".join(parts).replace(":", ".")  # of module:Class; no colon in a file's name
 
     def task_sizes(self, classes: int) -> int | list[int]:
-        """The tasks as :func:`frugalvae_lab.bench.task_split.split_classes` takes them.
+        """The tasks as :func:`frugalvae_lab.bench.tasks.split_classes` takes them.
 
         Where there are fewer classes than tasks, each class is a task.
         """
