@@ -18,7 +18,17 @@ from frugalvae.maths.arrays import Array
 from frugalvae.maths.symmetric import BLOCK
 from frugalvae.memories import make_memory
 
-HEAVY = ("torch", "sklearn", "scipy", "matplotlib", "ray", "transformers", "jinja2", "pandas")
+HEAVY = (
+    "torch",
+    "onnx",
+    "sklearn",
+    "scipy",
+    "matplotlib",
+    "ray",
+    "transformers",
+    "jinja2",
+    "pandas",
+)
 
 SCRIPT = """
 import json, sys
