@@ -155,8 +155,8 @@ def contents(rooms: list[str]) -> str:
     return (
         "Python API\n==========\n\n"
         "Most programs need one class, :class:`~frugalvae.classifier.FrugalClassifier`, and two "
-        "functions, :func:`~frugalvae.memories.make_memory` and "
-        ":func:`~frugalvae.heads.make_head`. All three can be imported from ``frugalvae``.\n\n"
+        "functions, :func:`~frugalvae.parts.make_memory` and "
+        ":func:`~frugalvae.parts.make_head`. All three can be imported from ``frugalvae``.\n\n"
         f"{listed(first)}\nInside:\n\n{listed(inside)}"
     )
 

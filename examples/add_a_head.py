@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae import FrugalClassifier
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, squared_distances
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae.testing import check_head
 
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae import FrugalClassifier
-from frugalvae.cost import Component, component
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.parts.cost import Component, component
+from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
 from frugalvae.testing import check_memory
 
 

@@ -15,11 +15,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from frugalvae.errors import EXTRAS, MissingPackageError
-from frugalvae.heads import HEADS, make_head
 from frugalvae.images.feature_file import Features, load_features
-from frugalvae.interfaces import Head, Memory
-from frugalvae.memories import make_memory
-from frugalvae.plugins import parameters_of
+from frugalvae.parts import HEADS, make_head, make_memory
+from frugalvae.parts.protocols import Head, Memory
+from frugalvae.parts.registry import parameters_of
 from frugalvae.testing.rules import blobs
 from tests.small_clip import clip_on_disk
 from tests.tool import Encoders, Tool, paint

@@ -219,7 +219,7 @@ def other_class(document: Document, arrays: Arrays, chance: random.Random) -> No
         "RidgeHead",
         "NoMemory",
     ]
-    names += ["StreamingLDAHead", "os:system", "json:JSONDecoder", "frugalvae.model:Model"]
+    names += ["StreamingLDAHead", "os:system", "json:JSONDecoder", "frugalvae.model.model:Model"]
     at(document, path[:-1])["class"] = chance.choice(names)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from frugalvae.cost import Component, component
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
+from frugalvae.parts.cost import Component, component
+from frugalvae.parts.protocols import Replay, Task
 
 
 class MeanMemory:

@@ -13,13 +13,12 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
-from frugalvae.heads.bayes import BayesHead
-from frugalvae.interfaces import DensityMemory, Memory, Replay, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.gaussians import Gaussians, Shrinkage
-from frugalvae.maths.whitening import Whitener
-from frugalvae.memories import MEMORIES
-from frugalvae.plugins import parameters_of
+from frugalvae.maths.gaussians import Gaussians, Shrinkage, Whitener
+from frugalvae.parts import MEMORIES
+from frugalvae.parts.bayes import BayesHead
+from frugalvae.parts.protocols import DensityMemory, Memory, Replay, Task
+from frugalvae.parts.registry import parameters_of
 from tests.conftest import SMALL, accuracy, blobs
 
 SHRINKAGE = Shrinkage(own=0.3, ridge=0.05)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.calibration import Calibration, fit_temperature
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import softmax
+from frugalvae.model.calibration import Calibration, fit_temperature
 from tests.conftest import blobs, made
 from tests.test_learner import named, small
 from tests.test_novelty import digits

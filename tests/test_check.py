@@ -18,13 +18,13 @@ from frugalvae.care.image_quality import poor_ones, quality_of
 from frugalvae.care.left_out import left_out
 from frugalvae.care.moments import add_samples, open_moments
 from frugalvae.care.wrong_labels import wrong_labels
+from frugalvae.digests import NONE, digest
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import unit
-from frugalvae.maths.left_out import LeftOutRows
-from frugalvae.memories import make_memory
-from frugalvae.model import Model, Recipe
-from frugalvae.taught import NONE, digest
+from frugalvae.model.model import Model, Recipe
+from frugalvae.moments.held_out import LeftOutRows
+from frugalvae.parts import make_memory
+from frugalvae.parts.protocols import Task
 from tests.conftest import real_features
 
 

@@ -10,12 +10,10 @@ from scipy.special import log_softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
-from frugalvae.heads.lda import StreamingLDAHead
-from frugalvae.heads.nearest_mean import NearestMeanHead
-from frugalvae.heads.ridge import RidgeHead
-from frugalvae.interfaces import Memory, Replay, Task
-from frugalvae.memories.gaussian import Covariance, GaussianMemory
-from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.parts.closed_form import NearestMeanHead, RidgeHead, StreamingLDAHead
+from frugalvae.parts.gaussian import Covariance, GaussianMemory
+from frugalvae.parts.protocols import Memory, Replay, Task
+from frugalvae.parts.store_all import StoreAllMemory
 from tests.conftest import blobs
 
 COVARIANCES: list[Covariance] = ["diagonal", "shared", "full"]

@@ -7,11 +7,11 @@ import pytest
 import torch
 from scipy.special import log_softmax
 
-from frugalvae.heads.cosine import CosineHead
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.store_all import StoreAllMemory
 from frugalvae.paper.equations import cosine_logits
+from frugalvae.parts.cosine import CosineHead
+from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.store_all import StoreAllMemory
 from tests.conftest import blobs
 
 

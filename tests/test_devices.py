@@ -8,7 +8,7 @@ import torch
 
 import frugalvae
 from frugalvae.maths.devices import computing_on, find_device
-from frugalvae.tensors import device_of
+from frugalvae.parts.tensors import device_of
 
 
 def test_only_one_module_asks_for_a_gpu() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from frugalvae.digests import DIGEST, pack_digests
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.storage.document import (
     EMPTY,
@@ -21,7 +22,6 @@ from frugalvae.storage.document import (
     read_confidence,
     read_digests,
 )
-from frugalvae.taught import DIGEST, pack_digests
 
 MEMORY = {"class": "M", "settings": {}, "learned": {}}
 DOCUMENT: dict[str, Any] = {

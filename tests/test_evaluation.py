@@ -21,12 +21,12 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 from frugalvae import FrugalClassifier
 from frugalvae.cli import evaluate as verb
 from frugalvae.cli.main import main, parser
-from frugalvae.cost import MemoryReport
 from frugalvae.encoders import make_encoder
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
-from frugalvae.memories import make_memory
+from frugalvae.parts import make_memory
+from frugalvae.parts.cost import MemoryReport
 from frugalvae.report.evaluation import Evaluation, reliability_bins
 from frugalvae.report.evaluation_page import (
     LIMITS,

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae.answers import rank
 from frugalvae.care.explain import CELLS, WINDOW, Explanation, _by_cell, explain
 from frugalvae.errors import InputError
 from frugalvae.images.photographs import encode_photographs
-from frugalvae.model import Model, Recipe
+from frugalvae.model.answers import rank
+from frugalvae.model.model import Model, Recipe
 from tests.colours import Colours
 from tests.test_images import save
 from tests.tool import Tool, paint

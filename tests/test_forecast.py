@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.answers import expectation, rank
 from frugalvae.cli.predict import warn_of_promise
 from frugalvae.errors import InputError
-from frugalvae.heads.nearest_mean import NearestMeanHead
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.margins import (
+from frugalvae.model.answers import expectation, rank
+from frugalvae.moments.evidence import (
     GRID,
+    Evidence,
     counted,
     gap_for_coverage,
     lead_for_error,
@@ -24,9 +24,9 @@ from frugalvae.maths.margins import (
     margins_of,
     share_above,
 )
-from frugalvae.memories.evidence import Evidence
-from frugalvae.memories.forecast import Forecast
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.forecast import Forecast
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.closed_form import NearestMeanHead
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import summarise
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, encoding, sums
 from frugalvae.engines import run_in_process
-from frugalvae.model import Model, Sums
+from frugalvae.model.model import Model, Sums
 from frugalvae.samples import Rows, Samples
 from frugalvae.storage.model_file import read_file
 from tests.colours import Deadly, Held

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_memory, model
-from frugalvae.checks import check_learned
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories import class_sums
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments import sums
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.checks import check_learned
+from frugalvae.parts.protocols import Task
 
 DIM = 16
 
@@ -56,7 +56,7 @@ def test_a_lesson_beside_many_is_what_it_is_beside_all(monkeypatch: pytest.Monke
 
     exact = taught()
     monkeypatch.setattr(model, "CLASSES_COMPARED", 60)
-    monkeypatch.setattr(class_sums, "CLASSES_COMPARED", 60)
+    monkeypatch.setattr(sums, "CLASSES_COMPARED", 60)
     quick = taught()
     for name in ("scatter_", "counts_", "squares_"):
         np.testing.assert_equal(getattr(quick.memory_, name), getattr(exact.memory_, name))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError, UnknownClassError
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.moments import MomentMemory
-from frugalvae.novelty import TaughtNovelty
+from frugalvae.model.novelty import TaughtNovelty
+from frugalvae.moments.memory import MomentMemory
 from tests.conftest import accuracy
 from tests.outside import MeanMemory
 

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae.cost import Component
+from frugalvae.digests import DIGEST, NONE
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
-from frugalvae.forgetting import forget
-from frugalvae.heads.bayes import BayesHead
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.gaussian import GaussianMemory
-from frugalvae.memories.moments import MomentMemory
-from frugalvae.model import BY_CLASS, Model, Recipe, Sums, plain
-from frugalvae.naming import teach_names
-from frugalvae.novelty import TaughtNovelty, novelty_reference
-from frugalvae.taught import DIGEST, NONE
+from frugalvae.model.forgetting import forget
+from frugalvae.model.model import BY_CLASS, Model, Recipe, Sums, plain
+from frugalvae.model.naming import teach_names
+from frugalvae.model.novelty import TaughtNovelty, novelty_reference
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.bayes import BayesHead
+from frugalvae.parts.cost import Component
+from frugalvae.parts.gaussian import GaussianMemory
+from frugalvae.parts.protocols import Replay, Task
 from tests import outside
 from tests.conftest import blobs
 
@@ -682,7 +682,7 @@ def test_of_many_classes_some_stand_for_the_others(
         return plain_(memory, labels)
 
     monkeypatch.setattr(MomentMemory, "among", among)
-    monkeypatch.setattr("frugalvae.model.CLASSES_COMPARED", most)
+    monkeypatch.setattr("frugalvae.model.model.CLASSES_COMPARED", most)
     task = Task(x[:3].astype(np.float32), np.array([4, 4, 4]))
     model._reference(None, task)
     assert asked_for == ([] if found is None else [found])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from frugalvae import __version__
-from frugalvae.calibration import Calibration
+from frugalvae.digests import DIGEST
 from frugalvae.errors import (
     DeviceError,
     InputError,
@@ -20,9 +20,10 @@ from frugalvae.errors import (
     MissingPackageError,
     UntrustedError,
 )
-from frugalvae.forgetting import forget
-from frugalvae.model import Model, Recipe
-from frugalvae.novelty import TaughtNovelty
+from frugalvae.model.calibration import Calibration
+from frugalvae.model.forgetting import forget
+from frugalvae.model.model import Model, Recipe
+from frugalvae.model.novelty import TaughtNovelty
 from frugalvae.storage import model_file
 from frugalvae.storage.container import from_bytes
 from frugalvae.storage.document import GET_ANOTHER
@@ -38,7 +39,6 @@ from frugalvae.storage.model_file import (
     verify,
 )
 from frugalvae.storage.objects import Reader, Writer
-from frugalvae.taught import DIGEST
 from tests.conftest import blobs
 from tests.outside import MeanMemory, NearestHead
 

@@ -15,20 +15,19 @@ from hypothesis import strategies as st
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import SHRINKAGE
-from frugalvae.maths.roots import leading
-from frugalvae.maths.rotation import rotate
-from frugalvae.maths.rounding import (
+from frugalvae.maths.matrices import leading, rotate
+from frugalvae.moments.budget import Room, usual_bytes
+from frugalvae.moments.evidence import EARLIER, Evidence
+from frugalvae.moments.files import (
     restore_rows,
     restore_symmetric,
     round_rows,
     round_symmetric,
 )
-from frugalvae.memories.evidence import EARLIER, Evidence
-from frugalvae.memories.moments import MomentMemory
-from frugalvae.memories.room import Room, usual_bytes
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.protocols import Task
 from frugalvae.testing.memories import survives_a_file
 from frugalvae.testing.rules import ContractError
 

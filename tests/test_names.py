@@ -15,8 +15,8 @@ from frugalvae import FrugalClassifier, PhotoClassifier, make_head
 from frugalvae.cli import learn as cli_learn
 from frugalvae.encoders import remembered
 from frugalvae.errors import InputError
-from frugalvae.heads.names import FIRST, LAST, Names
 from frugalvae.maths.arrays import Array, softmax, unit
+from frugalvae.parts.names import FIRST, LAST, Names
 from tests.tool import Tool, paint
 
 DIM, CLASSES = 24, 12

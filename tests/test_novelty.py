@@ -12,8 +12,8 @@ import pytest
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
-from frugalvae.memories import MEMORIES
-from frugalvae.novelty import TaughtNovelty
+from frugalvae.model.novelty import TaughtNovelty
+from frugalvae.parts import MEMORIES
 from tests.conftest import SMALL, load_digits, made
 from tests.test_learner import named
 from tests.test_saving import forged, put

@@ -12,7 +12,7 @@ import pytest
 
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import pack
+from frugalvae.maths.matrices import pack
 from frugalvae.storage import objects
 from frugalvae.storage.objects import Reader, Writer, as_array, is_tensor
 

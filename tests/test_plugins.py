@@ -14,19 +14,17 @@ from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.encoders import ENCODERS, make_encoder
 from frugalvae.encoders.remembered import Choice, choose
 from frugalvae.errors import InputError, UnknownNameError, UntrustedError
-from frugalvae.heads import HEADS
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.memories import MEMORIES, usual_head
-from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.plugins import settings_of
+from frugalvae.parts import HEADS, MEMORIES, usual_head
+from frugalvae.parts.defaults import HeadDefaults, MemoryDefaults
+from frugalvae.parts.registry import settings_of
 from frugalvae.testing import ContractError, check_encoder, check_head, check_memory
 from tests.conftest import blobs
 
 MODULE = """
 import numpy as np
 from frugalvae.encoders.defaults import EncoderDefaults
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.defaults import MemoryDefaults
 
 
 class TinyMemory(MemoryDefaults):
@@ -101,10 +99,10 @@ def helper():
 """
 
 ENTRY_POINTS = """
-[frugalvae.memories]
+[frugalvae.parts]
 tiny = tiny_parts:TinyMemory
 
-[frugalvae.heads]
+[frugalvae.parts]
 tiny-head = tiny_parts:TinyHead
 
 [frugalvae.encoders]
@@ -236,7 +234,7 @@ def test_our_own_names_are_found_without_looking_at_packages(
     def looked(*_: Any) -> None:
         raise AssertionError("installed packages were looked at")
 
-    monkeypatch.setattr("frugalvae.plugins.installed_parts", looked)
+    monkeypatch.setattr("frugalvae.parts.registry.installed_parts", looked)
     assert "moments" in MEMORIES
     make_memory("moments")
     make_head("lda")
@@ -247,7 +245,7 @@ def test_our_own_names_are_found_without_looking_at_packages(
 def test_a_name_of_ours_cannot_be_taken(package: Path) -> None:
     """Or installing a package would change what a name means."""
     about = package / "tiny_parts-1.0.dist-info" / "entry_points.txt"
-    about.write_text("[frugalvae.memories]\nmoments = tiny_parts:TinyMemory\n")
+    about.write_text("[frugalvae.parts]\nmoments = tiny_parts:TinyMemory\n")
     assert type(make_memory("moments")).__name__ == "MomentMemory"
 
 

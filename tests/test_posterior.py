@@ -14,12 +14,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.held_out import hold_out
-from frugalvae.maths.left_out import LeftOutRows
-from frugalvae.maths.posterior import Posterior, _log_sum, posterior
-from frugalvae.maths.scatters import own_weight
-from frugalvae.maths.shared_covariance import Moments, SharedCovariance
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.covariance import Moments, SharedCovariance, own_weight
+from frugalvae.moments.held_out import LeftOutRows, hold_out
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.moments.rule import Posterior, _log_sum, posterior
 
 
 def blobs(

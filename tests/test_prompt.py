@@ -11,10 +11,10 @@ from scipy.special import log_softmax
 
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import InputError
-from frugalvae.heads.prompt import PromptHead
-from frugalvae.interfaces import Replay, Task
-from frugalvae.memories.store_all import StoreAllMemory
 from frugalvae.paper.clip import TextTower
+from frugalvae.paper.prompts import PromptHead
+from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.store_all import StoreAllMemory
 from tests.conftest import blobs
 from tests.small_clip import clip_on_disk
 

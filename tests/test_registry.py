@@ -14,9 +14,8 @@ from frugalvae.errors import (
     UnknownClassError,
     suggestion,
 )
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
-from frugalvae.plugins import Registry
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.registry import Registry
 
 PARTS = Registry(
     "fraction",
@@ -75,7 +74,7 @@ def test_unknown_setting_is_answered_with_the_nearest_and_all_settings() -> None
 
 
 def test_part_without_settings_says_that_it_has_none() -> None:
-    parts = Registry("object", {"bare": ("frugalvae.memories.store_all:NoMemory", {})})
+    parts = Registry("object", {"bare": ("frugalvae.parts.store_all:NoMemory", {})})
     with pytest.raises(InputError, match=r"object 'bare' has no setting 'scale'\. Known: none$"):
         parts.make("bare", {"scale": 1})
 
@@ -106,7 +105,7 @@ def test_get_gives_the_default_for_an_unknown_name() -> None:
 
 def test_listing_all_parts_needs_no_pytorch() -> None:
     program = (
-        "import sys; from frugalvae.memories import MEMORIES; from frugalvae.heads import HEADS; "
+        "import sys; from frugalvae.parts import MEMORIES; from frugalvae.parts import HEADS; "
         "assert list(MEMORIES) and list(HEADS); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -35,7 +36,7 @@ from frugalvae.cli.main import VERBS, main, parser
 from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import FrugalError
 from frugalvae.images.feature_file import IDENTITY, OPTIONAL, REQUIRED
-from frugalvae.plugins import is_trusted
+from frugalvae.parts.registry import is_trusted
 from frugalvae.storage import document as documents
 from frugalvae.storage.container import from_bytes, to_bytes
 from tests.small_onnx import forged
@@ -61,6 +62,11 @@ CLI: dict[str, tuple[str, bool, bool] | None] = {
     "history": ("{file}", False, False),
     "sample": ("{file} cat -o {out}.npz", False, True),
     "encode": ("{zip} -o {out}.npz --encoder onnx --model {model} {how}", False, False),
+    "completion": None,
+}
+
+#: The same of the laboratory, where it is installed.
+LABORATORY: dict[str, tuple[str, bool, bool] | None] = {
     "run": (
         "{features} --tasks 2 --memory gaussian-diagonal --head nearest-mean -o {out}.json",
         False,
@@ -70,7 +76,6 @@ CLI: dict[str, tuple[str, bool, bool] | None] = {
     "report": ("{results} -o {out}.md", False, False),
     "memory": None,
     "demo": None,
-    "completion": None,
 }
 
 #: Every route: what is sent besides a payload in each of its fields, and whether it needs the
@@ -259,6 +264,8 @@ class Walker:
     def everything(self) -> None:
         for verb in CLI:
             self.verb(verb)
+        if find_spec("frugalvae_lab"):
+            self.laboratory()
         self.feature_files()
         self.places()
         self.python()
@@ -280,20 +287,21 @@ class Walker:
         self.walk("trusted log", lambda: __import__("logging").FileHandler(**settings) and 0, False)
 
     def command(self, verb: str, *more: str) -> Callable[[], int]:
-        row = CLI[verb]
+        row = CLI.get(verb) or LABORATORY[verb]
         assert row is not None
         words = [verb, *row[0].format(**self.at).split(), *more]
-        return lambda: main(words)
+        if verb in CLI:
+            return lambda: main(words)
+        from frugalvae_lab.cli.main import main as laboratory
+
+        return lambda: laboratory(words)
 
     def verb(self, verb: str) -> None:
         row = CLI[verb]
         if row is None:
             return
-        if verb in ("encode", "report", "run"):  # which read no file that names a part
+        if verb == "encode":  # which reads no file that names a part
             self.walk(verb, self.command(verb), False)
-            return
-        if verb == "bench":
-            self.experiments()
             return
         _, encoder, part = row
         with contextlib.ExitStack() as patched:
@@ -314,6 +322,11 @@ class Walker:
                     self.write(lambda document, kept=remembered: document.update(encoder=kept))
                     road = f"{verb} with processes: encoder {name}"
                     self.walk(road, self.command(verb, "--jobs", "2"), True)
+
+    def laboratory(self) -> None:
+        for verb in ("run", "report"):  # which read no file that names a part
+            self.walk(verb, self.command(verb), False)
+        self.experiments()
 
     def experiments(self) -> None:
         text = Path(self.at["toml"]).with_name("base.toml").read_text()
@@ -459,7 +472,7 @@ def at(document: Any, path: tuple[Any, ...]) -> Any:
 
 def ask(app: Any, route: tuple[str, str], payload: str) -> int:
     """One request with a payload in every field that it might have; 2 if it is refused."""
-    from benchmarks.serving import form
+    from lab.benchmarks.serving import form
 
     method, path = route
     told, _ = HTTP[route]
@@ -533,7 +546,7 @@ def prepare(folder: Path) -> None:
         'name = "a"\nmemory = "gaussian-diagonal"\nhead = "nearest-mean"\n'
     )
     (folder / "results" / "runs").mkdir(parents=True)
-    for path in sorted((ROOT / "results" / "runs").glob("*gaussian-diagonal*"))[:2]:
+    for path in sorted((ROOT / "lab" / "results" / "runs").glob("*gaussian-diagonal*"))[:2]:
         text = path.read_text().replace("gaussian-diagonal", "stranger:Encoder")
         (folder / "results" / "runs" / path.name).write_text(text)
     words = f"learn {folder}/good.frugal {folder}/photos --model {folder}/model.onnx --quiet"
@@ -616,6 +629,10 @@ def test_every_road_is_walked() -> None:
         and re.search(r"Path|Photograph|bytes", str(inspect.signature(method)))
     }
     assert methods == PYTHON.keys()
+    if find_spec("frugalvae_lab"):
+        from frugalvae_lab.cli import main as laboratory
+
+        assert list(LABORATORY) == list(laboratory.VERBS)
     assert documents.FIELDS | documents.OPTIONAL == NAMES | DATA
     assert {"memory", "head", "random_state", "calibrate"} == documents.PARAMETERS
     assert {*IDENTITY} == {"encoder", "model", "weights", "preprocessing", "given"}

@@ -25,7 +25,7 @@ from frugalvae import FrugalClassifier, make_head
 from frugalvae.errors import FrugalError, InputError, MemoryFileError
 from frugalvae.estimator import NotFittedError
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.parts.store_all import StoreAllMemory
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.document import MIGRATIONS
 from frugalvae.storage.objects import Reader, Writer

@@ -15,9 +15,8 @@ import torch
 
 from frugalvae import FrugalClassifier, __version__, make_memory
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
 from frugalvae.paper.placement import Placement
+from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.storage.objects import Reader, Writer
 from frugalvae.storage.parts import HELPERS, class_named, name_of
 from tests.conftest import SMALL, blobs

@@ -68,8 +68,8 @@ def test_what_is_installed_as_a_plugin_needs_no_trust(
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(
-        "[frugalvae.memories]\nmine = tests.outside:MeanMemory\n"
-        "[frugalvae.heads]\nmine = tests.outside:NearestHead\n"
+        "[frugalvae.parts]\nmine = tests.outside:MeanMemory\n"
+        "[frugalvae.parts]\nmine = tests.outside:NearestHead\n"
     )
     with pytest.raises(ValueError, match="tests.outside"):
         FrugalClassifier.load(saved[1])

@@ -15,8 +15,8 @@ from PIL import Image
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import BLOCK
-from frugalvae.memories import make_memory
+from frugalvae.maths.matrices import BLOCK
+from frugalvae.parts import make_memory
 
 HEAVY = (
     "torch",
@@ -90,11 +90,11 @@ def test_no_heavy_package_is_imported_between_a_photograph_and_its_name(
 #: does not; and what they bring along.
 ELSEWHERE = {
     *("numpy.random", "tarfile", "zipfile", "pickletools", "tempfile", "secrets", "difflib"),
-    *("frugalvae.encoders.conversion", "frugalvae.heads.names"),
+    *("frugalvae.encoders.conversion", "frugalvae.parts.names"),
     *("frugalvae.images.classes", "frugalvae.images.feature_file"),
-    *("frugalvae.images.walk", "frugalvae.maths.held_out", "frugalvae.maths.left_out"),
-    *("frugalvae.maths.typicality", "frugalvae.memories.forecast"),
-    *("frugalvae.memories.held_out_batch", "frugalvae.classifier"),
+    *("frugalvae.images.walk", "frugalvae.moments.held_out", "frugalvae.moments.held_out"),
+    *("frugalvae.moments.typicality", "frugalvae.moments.forecast"),
+    *("frugalvae.moments.held_out", "frugalvae.classifier"),
 }
 
 COLD = """
@@ -104,7 +104,7 @@ before = set(sys.modules)
 opened = collections.Counter()
 sys.addaudithook(lambda event, given: opened.update([str(given[0])] if event == "open" else []))
 from frugalvae.cli.main import main
-from frugalvae.maths.shared_covariance import SharedCovariance
+from frugalvae.moments.covariance import SharedCovariance
 rules, of = [], SharedCovariance.of.__func__
 SharedCovariance.of = classmethod(lambda *given: rules.append(given) or of(*given))
 assert main(["predict", *sys.argv[1:]]) == 0

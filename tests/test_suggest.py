@@ -16,7 +16,7 @@ from frugalvae.care.suggest import NARROW, most_telling, suggest
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import write_arrays
 from frugalvae.maths.arrays import unit
-from frugalvae.model import Model, Recipe
+from frugalvae.model.model import Model, Recipe
 from tests.test_check import blobs
 from tests.tool import Tool, paint
 

@@ -209,7 +209,7 @@ def test_nothing_is_expected_where_nothing_was_held_out(file: Store) -> None:
 
 
 def test_margins_that_say_nothing_expect_nothing(file: Store, monkeypatch: Any) -> None:
-    from frugalvae.memories.moments import MomentMemory
+    from frugalvae.moments.memory import MomentMemory
 
     monkeypatch.setattr(MomentMemory, "forecast", lambda _: None)
     assert summarise(file).expected is None

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.shared_covariance import Moments, SharedCovariance
-from frugalvae.maths.symmetric import (
+from frugalvae.maths.matrices import (
     BLOCK,
     add_ridge,
     inverse_root,
@@ -15,6 +14,7 @@ from frugalvae.maths.symmetric import (
     square_root,
     unpack,
 )
+from frugalvae.moments.covariance import Moments, SharedCovariance
 
 
 def normal(*shape: int, seed: int = 0) -> Array:

@@ -16,12 +16,11 @@ import pytest
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.heads import HEADS
 from frugalvae.maths.arrays import Array
-from frugalvae.memories import MEMORIES
-from frugalvae.memories.gaussian import GaussianMemory
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.memory import MomentMemory
 from frugalvae.paper.records import PriorState
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.gaussian import GaussianMemory
 from frugalvae.storage import model_checks
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.parts import HELPERS, from_state

@@ -20,8 +20,8 @@ from torch.nn.functional import cross_entropy
 from frugalvae.encoders.defaults import sentence
 from frugalvae.encoders.hub import pretrained
 from frugalvae.errors import InputError
-from frugalvae.heads.learned_prompts import LearnedPrompts, context_network, first_tokens
 from frugalvae.paper.clip import TextTower, groups, load_text_tower
+from frugalvae.paper.prompts import LearnedPrompts, context_network, first_tokens
 
 NAMES = ["cat", "Black_footed_Albatross", "001.House_Finch", "emu", "gulls/Ring billed gull", "owl"]
 
@@ -109,7 +109,7 @@ def test_activations_are_computed_twice_only_where_they_are_many(
 ) -> None:
     few = make_prompts(tower, None)
     assert not few.checkpoint
-    monkeypatch.setattr("frugalvae.heads.learned_prompts.GRAPH_LIMIT", few.graph_bytes() - 1)
+    monkeypatch.setattr("frugalvae.paper.prompts.GRAPH_LIMIT", few.graph_bytes() - 1)
     assert make_prompts(tower, None).checkpoint
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.estimator import NotFittedError
-from frugalvae.heads import HEADS
+from frugalvae.parts import HEADS
 from tests.conftest import blobs, small_head
 
 FIRST, BETWEEN = "class 0", ["class 3", "class 4", "class 5"]

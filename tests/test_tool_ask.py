@@ -18,7 +18,7 @@ from frugalvae.cli.main import main
 from frugalvae.cli.status import summarise
 from frugalvae.errors import SaturationWarning
 from frugalvae.formatting import size
-from frugalvae.memories import MEMORIES, make_memory
+from frugalvae.parts import MEMORIES, make_memory
 from frugalvae.storage.store import Store
 from tests.conftest import SMALL
 from tests.tool import Encoders, Tool, paint

@@ -112,7 +112,6 @@ def test_a_file_that_exists_is_merged_into_and_that_can_be_undone(
             "new": ["emu"],
             "known": ["dax"],
             "samples": 12,
-            "newer_memory": False,
         }
     ]
     assert (told["classes"], told["samples"]) == (3, 24)

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.interfaces import Task
 from frugalvae.maths.gaussians import Shrinkage
-from frugalvae.maths.posterior import posterior
-from frugalvae.maths.typicality import COSINE, EXPECTED, Typicality
-from frugalvae.memories.moments import MomentMemory
-from frugalvae.novelty import DistanceReference, FitReference, TaughtNovelty, novelty_reference
+from frugalvae.model.novelty import (
+    DistanceReference,
+    FitReference,
+    TaughtNovelty,
+    novelty_reference,
+)
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.moments.rule import posterior
+from frugalvae.moments.typicality import COSINE, EXPECTED, Typicality
+from frugalvae.parts.protocols import Task
 
 
 def blobs(

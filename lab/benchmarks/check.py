@@ -38,9 +38,9 @@ from frugalvae.care.findings import SURE
 from frugalvae.care.judge import judge
 from frugalvae.care.moments import add_samples, open_moments
 from frugalvae.care.suggest import suggest
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, unit
-from frugalvae.model import Model
+from frugalvae.model.model import Model
+from frugalvae.parts.protocols import Task
 from frugalvae_lab.bench.data_sources import find_data
 
 DATA = ("cub200", "cifar100", "ucf101", "cars196", "aircraft100")

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.calibration import Calibration, fit_temperature
 from frugalvae.images.feature_file import Features, load_features
-from frugalvae.interfaces import Replay
-from frugalvae.model import Model
-from frugalvae.novelty import DistanceReference, TaughtNovelty
+from frugalvae.model.calibration import Calibration, fit_temperature
+from frugalvae.model.model import Model
+from frugalvae.model.novelty import DistanceReference, TaughtNovelty
+from frugalvae.parts.protocols import Replay
 from frugalvae_lab.bench.data_sources import data_folder
 
 DATA = [

@@ -28,7 +28,7 @@ from frugalvae.encoders.efficientnet import MODELS, EfficientNetEncoder, find_ch
 from frugalvae.encoding import encode_folder
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import decode
-from frugalvae.interfaces import Encoder
+from frugalvae.parts.protocols import Encoder
 from frugalvae_lab.bench.data_sources import in_data_folder
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)

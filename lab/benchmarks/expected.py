@@ -17,7 +17,7 @@ import numpy as np
 from frugalvae.images.feature_file import load_features
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.split import held_out_rows
-from frugalvae.model import Model, Recipe
+from frugalvae.model.model import Model, Recipe
 from frugalvae_lab.bench.data_sources import in_data_folder
 
 FILES = {

@@ -24,18 +24,18 @@ from torch.nn.functional import cross_entropy
 from frugalvae.console import Display
 from frugalvae.encoders.defaults import spoken
 from frugalvae.formatting import duration
-from frugalvae.heads.learned_prompts import (
-    LEARNED,
-    LearnedPrompts,
-    context_network,
-    first_tokens,
-)
-from frugalvae.heads.prompt import PromptHead
-from frugalvae.heads.replay_epochs import draw
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.paper.clip import TextTower
 from frugalvae.paper.equations import cosine_logits
+from frugalvae.paper.prompts import (
+    LEARNED,
+    LearnedPrompts,
+    PromptHead,
+    context_network,
+    first_tokens,
+)
+from frugalvae.parts.cosine import draw
+from frugalvae.parts.protocols import Replay, Task
 
 SCALE = 100.0  # CLIP's
 CONTEXT = 77

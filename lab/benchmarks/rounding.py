@@ -14,10 +14,10 @@ import copy
 
 import numpy as np
 
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.rounding import restore_rows, round_rows
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.files import restore_rows, round_rows
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.protocols import Task
 from frugalvae_lab.bench.data_sources import find_data
 from lab.benchmarks.shots import DATA, split
 

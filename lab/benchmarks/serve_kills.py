@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from frugalvae.digests import digest
 from frugalvae.storage.model_file import load
-from frugalvae.taught import digest
 from lab.benchmarks.serving import Served
 
 NAMES = ("ant", "bee", "cow", "doe", "elk")

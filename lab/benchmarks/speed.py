@@ -29,9 +29,9 @@ import torch
 
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.images.feature_file import load_features
-from frugalvae.interfaces import Replay, Task
 from frugalvae.paper.vae_fo import Batch
 from frugalvae.paper.variants import VAEMemory, VAESettings
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.bench.data_sources import data_folder, in_data_folder
 from frugalvae_lab.bench.grid import places
 from frugalvae_lab.bench.pool import ProcessPool

@@ -29,7 +29,7 @@ import numpy as np
 
 from frugalvae.care.suggest import doubts, suggest
 from frugalvae.maths.arrays import Array, unit
-from frugalvae.model import Model
+from frugalvae.model.model import Model
 from frugalvae_lab.bench.data_sources import find_data
 
 DATA = ("ucf101", "cub200", "cifar100")

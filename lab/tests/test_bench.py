@@ -23,7 +23,7 @@ from tests.waiting import PATIENCE, descendants, needs_proc, wait_until, worked
 
 from frugalvae.errors import InputError
 from frugalvae.files import json_digest, write_bytes
-from frugalvae.memories import MEMORIES, make_memory, usual_head
+from frugalvae.parts import MEMORIES, make_memory, usual_head
 from frugalvae_lab.bench.display import Clock
 from frugalvae_lab.bench.grid import Cell, grid
 from frugalvae_lab.bench.grid_run import run_grid

@@ -13,10 +13,10 @@ from scipy.stats import multivariate_normal
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Gaussians, Scores, Shrinkage
-from frugalvae.maths.rotation import rotate, rotate_back
+from frugalvae.maths.matrices import rotate, rotate_back
+from frugalvae.parts.protocols import Task
 from frugalvae_lab.memories.factors import FactorMemory
 
 

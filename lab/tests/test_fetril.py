@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.conftest import blobs
 
-from frugalvae.cost import component
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
-from frugalvae.memories import make_memory
+from frugalvae.parts import make_memory
+from frugalvae.parts.cost import component
+from frugalvae.parts.protocols import Task
 from frugalvae_lab.cli.main import main
 from frugalvae_lab.memories.fetril import FeTrILMemory
 

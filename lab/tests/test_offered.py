@@ -15,9 +15,8 @@ import frugalvae_lab.memories
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.cli.main import main
 from frugalvae.errors import MemoryFileError, UnknownNameError, UntrustedError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
-from frugalvae.plugins import LABORATORY, Registry
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.registry import LABORATORY, Registry
 
 
 def offered(registry: Registry) -> dict[str, str]:
@@ -50,7 +49,7 @@ def test_a_file_with_such_a_part_loads_where_the_laboratory_is_and_says_so_where
     taught.save(tmp_path / "it.frugal")
     loaded = FrugalClassifier.load(tmp_path / "it.frugal")
     np.testing.assert_array_equal(loaded.predict(x), taught.predict(x))
-    monkeypatch.setattr("frugalvae.plugins.installed_parts", lambda *_: {})
+    monkeypatch.setattr("frugalvae.parts.registry.installed_parts", lambda *_: {})
     with pytest.raises(UntrustedError, match="give --trust frugalvae_lab"):
         FrugalClassifier.load(tmp_path / "it.frugal")  # importable, but not installed
     monkeypatch.setattr("frugalvae.storage.parts.find_spec", lambda *_: None)
@@ -61,7 +60,7 @@ def test_a_file_with_such_a_part_loads_where_the_laboratory_is_and_says_so_where
 def test_without_the_laboratory_its_names_say_where_they_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("frugalvae.plugins.installed_parts", lambda *_: {})
+    monkeypatch.setattr("frugalvae.parts.registry.installed_parts", lambda *_: {})
     told = "memory 'factors' is part of the laboratory, which is not installed; pip install ./lab"
     with pytest.raises(UnknownNameError, match=told):
         FrugalClassifier("factors").fit(*blobs_of_two())

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from frugalvae.errors import DeviceError, InputError, UnknownClassError
 from frugalvae.images.feature_file import Features
-from frugalvae.plugins import settings_of
+from frugalvae.parts.registry import settings_of
 from frugalvae.progress import listening
 from frugalvae_lab.encoders import ENCODERS, make_encoder, resnet18
 from frugalvae_lab.encoders.resnet18 import (

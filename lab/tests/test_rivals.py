@@ -16,9 +16,9 @@ from tests.test_bayes import SHRINKAGE, drawn, learned
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, softmax, unit
-from frugalvae.memories.store_all import NoMemory, StoreAllMemory
+from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.store_all import NoMemory, StoreAllMemory
 from frugalvae_lab.heads.anacp import gelu, spread
 from frugalvae_lab.heads.fecam import inverse_correlation
 from frugalvae_lab.heads.linear import held_out_parts

@@ -16,8 +16,8 @@ from tests.conftest import SMALL, small_head
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.files import write_json, write_text
-from frugalvae.heads import HEADS
 from frugalvae.images.feature_file import Features
+from frugalvae.parts import HEADS
 from frugalvae_lab.bench.stream_run import run_stream
 from frugalvae_lab.cli.main import main
 

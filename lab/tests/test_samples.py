@@ -16,8 +16,8 @@ from tests.conftest import blobs
 
 from frugalvae import FrugalClassifier
 from frugalvae.images.feature_file import Features
-from frugalvae.interfaces import Memory, Task
-from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.parts.protocols import Memory, Task
+from frugalvae.parts.store_all import StoreAllMemory
 from frugalvae_lab.bench.grid_run import run_grid
 from frugalvae_lab.bench.metrics import precision_and_recall, relative_frechet_distance
 from frugalvae_lab.bench.observe import make_observer

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frugalvae.classifier import FrugalClassifier, check, suggest
     from frugalvae.encoders import make_encoder
-    from frugalvae.heads import make_head
-    from frugalvae.memories import make_memory
+    from frugalvae.parts import make_head, make_memory
     from frugalvae.photos import PhotoClassifier
 
 __version__ = "0.1.0"
@@ -34,8 +33,8 @@ _PLACES = {
     "PhotoClassifier": "frugalvae.photos",
     "check": "frugalvae.classifier",
     "make_encoder": "frugalvae.encoders:make_encoder",
-    "make_head": "frugalvae.heads",
-    "make_memory": "frugalvae.memories",
+    "make_head": "frugalvae.parts",
+    "make_memory": "frugalvae.parts",
     "suggest": "frugalvae.classifier",
 }
 

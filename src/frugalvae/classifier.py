@@ -14,17 +14,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from frugalvae import forgetting, merging, naming
-from frugalvae.answers import THRESHOLD
-from frugalvae.calibration import Calibration
-from frugalvae.cost import MemoryReport
 from frugalvae.errors import InputError, check_number
 from frugalvae.estimator import Estimator, NotFittedError
-from frugalvae.heads import make_head
-from frugalvae.memories import make_memory
-from frugalvae.memories.forecast import Forecast
-from frugalvae.model import Model, Recipe
-from frugalvae.novelty import TaughtNovelty
+from frugalvae.model import forgetting, merging, naming
+from frugalvae.model.answers import THRESHOLD
+from frugalvae.model.calibration import Calibration
+from frugalvae.model.model import Model, Recipe
+from frugalvae.model.novelty import TaughtNovelty
+from frugalvae.moments.forecast import Forecast
+from frugalvae.parts import make_head, make_memory
+from frugalvae.parts.cost import MemoryReport
 from frugalvae.storage.model_file import load, save
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from frugalvae.care.findings import Finding
     from frugalvae.care.suggest import Suggestion
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.parts.protocols import Head, Memory
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +55,11 @@ class FrugalClassifier(Estimator):
     Parameters
     ----------
     memory
-        What remembers the classes: a name (see ``frugalvae.memories.MEMORIES``), one of your
+        What remembers the classes: a name (see ``frugalvae.parts.MEMORIES``), one of your
         own as ``"module:Class"``, or a memory made with settings of your own, which serves as a
         template and is never changed.
     head
-        What classifies: a name (see ``frugalvae.heads.HEADS``), ``"module:Class"``, or a head.
+        What classifies: a name (see ``frugalvae.parts.HEADS``), ``"module:Class"``, or a head.
         By default what suits the memory: ``"bayes"`` for ``"moments"``, ``"cosine"`` for most.
     calibrate
         Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
@@ -78,7 +77,7 @@ class FrugalClassifier(Estimator):
     Attributes
     ----------
     model_
-        What was learned, as a :class:`frugalvae.model.Model`. It is replaced as a whole by
+        What was learned, as a :class:`frugalvae.model.model.Model`. It is replaced as a whole by
         whatever changes the classifier: threads that ask while another teaches get answers of
         the old model or of the new one.
     classes_
@@ -282,9 +281,9 @@ class FrugalClassifier(Estimator):
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
 
         The default memory tells how typical a row is of its most probable class; see
-        :mod:`frugalvae.maths.typicality`. With other memories, a row is as familiar as it is near
+        :mod:`frugalvae.moments.typicality`. With other memories, a row is as familiar as it is near
         to the mean of a class, compared with that class's own samples; see
-        :class:`frugalvae.novelty.DistanceReference`. How familiar taught samples
+        :class:`frugalvae.model.novelty.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught
         without it. Only their quantiles are kept. Where these are missing, because the
         file is of an older version, replayed samples stand for them, which are more typical than

@@ -20,7 +20,7 @@ from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import reading_images
 from frugalvae.images.feature_file import Features, read_arrays, write_arrays, write_features
 from frugalvae.images.photographs import THREADS, Encoded, encode_groups
-from frugalvae.interfaces import Encoder
+from frugalvae.parts.protocols import Encoder
 from frugalvae.samples import Samples, open_samples, refuse
 
 PART = 64  # images that are encoded and written at a time: lost at most when a command is killed

@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from frugalvae.checks import EXPECTED, check_features, check_finite, check_labels, check_one_kind
 from frugalvae.errors import InputError
 from frugalvae.labels import as_labels
+from frugalvae.parts.checks import (
+    EXPECTED,
+    check_features,
+    check_finite,
+    check_labels,
+    check_one_kind,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

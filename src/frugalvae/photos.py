@@ -9,18 +9,18 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from frugalvae import naming
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.labels import as_label, nearly_known
+from frugalvae.model import naming
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from frugalvae.care.explain import Explanation
     from frugalvae.images.photographs import Photograph
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
 
 logger = logging.getLogger(__name__)
 

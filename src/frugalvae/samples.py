@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import check_finite
 from frugalvae.encoders.remembered import (
     Choice,
     Remembered,
@@ -38,12 +37,13 @@ from frugalvae.images.photographs import (
     unreadable,
 )
 from frugalvae.maths.split import held_out_rows
+from frugalvae.parts.checks import check_finite
 
 if TYPE_CHECKING:
     from frugalvae.images.classes import Wanted
     from frugalvae.images.feature_file import Features, StoredRows
     from frugalvae.images.walk import Found
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
 
 ROW = "{}[{}]"  # what a row of a feature file is called
 TEST_PART = 0.25  # of each class, where there is no folder for the test

@@ -24,13 +24,13 @@ from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.photographs import Encoded
-from frugalvae.interfaces import Task
-from frugalvae.model import Model, Sums
+from frugalvae.model.model import Model, Sums
+from frugalvae.parts.protocols import Task
 from frugalvae.samples import Samples, named
 
 if TYPE_CHECKING:
-    from frugalvae.intake import Intake
-    from frugalvae.interfaces import Encoder
+    from frugalvae.model.plan import Intake
+    from frugalvae.parts.protocols import Encoder
 
 LEAST, MOST = 1024, 8192  # photographs of a chunk,
 USUAL_COUNT = 16  # of which there are about so many in between; of rows a chunk has the most
@@ -75,7 +75,7 @@ class Summed:
     Attributes
     ----------
     lesson
-        What :meth:`frugalvae.model.Model.learn` takes.
+        What :meth:`frugalvae.model.model.Model.learn` takes.
     counts
         How many samples of each class could be read.
     unreadable

@@ -6,18 +6,18 @@ from functools import partial
 
 import pytest
 
-from frugalvae import heads
+from frugalvae import paper, parts
 from frugalvae.errors import InputError
-from frugalvae.heads import HEADS, make_head
-from frugalvae.memories import MEMORIES
-from frugalvae.plugins import Registry, parameters_of
+from frugalvae.parts import HEADS, MEMORIES, make_head
+from frugalvae.parts.registry import Registry, parameters_of
 from frugalvae.testing.heads import HEAD_CHECKS
 from frugalvae.testing.rules import Rule
 from tests.conftest import parts_of, small_head
 
 
 def test_every_head_class_of_the_package_has_a_name() -> None:
-    assert parts_of(heads, "Head") == {type(make_head(name)).__name__ for name in HEADS}
+    found = parts_of(parts, "Head") | parts_of(paper, "Head")
+    assert found == {type(make_head(name)).__name__ for name in HEADS}
 
 
 @pytest.mark.parametrize("registry", [MEMORIES, HEADS], ids=["memories", "heads"])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import memories, paper
-from frugalvae.interfaces import Memory
-from frugalvae.memories import MEMORIES, make_memory
-from frugalvae.plugins import parameters_of
+from frugalvae import moments, paper, parts
+from frugalvae.parts import MEMORIES, make_memory
+from frugalvae.parts.protocols import Memory
+from frugalvae.parts.registry import parameters_of
 from frugalvae.testing.memories import (
     MEMORY_CHECKS,
     SAMPLELESS_CHECKS,
@@ -62,7 +62,7 @@ def made(case: str, *, trained: bool = False) -> Memory:
 
 
 def test_every_memory_class_of_the_package_has_a_name() -> None:
-    found = parts_of(memories, "Memory") | parts_of(paper, "Memory")
+    found = set().union(*(parts_of(room, "Memory") for room in (moments, paper, parts)))
     assert found == {type(make_memory(name)).__name__ for name in MEMORIES}
 
 

@@ -13,8 +13,7 @@ import pytest
 import safetensors.numpy
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
+from frugalvae.parts import HEADS, MEMORIES
 from tests.conftest import SMALL, blobs
 from tests.small_clip import clip_on_disk
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from frugalvae.errors import InputError
-from frugalvae.heads import HEADS
-from frugalvae.heads.bayes import BayesHead
-from frugalvae.interfaces import Head, Memory, Replay, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories import MEMORIES, make_memory
+from frugalvae.parts import HEADS, MEMORIES, make_memory
+from frugalvae.parts.bayes import BayesHead
+from frugalvae.parts.protocols import Head, Memory, Replay, Task
 from frugalvae.testing.rules import quiet
 from tests.conftest import small_head
 from tests.contract.test_memories import ABLATIONS, made

@@ -11,8 +11,7 @@ import pytest
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
+from frugalvae.parts import HEADS, MEMORIES
 from tests.conftest import accuracy, blobs, small_head
 from tests.contract.test_saving import CASES, again, assert_alike, quick, rounds, teach
 

@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from frugalvae.memories import make_memory
 from frugalvae.paper import equations, nullspace, vae_fo
 from frugalvae.paper.equations import (
     conditional_elbo,
@@ -36,6 +35,7 @@ from frugalvae.paper.equations import (
     spectrum,
     unit,
 )
+from frugalvae.parts import make_memory
 from tests.conftest import SMALL, blobs
 from tests.paper import test_fixed_point_proof as proof
 from tests.paper.test_fixed_point_proof import LATENT, WEIGHT, assert_equal, diagonal_normal, normal

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("torch", reason="these memories need PyTorch")
 
 from frugalvae.maths.arrays import Array
-from frugalvae.memories import make_memory
+from frugalvae.parts import make_memory
 from tests.conftest import SMALL, blobs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.paper.networks import MLP
-from frugalvae.tensors import linear
+from frugalvae.parts.tensors import linear
 
 SIZES = [4, 6, 5, 3]
 CLASSES, EMBEDDING = 3, 2

@@ -13,7 +13,7 @@ from frugalvae.paper.normalise import (
     Normaliser,
     mean_and_std,
 )
-from frugalvae.tensors import TensorTask, stack
+from frugalvae.parts.tensors import TensorTask, stack
 
 SPREAD = torch.tensor([0.01, 1.0, 50.0], dtype=torch.float64)
 

@@ -15,7 +15,6 @@ from torch.distributions import Normal, kl_divergence
 
 from frugalvae.errors import ConvergenceWarning, InputError, SaturationWarning
 from frugalvae.maths.arrays import Array
-from frugalvae.memories import MEMORIES, make_memory
 from frugalvae.paper import nullspace, records, vae_fo
 from frugalvae.paper.departures import (
     CHANGES,
@@ -30,7 +29,8 @@ from frugalvae.paper.priors import FixedPointPrior
 from frugalvae.paper.records import is_saturated
 from frugalvae.paper.vae_fo import VAEFO, Batch, Steps, Training
 from frugalvae.paper.variants import LiteralSettings, VAEMemory, VAESettings
-from frugalvae.plugins import settings_of
+from frugalvae.parts import MEMORIES, make_memory
+from frugalvae.parts.registry import settings_of
 from tests.conftest import SMALL, blobs
 
 

@@ -13,11 +13,11 @@ from frugalvae.care.findings import SURE, Checked, Finding
 from frugalvae.care.judge import Judged, judge
 from frugalvae.care.moments import add_samples, open_moments
 from frugalvae.care.outliers import LEAST
-from frugalvae.checks import check_features, check_kind, check_labels
+from frugalvae.digests import NONE, among
 from frugalvae.formatting import plural, shortened
-from frugalvae.interfaces import Task
-from frugalvae.model import Model
-from frugalvae.taught import NONE, among
+from frugalvae.model.model import Model
+from frugalvae.parts.checks import check_features, check_kind, check_labels
+from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

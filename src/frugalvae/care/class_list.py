@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frugalvae.answers import FEW
 from frugalvae.care.findings import Finding
 from frugalvae.formatting import plural
 from frugalvae.labels import edits, folded, near_pairs
+from frugalvae.model.answers import FEW
 
 
 def few(counts: Mapping[Any, int]) -> list[Finding]:

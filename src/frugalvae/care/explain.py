@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
-from frugalvae.checks import position_of
 from frugalvae.errors import InputError
 from frugalvae.formatting import percent, printable
 from frugalvae.images.photographs import encode_photographs, opened
 from frugalvae.maths.arrays import Array
+from frugalvae.parts.checks import position_of
 
 if TYPE_CHECKING:
     from frugalvae.images.photographs import Photograph
-    from frugalvae.interfaces import Encoder
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
 
 TAUGHT = {"learn", "update"}  # events of the history that brought samples
 CELLS = 8  # along each side of the photograph
@@ -120,7 +120,7 @@ def explain(
     Examples
     --------
     >>> from frugalvae.encoders import make_encoder
-    >>> from frugalvae.model import Model
+    >>> from frugalvae.model.model import Model
     >>> encoder = make_encoder("efficientnet", size=64)
     >>> plain = [Image.new("RGB", (64, 64), colour) for colour in ("red", "blue")]
     >>> model = Model().learn(encode_photographs(encoder, plain), ["rose", "sky"])
@@ -151,7 +151,7 @@ def explain(
 def lessons_of(model: Model, label: Any) -> list[dict[str, Any]]:
     """When a class was taught, and how many samples; names that it had before count, too.
 
-    >>> from frugalvae.model import Model
+    >>> from frugalvae.model.model import Model
     >>> [lesson["samples"] for lesson in lessons_of(Model().learn([[1.0], [2.0]], ["a", "a"]), "a")]
     [2]
     """

@@ -6,7 +6,7 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.maths.linkage import average_linkage
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.memory import MomentMemory
 
 LEAST = 3  # samples that make a group
 MOST = 3000  # samples that are grouped

@@ -9,9 +9,9 @@ import numpy as np
 from frugalvae.care.left_out import LeftOut, as_new, left_out
 from frugalvae.care.outliers import outliers
 from frugalvae.care.wrong_labels import wrong_labels
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.protocols import Task
 
 POWER = 4.5  # of densities, times the length of a whitened row
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, columns_of, in_blocks
-from frugalvae.maths.left_out import LeftOutRows
-from frugalvae.maths.posterior import Posterior
-from frugalvae.memories.moments import MomentMemory
+from frugalvae.moments.held_out import LeftOutRows
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.moments.rule import Posterior
+from frugalvae.parts.protocols import Task
 
 LIKELY = 20  # classes that a sample may be of, besides its own
 BLOCK = 2048  # rows that are looked at at a time

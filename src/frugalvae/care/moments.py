@@ -6,10 +6,10 @@ import copy
 
 import numpy as np
 
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.moments import MomentMemory
-from frugalvae.model import Model
+from frugalvae.model.model import Model
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.parts.protocols import Task
 
 REPLAYED = 64  # samples that stand for a class
 ROOM = "1GB"  # so that nothing is cut

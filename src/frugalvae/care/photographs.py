@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.care.image_quality import Quality, quality_of
+from frugalvae.digests import DIGEST, NONE, digest
 from frugalvae.images.decode import LARGE_BYTES, File, alone, decode
 from frugalvae.images.photographs import AHEAD, THREADS, ahead, encode, reason
-from frugalvae.interfaces import Encoder
 from frugalvae.maths.arrays import Array
+from frugalvae.parts.protocols import Encoder
 from frugalvae.progress import track
-from frugalvae.taught import DIGEST, NONE, digest
 
 
 @dataclass(frozen=True)

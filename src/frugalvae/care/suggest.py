@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.answers import THRESHOLD
 from frugalvae.care.groups import group_unknown
 from frugalvae.care.moments import moments_of
-from frugalvae.checks import check_features
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, in_blocks, unit
-from frugalvae.model import Model
+from frugalvae.model.answers import THRESHOLD
+from frugalvae.model.model import Model
+from frugalvae.parts.checks import check_features
 from frugalvae.progress import track
 
 if TYPE_CHECKING:

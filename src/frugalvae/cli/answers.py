@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from frugalvae.answers import NONE, UNSURE, Answer, Batch, Unreadable
 from frugalvae.console import json_text
 from frugalvae.formatting import as_cell, printable
+from frugalvae.model.answers import NONE, UNSURE, Answer, Batch, Unreadable
 
 FIELDS = (
     "input", "rank", "label", "probability", "known", "familiarity", "reason", "sure", "set"

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Check, print a summary, and write the page and the list."""
     from frugalvae.care.except_list import read_decisions, with_decisions, write_list
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.samples import counted, open_samples
     from frugalvae.storage.store import Store
 

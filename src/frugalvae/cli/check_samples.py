@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from frugalvae.care.findings import Checked, Finding
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.samples import Samples
 
 

@@ -12,7 +12,7 @@ from frugalvae.labels import label_named
 from frugalvae.storage.store import Store
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
 
 
 @contextmanager

@@ -39,8 +39,7 @@ def offer(parser: argparse.ArgumentParser) -> None:
     import shtab
 
     from frugalvae.encoders import ENCODERS
-    from frugalvae.heads import HEADS
-    from frugalvae.memories import MEMORIES
+    from frugalvae.parts import HEADS, MEMORIES
 
     names = {"memory": MEMORIES, "head": HEADS, "encoder": ENCODERS}
     for action in parser._actions:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.report.evaluation import Evaluation
     from frugalvae.samples import Samples
 
@@ -203,10 +203,10 @@ def tested(model: Model, samples: Samples, options: argparse.Namespace) -> Teste
     """Features of what is to be classified."""
     import numpy as np
 
+    from frugalvae.digests import among
     from frugalvae.encoders.remembered import described
-    from frugalvae.intake import other_names
+    from frugalvae.model.plan import other_names
     from frugalvae.samples import refuse
-    from frugalvae.taught import among
 
     classes = [str(label) for label in model.classes.tolist()]
     numbers, unknown = known(model, samples.labels, options.images)

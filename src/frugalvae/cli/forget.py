@@ -10,7 +10,7 @@ from frugalvae.cli.options import add, add_encoder
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import local_time, plural, quoted
-from frugalvae.history import with_digest
+from frugalvae.model.history import with_digest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     """Remove the class."""
     from frugalvae.cli.common import change_class
     from frugalvae.cli.update import more_rows
-    from frugalvae.forgetting import forget
+    from frugalvae.model.forgetting import forget
     from frugalvae.storage.receipts import receipt, state
 
     if options.scrub and options.inputs:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.answers import expectation, few_samples
 from frugalvae.cli.options import add, add_encoder, add_ray, choice, refuse_encoder, settings_of
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
@@ -19,9 +18,10 @@ from frugalvae.files import read_plain
 from frugalvae.formatting import plural, shortened, size
 from frugalvae.images import holds_features
 from frugalvae.labels import as_label, near, near_pairs, nearly_known
+from frugalvae.model.answers import expectation, few_samples
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
     from frugalvae.verbs.learn import Lesson, Meant
@@ -112,7 +112,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Learn what is new, and say what came of it."""
     from frugalvae.encoding import Parts
-    from frugalvae.history import with_source
+    from frugalvae.model.history import with_source
     from frugalvae.storage.store import Store
 
     if (options.source is None) == (options.names is None):
@@ -326,9 +326,8 @@ def model_to_teach(store: Store, options: argparse.Namespace) -> Model:
 
 def new_model(options: argparse.Namespace) -> Model:
     """A model as it was asked for, which knows nothing yet."""
-    from frugalvae.heads import make_head
-    from frugalvae.memories import make_memory, usual_head
-    from frugalvae.model import Model, Recipe
+    from frugalvae.model.model import Model, Recipe
+    from frugalvae.parts import make_head, make_memory, usual_head
 
     changed = settings_of(options, "memory", "head", "encoder")
     memory = str(options.memory or Recipe.memory)

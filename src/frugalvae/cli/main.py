@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from frugalvae import __version__, plugins
+from frugalvae import __version__
 from frugalvae.console import complain
 from frugalvae.errors import LABORATORY_COMES_BY, FrugalError, needing, suggestion
+from frugalvae.parts import registry
 
 PIPE_CLOSED = 141  # as of a program that is ended by the signal SIGPIPE
 
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.reconfigure(errors="backslashreplace")
     if not arguments:
         arguments = ["--help"]
-    plugins.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
+    registry.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
     verb = next((word for word in arguments if not word.startswith("-")), "")
     if verb in arguments[:1] and verb not in VERBS:
         near = suggestion(verb, VERBS)

@@ -12,11 +12,11 @@ from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, size
-from frugalvae.history import is_last_change, with_digest
 from frugalvae.labels import as_label, check_case, label_named, like
+from frugalvae.model.history import is_last_change, with_digest
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.storage.store import Store
 
 OF = "of"  # the checksum of a file that was merged, in its event of the history
@@ -191,9 +191,9 @@ def merged(
     options: argparse.Namespace, target: Model | None, additions: list[Addition]
 ) -> tuple[Model, list[dict[str, Any]]]:
     """The model with all additions, and what is told of each."""
-    from frugalvae import merging
     from frugalvae.encoders.remembered import check_carried
-    from frugalvae.model import Model
+    from frugalvae.model import merging
+    from frugalvae.model.model import Model
 
     told, model = [], target or Model(additions[0].model.recipe)
     for addition in additions:

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Join the classes."""
     from frugalvae.cli.common import change_class
-    from frugalvae.merging import merge_classes
+    from frugalvae.model.merging import merge_classes
 
     with change_class(options) as (store, model, label):
         joined = [

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from frugalvae.encoders import ENCODERS, VIEWS
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
-from frugalvae.heads import HEADS
 from frugalvae.images import BATCH_SIZE, holds_features
-from frugalvae.memories import MEMORIES
+from frugalvae.parts import HEADS, MEMORIES
 
 if TYPE_CHECKING:
     from frugalvae.encoders.remembered import Choice

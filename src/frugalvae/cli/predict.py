@@ -12,7 +12,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.answers import NONE, THRESHOLD, UNSURE, Answer, Batch, Unreadable, rank
 from frugalvae.cli.answers import FIELDS, FORMS
 from frugalvae.cli.options import (
     add,
@@ -28,11 +27,12 @@ from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
 from frugalvae.formatting import percent, printable
 from frugalvae.images import holds_features
+from frugalvae.model.answers import NONE, THRESHOLD, UNSURE, Answer, Batch, Unreadable, rank
 
 if TYPE_CHECKING:
     from frugalvae.images.photographs import Encoded
-    from frugalvae.interfaces import Encoder
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
 

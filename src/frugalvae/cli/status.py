@@ -10,10 +10,10 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from frugalvae.answers import expectation
 from frugalvae.cli.options import add
 from frugalvae.console import Display, print_json
 from frugalvae.formatting import plural, shortened, size
+from frugalvae.model.answers import expectation
 from frugalvae.storage.summary import MOST, Summary, named, summarise
 
 

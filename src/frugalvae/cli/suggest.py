@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from frugalvae.care.suggest import Suggested
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.samples import Samples
 
 SHOWN = 20  # suggestions in the terminal
@@ -128,7 +128,7 @@ def not_taught(model: Model, samples: Samples, options: argparse.Namespace) -> P
     """Those of some samples that the classifier was not taught."""
     import numpy as np
 
-    from frugalvae.taught import DIGEST, NONE, among
+    from frugalvae.digests import DIGEST, NONE, among
 
     encoder, _ = samples.encoder(model.encoder, choice(options), options.file)
     taught = np.concatenate([np.empty(0, DIGEST), *model.digests.values()])

@@ -10,11 +10,11 @@ from frugalvae.cli.update import add_samples
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, quoted, shortened
-from frugalvae.history import digest_of, is_last_change, with_digest, with_source
+from frugalvae.model.history import digest_of, is_last_change, with_digest, with_source
 
 if TYPE_CHECKING:
     from frugalvae.cli.update import Gathered
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
 
 COUNTED = "familiarity and how sure answers are still count how they looked when they were taught"
 
@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def refuse_strange(model: Model, label: Any, gathered: Gathered) -> None:
     """Refuse images that the class was never taught, where all that it was taught is known."""
-    from frugalvae.intake import recognisable, taught_digests
-    from frugalvae.taught import among
+    from frugalvae.digests import among
+    from frugalvae.model.plan import recognisable, taught_digests
 
     if not gathered.images or not recognisable(model, label):
         return
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     """Take the samples out."""
     from frugalvae.cli.common import change_class
     from frugalvae.cli.update import more_rows
-    from frugalvae.forgetting import unlearn
+    from frugalvae.model.forgetting import unlearn
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):

@@ -15,13 +15,13 @@ from frugalvae.cli.options import add, add_encoder, choice, refuse_encoder
 from frugalvae.console import Display, complain, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
-from frugalvae.history import digest_of, is_last_change, with_digest, with_source
 from frugalvae.images import holds_features
 from frugalvae.labels import as_label
+from frugalvae.model.history import digest_of, is_last_change, with_digest, with_source
 from frugalvae.samples import is_folder
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.samples import Samples
 
 
@@ -67,8 +67,8 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
     from frugalvae.cli.common import change_class
-    from frugalvae.intake import taught_digests
-    from frugalvae.taught import among
+    from frugalvae.digests import among
+    from frugalvae.model.plan import taught_digests
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):

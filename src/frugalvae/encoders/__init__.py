@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import check_choice, check_number
-from frugalvae.plugins import Registry
+from frugalvae.parts.registry import Registry
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
 
 #: Pretrained encoders that stay as they are, by name.
 ENCODERS = Registry(

@@ -23,9 +23,9 @@ from PIL import Image, ImageOps
 from frugalvae.encoders import VIEWS
 from frugalvae.encoders.preprocess import Preprocessing
 from frugalvae.errors import check_choice
-from frugalvae.interfaces import Encoder
 from frugalvae.maths.arrays import unit
-from frugalvae.plugins import settings_of
+from frugalvae.parts.protocols import Encoder
+from frugalvae.parts.registry import settings_of
 
 COMPARED = ("clip", "siglip")  # models that compare features with texts, at length one
 MARK_LENGTH = 16  # numbers of a mark

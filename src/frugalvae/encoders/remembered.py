@@ -15,8 +15,8 @@ from typing import Any
 
 from frugalvae.encoders import ENCODERS, MODEL_HELP, make_encoder
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Encoder
-from frugalvae.plugins import check_trusted
+from frugalvae.parts.protocols import Encoder
+from frugalvae.parts.registry import check_trusted
 
 DEFAULT = "efficientnet"  # whose models our code names
 GIVEN = "given"  # where it is remembered how to make the encoder again

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from frugalvae.digests import DIGEST, NONE, digest
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import (
@@ -27,9 +28,8 @@ from frugalvae.images.decode import (
     reading_images,
     rgb,
 )
-from frugalvae.interfaces import Encoder
+from frugalvae.parts.protocols import Encoder
 from frugalvae.progress import track
-from frugalvae.taught import DIGEST, NONE, digest
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
 Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]

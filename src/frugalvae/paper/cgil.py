@@ -6,19 +6,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from frugalvae import cost
-from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.defaults import MemoryDefaults
 from frugalvae.paper.departures import DRAWS, LimitedTraining, Noise, WarmUp, noise_std, one_cycle
 from frugalvae.paper.networks import MLP
 from frugalvae.paper.normalise import ClasswiseNormaliser, GlobalNormaliser
 from frugalvae.paper.nullspace import Change, Decoder
 from frugalvae.paper.vae_fo import Batch, train
+from frugalvae.parts import cost
+from frugalvae.parts.cost import Component
+from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
+from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
 from frugalvae.progress import track
-from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_generator
 
 
 class ClassVAEMemory(MemoryDefaults):

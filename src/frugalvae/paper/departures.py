@@ -40,7 +40,7 @@ from frugalvae.paper.vae_fo import (
     posterior,
     posterior_samples,
 )
-from frugalvae.tensors import batch_count
+from frugalvae.parts.tensors import batch_count
 
 DRAWS = 256  # decoded samples, or latents, per class from which statistics are estimated
 

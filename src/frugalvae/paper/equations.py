@@ -19,6 +19,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from frugalvae.parts.tensors import unit
+
 # --------------------------------------------------------------------------- background
 
 
@@ -37,17 +39,6 @@ def cosine_logits(features: Tensor, class_vectors: Tensor, temperature: float | 
     the cross-entropy loss takes logits.
     """
     return unit(features) @ unit(class_vectors).T / temperature  # (n, k)
-
-
-def unit(vectors: Tensor) -> Tensor:
-    """Rows scaled to length one, whatever their scale; a row of zeros stays zero."""
-    return torch.nn.functional.normalize(vectors / power_of_two(vectors, 1))  # (n, .)
-
-
-def power_of_two(values: Tensor, dim: int) -> Tensor:
-    """As :func:`frugalvae.maths.arrays.power_of_two`, along a dimension that is kept."""
-    largest = values.detach().abs().amax(dim=dim, keepdim=True)
-    return torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 1)
 
 
 # --------------------------------------------------------------------------- priors

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from frugalvae.tensors import linear
+from frugalvae.parts.tensors import linear
 
 
 class MLP(nn.Module):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.maths.arrays import Array
-from frugalvae.tensors import TensorTask, stack, to_array
+from frugalvae.parts.tensors import TensorTask, stack, to_array
 
 
 class ClasswiseNormaliser:

@@ -11,7 +11,7 @@ means of the classes; do FPI while ‖ΔM‖>ε   ``VAEFO._place_means``, :class
 train encoder and decoder                   ``VAEFO._train``, :func:`train` (Eqs. 2, 6, 7)
 update the eigenvectors of each layer       ``VAEFO._protect`` (Eqs. 8, 9)
 x ~ decoder(z), z ~ N(mu_y, I)              :meth:`VAEFO.sample`
-adapt CLIP on them (Eq. 3)                  ``heads/prompt.py``, ``heads/cosine.py``
+adapt CLIP on them (Eq. 3)                  ``paper/prompts.py``, ``parts/cosine.py``
 ==========================================  =======================================
 
 Equations are functions of ``equations.py``, and what a later task may change is ``nullspace.py``.
@@ -33,7 +33,6 @@ from torch import Generator, Tensor
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import ConstantLR, LRScheduler
 
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array
 from frugalvae.paper.equations import conditional_elbo, fixed_point_step, reparametrise
 from frugalvae.paper.networks import MLP
@@ -47,8 +46,16 @@ from frugalvae.paper.nullspace import (
     ProjectedGradient,
 )
 from frugalvae.paper.placement import Anderson, Placement, Prior
+from frugalvae.parts.protocols import Task
+from frugalvae.parts.tensors import (
+    TensorTask,
+    batch_count,
+    batches,
+    device_of,
+    to_array,
+    to_generator,
+)
 from frugalvae.progress import track
-from frugalvae.tensors import TensorTask, batch_count, batches, device_of, to_array, to_generator
 
 LOG_SIGMA_RANGE = (-7.0, 4.0)  # keeps exp() finite whatever an untrained encoder answers
 

@@ -16,12 +16,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from frugalvae import cost
-from frugalvae.cost import Component
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import pack
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.maths.matrices import pack
 from frugalvae.paper.departures import (
     CHANGES,
     DRAWS,
@@ -43,7 +40,10 @@ from frugalvae.paper.placement import Placement, Prior
 from frugalvae.paper.priors import SinglePrior, make_prior, smallest_distance
 from frugalvae.paper.records import LayerState, PriorState
 from frugalvae.paper.vae_fo import VAEFO, Steps, bound, posterior
-from frugalvae.tensors import TensorTask, device_of, stack, to_array, to_generator
+from frugalvae.parts import cost
+from frugalvae.parts.cost import Component
+from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,7 @@ class VAEMemory(VAEFO, MemoryDefaults):
 
     Examples
     --------
-    >>> from frugalvae.interfaces import Task
+    >>> from frugalvae.parts.protocols import Task
     >>> rng = np.random.default_rng(0)
     >>> memory = VAEMemory(hidden=16, latent=4, epochs=5)
     >>> memory.learn(Task(rng.normal(size=(20, 8)), np.arange(20) % 2), rng)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.cost import MemoryReport
 from frugalvae.formatting import plural
 from frugalvae.maths import metrics
 from frugalvae.maths.metrics import CALIBRATION_BINS
+from frugalvae.parts.cost import MemoryReport
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from frugalvae.care.explain import Explanation
     from frugalvae.care.suggest import Suggestion
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.server.state import ServerState
 
 SUGGESTED = 20  # pictures of the tray, at most

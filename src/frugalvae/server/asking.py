@@ -11,15 +11,15 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from frugalvae.answers import THRESHOLD, Answer, rank
 from frugalvae.errors import InputError
+from frugalvae.model.answers import THRESHOLD, Answer, rank
 from frugalvae.server.looking import Seen
 from frugalvae.server.reading import Upload, as_flag, share, whole
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.state import of_encoder
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.server.served import Snapshot
     from frugalvae.server.state import ServerState
     from frugalvae.server.tray import Question

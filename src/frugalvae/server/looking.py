@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from frugalvae.digests import digest
 from frugalvae.encoders.remembered import IDENTITY_KEYS, Choice, Remembered, load_encoder
 from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images
 from frugalvae.images.photographs import reason
 from frugalvae.server.workers import Workers
-from frugalvae.taught import digest
 
 if TYPE_CHECKING:
     from PIL import Image
 
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
     from frugalvae.server.settings import Settings
 
 T = TypeVar("T")

@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.checks import check_kind
+from frugalvae.digests import DIGEST, among
 from frugalvae.encoding import describe
 from frugalvae.errors import InputError
-from frugalvae.forgetting import forget, unlearn
-from frugalvae.history import as_one_lesson, digest_of, is_last_change, with_digest, with_source
-from frugalvae.intake import Intake, choose_samples, taught_digests
 from frugalvae.labels import check_case, like, near
-from frugalvae.neighbours import CONFUSED
+from frugalvae.model.forgetting import forget, unlearn
+from frugalvae.model.history import (
+    as_one_lesson,
+    digest_of,
+    is_last_change,
+    with_digest,
+    with_source,
+)
+from frugalvae.model.neighbours import CONFUSED
+from frugalvae.model.plan import Intake, choose_samples, taught_digests
+from frugalvae.parts.checks import check_kind
 from frugalvae.server.asking import check_some
 from frugalvae.server.looking import Seen
-from frugalvae.taught import DIGEST, among
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.server.reading import Sent
     from frugalvae.server.served import Snapshot
     from frugalvae.server.state import ServerState

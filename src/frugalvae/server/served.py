@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from frugalvae.digests import DIGEST, OLDER
 from frugalvae.errors import BusyError, FrugalError, MemoryFileError
 from frugalvae.labels import label_named
 from frugalvae.server.refusals import RefusedError, without_paths
@@ -21,11 +22,10 @@ from frugalvae.storage.model_file import Contents, describe
 from frugalvae.storage.objects import Writer
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
-from frugalvae.taught import DIGEST, OLDER
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
-    from frugalvae.neighbours import Neighbour, Neighbours
+    from frugalvae.model.model import Model
+    from frugalvae.model.neighbours import Neighbour, Neighbours
     from frugalvae.server.settings import Settings
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Snapshot:
     @cached_property
     def neighbours(self) -> Neighbours:
         """How its classes lie to each other; computed when it is first asked for."""
-        from frugalvae.neighbours import neighbours
+        from frugalvae.model.neighbours import neighbours
 
         return neighbours(self.model)
 
@@ -70,7 +70,7 @@ class Snapshot:
 
     def neighbours_of(self, label: Any) -> list[Neighbour]:
         """The nearest classes of one."""
-        from frugalvae.neighbours import neighbours_of
+        from frugalvae.model.neighbours import neighbours_of
 
         return neighbours_of(self.model, label)
 
@@ -178,7 +178,7 @@ class Served:
 
     def to_change(self) -> Model:
         """The model on disk, inside :meth:`change`; one that knows nothing if there is no file."""
-        from frugalvae.model import Model, Recipe
+        from frugalvae.model.model import Model, Recipe
 
         if not self.store.exists:
             if self.last is not None:

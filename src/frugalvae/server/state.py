@@ -15,8 +15,8 @@ from frugalvae.server.tray import Question, Tray
 from frugalvae.server.workers import Workers
 
 if TYPE_CHECKING:
-    from frugalvae.answers import Answer
-    from frugalvae.model import Model
+    from frugalvae.model.answers import Answer
+    from frugalvae.model.model import Model
     from frugalvae.server.looking import Seen
     from frugalvae.server.settings import Settings
 

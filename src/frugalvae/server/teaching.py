@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from frugalvae import forgetting
 from frugalvae.errors import MemoryFileError
-from frugalvae.history import with_digest
 from frugalvae.labels import as_label, check_case, check_label, like
+from frugalvae.model import forgetting
+from frugalvae.model.history import with_digest
 from frugalvae.server.pictures import ONE_NAME, gather, learned, outcome, updated
 from frugalvae.server.refusals import RefusedError
 from frugalvae.server.telling import told_event
@@ -112,7 +112,7 @@ async def merge_classes(request: Request) -> Response:
     kept, joined = sent.text("label", "name"), sent.text("other")
 
     def work() -> dict[str, Any]:
-        from frugalvae.merging import merge_classes
+        from frugalvae.model.merging import merge_classes
 
         check_revision(server, sent)
         model = server.served.to_change()

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from frugalvae import __version__
-from frugalvae.answers import FEW
-from frugalvae.neighbours import CONFUSED
+from frugalvae.model.answers import FEW
+from frugalvae.model.neighbours import CONFUSED
 from frugalvae.server.reading import as_flag
 from frugalvae.storage.summary import in_words
 

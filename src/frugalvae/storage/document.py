@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.calibration import Calibration
+from frugalvae.digests import BY_DIGEST, BYTES, OLDER, unpack_digests, without
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.labels import as_label, is_plain
-from frugalvae.novelty import TaughtNovelty
-from frugalvae.taught import BY_DIGEST, BYTES, OLDER, unpack_digests, without
+from frugalvae.model.calibration import Calibration
+from frugalvae.model.novelty import TaughtNovelty
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.checks import check_kept
 from frugalvae.errors import MemoryFileError
-from frugalvae.heads import HEADS
-from frugalvae.interfaces import is_tempered
-from frugalvae.memories import MEMORIES
-from frugalvae.model import Model
+from frugalvae.model.model import Model
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.checks import check_kept
+from frugalvae.parts.protocols import is_tempered
 from frugalvae.storage.objects import Reader
 from frugalvae.storage.parts import class_named, is_ours
 from frugalvae.storage.tables import check_held, table_of
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
-    from frugalvae.plugins import Registry
+    from frugalvae.parts.protocols import Head, Memory
+    from frugalvae.parts.registry import Registry
 
 DRAWN = 8  # classes that the self-test draws from, of memories that know their means without it
 

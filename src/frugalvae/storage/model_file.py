@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from frugalvae import __version__
-from frugalvae.checks import check_kept, check_learned
+from frugalvae.digests import BY_DIGEST, DIGEST, pack_digests
 from frugalvae.errors import (
     DeviceError,
     FrugalError,
@@ -30,7 +30,8 @@ from frugalvae.errors import (
 from frugalvae.files import write_bytes
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
-from frugalvae.model import Model, Recipe
+from frugalvae.model.model import Model, Recipe
+from frugalvae.parts.checks import check_kept, check_learned
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.document import (
     GET_ANOTHER,
@@ -43,7 +44,6 @@ from frugalvae.storage.document import (
 )
 from frugalvae.storage.model_checks import check_answers, check_model, check_roles, parts_of
 from frugalvae.storage.objects import Reader, Writer
-from frugalvae.taught import BY_DIGEST, DIGEST, pack_digests
 
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
 

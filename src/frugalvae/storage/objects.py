@@ -23,7 +23,7 @@ import numpy as np
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
-from frugalvae.maths.symmetric import pack, unpack
+from frugalvae.maths.matrices import pack, unpack
 from frugalvae.storage.parts import (
     class_to_make,
     from_state,

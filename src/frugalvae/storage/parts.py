@@ -10,7 +10,8 @@ and the class method ``from_state(state)`` makes the part of such a dictionary. 
   when it is first needed. A frozen model that a head uses belongs there.
 
 A file may name classes of ours, of installed plugins, and of modules that the caller trusts.
-Nothing else is imported because a file names it: see :func:`frugalvae.plugins.check_trusted`.
+Nothing else is imported because a file names it: see
+:func:`frugalvae.parts.registry.check_trusted`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from frugalvae.errors import LABORATORY_COMES_BY, InputError, MemoryFileError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
-from frugalvae.plugins import LABORATORY, arguments_of, check_trusted, import_outside
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.registry import LABORATORY, arguments_of, check_trusted, import_outside
 
 #: What our memories and heads are made of, and where it is defined.
 HELPERS = {
@@ -76,7 +76,7 @@ def class_named(name: str, trust: Collection[str] = ()) -> type:
     """The class that a file names, imported now: some need PyTorch.
 
     >>> class_named("MomentMemory")
-    <class 'frugalvae.memories.moments.MomentMemory'>
+    <class 'frugalvae.moments.memory.MomentMemory'>
     >>> class_named("os:system")
     Traceback (most recent call last):
     ...
@@ -119,10 +119,10 @@ def _class_from_outside(module: str, name: str, trust: Collection[str]) -> type:
 def class_to_make(name: str, trust: Collection[str] = ()) -> type:
     """The same, to make one: its own name, not by way of a module that imports it.
 
-    >>> class_to_make("frugalvae.plugins:FrugalError", trust=["frugalvae.plugins"])
+    >>> class_to_make("frugalvae.parts.registry:FrugalError", trust=["frugalvae.parts.registry"])
     Traceback (most recent call last):
     ...
-    frugalvae.errors.MemoryFileError: it holds a 'frugalvae.plugins:FrugalError', which is ...
+    frugalvae.errors.MemoryFileError: it holds a ...FrugalError', which is ...
     """
     kind = class_named(name, trust)
     if name_of(kind) != name:

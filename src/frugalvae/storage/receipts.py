@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.storage.store import Store
 
 QUANTILES = "the quantiles of familiarity are of all classes together, and still count its samples"

@@ -32,7 +32,7 @@ from frugalvae.errors import (
 from frugalvae.files import check_place, locked, sync_folder, unfinished, write_bytes
 
 if TYPE_CHECKING:  # a wrong path is refused before NumPy is imported
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
     from frugalvae.storage.model_file import Contents
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -123,7 +123,7 @@ class Store:
         If the old one must not be kept, older traces are removed first: a kill leaves the old
         file, and the same command can be run again.
         """
-        from frugalvae.model import Model
+        from frugalvae.model.model import Model
         from frugalvae.storage.model_file import save
 
         there = self.exists

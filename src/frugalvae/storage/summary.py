@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.answers import few_samples
 from frugalvae.errors import MemoryFileError
 from frugalvae.formatting import local_time, shortened
+from frugalvae.model.answers import few_samples
 
 if TYPE_CHECKING:
-    from frugalvae.memories.forecast import Forecast
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
+    from frugalvae.moments.forecast import Forecast
     from frugalvae.storage.model_file import Contents
     from frugalvae.storage.store import Store
 
@@ -186,7 +186,7 @@ def told_by(forecast: Forecast | None) -> dict[str, Any] | None:
 
 def components(contents: Contents) -> dict[str, tuple[int, int]]:
     """Parameters and bytes of all tensors, added up by the names of :data:`NAMES`."""
-    from frugalvae.taught import BY_DIGEST  # imports NumPy, which help does not need
+    from frugalvae.digests import BY_DIGEST  # imports NumPy, which help does not need
 
     found: dict[str, tuple[int, int]] = {}
     tensors = {path: kept for path, kept in sorted(contents.arrays.items()) if kept.size}
@@ -200,7 +200,7 @@ def components(contents: Contents) -> dict[str, tuple[int, int]]:
 
 def component_name(path: str, contents: Contents) -> str:
     """What a tensor is for, in the words of ``memory_report()``."""
-    from frugalvae.taught import BY_DIGEST
+    from frugalvae.digests import BY_DIGEST
 
     part, _, inside = path.partition(".")
     if path in BY_DIGEST:

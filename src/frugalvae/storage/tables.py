@@ -118,7 +118,7 @@ TABLES: dict[str, dict[str, str]] = {
 def check_held(part: Any, width: int) -> None:
     """Refuse a memory or a head of ours that holds what its table does not have.
 
-    >>> from frugalvae.memories.store_all import StoreAllMemory
+    >>> from frugalvae.parts.store_all import StoreAllMemory
     >>> memory = StoreAllMemory()
     >>> memory.features_ = {7: np.ones((2, 3), np.float32), 8: np.ones((1, 3), np.int32)}
     >>> check_held(memory, 3)

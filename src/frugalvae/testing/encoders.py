@@ -14,7 +14,7 @@ from frugalvae.encoders.defaults import drawn_image
 from frugalvae.testing.rules import Rule, check, require
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Encoder
+    from frugalvae.parts.protocols import Encoder
 
 
 def check_encoder(make: Callable[[], Encoder]) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frugalvae.classifier import FrugalClassifier
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
-from frugalvae.memories.gaussian import GaussianMemory
-from frugalvae.memories.store_all import StoreAllMemory
+from frugalvae.parts.gaussian import GaussianMemory
+from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.store_all import StoreAllMemory
 from frugalvae.testing.rules import (
     DIM,
     Rule,
@@ -24,13 +24,13 @@ from frugalvae.testing.rules import (
 )
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.parts.protocols import Head, Memory
 
 
 def check_head(make: Callable[[], Head]) -> None:
     """Check a head.
 
-    >>> from frugalvae.heads.nearest_mean import NearestMeanHead
+    >>> from frugalvae.parts.closed_form import NearestMeanHead
     >>> check_head(NearestMeanHead)
     """
     check(make, HEAD_CHECKS)

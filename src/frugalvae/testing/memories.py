@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frugalvae.classifier import FrugalClassifier
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import squared_distances
 from frugalvae.maths.gaussians import Shrinkage
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
 from frugalvae.testing.rules import (
     DIM,
     Rule,
@@ -27,7 +27,7 @@ from frugalvae.testing.rules import (
 )
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Memory
+    from frugalvae.parts.protocols import Memory
 
 
 def check_memory(make: Callable[[], Memory], *, samples: bool = True) -> None:
@@ -42,7 +42,7 @@ def check_memory(make: Callable[[], Memory], *, samples: bool = True) -> None:
 
     Examples
     --------
-    >>> from frugalvae.memories.gaussian import GaussianMemory
+    >>> from frugalvae.parts.gaussian import GaussianMemory
     >>> check_memory(GaussianMemory)
     """
     check(make, MEMORY_CHECKS if samples else SAMPLELESS_CHECKS)

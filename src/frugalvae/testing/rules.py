@@ -16,11 +16,11 @@ import numpy as np
 
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.errors import InputError
-from frugalvae.interfaces import Task
-from frugalvae.plugins import parameters_of, settings_of
+from frugalvae.parts.protocols import Task
+from frugalvae.parts.registry import parameters_of, settings_of
 
 if TYPE_CHECKING:
-    from frugalvae.interfaces import Head, Memory
+    from frugalvae.parts.protocols import Head, Memory
 
 DIM = 8
 ROUNDED = 0.02  # probabilities that a file may change, if a memory says that it rounds

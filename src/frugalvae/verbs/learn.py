@@ -16,14 +16,14 @@ from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, quoted, shortened
 from frugalvae.images import BATCH_SIZE
-from frugalvae.intake import Intake, choose_samples
 from frugalvae.labels import check_case
-from frugalvae.naming import read_names, teach_names, unread
+from frugalvae.model.naming import read_names, teach_names, unread
+from frugalvae.model.plan import Intake, choose_samples
 from frugalvae.samples import Samples, refuse
 from frugalvae.sums import encode_and_sum
 
 if TYPE_CHECKING:
-    from frugalvae.model import Model
+    from frugalvae.model.model import Model
 
 #: What new names mean: which are to be left out, and which are known classes, by their names.
 Meant = tuple[Collection[str], dict[str, Any]]

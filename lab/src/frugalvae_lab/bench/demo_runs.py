@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.images.feature_file import Features
-from frugalvae.memories import make_memory
+from frugalvae.parts import make_memory
 from frugalvae_lab.bench.metrics import accuracy_by_task
 from frugalvae_lab.bench.stream_run import Record, run_stream
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from frugalvae.images.feature_file import Features
-    from frugalvae.interfaces import Memory
     from frugalvae.paper.placement import Placement, Prior
+    from frugalvae.parts.protocols import Memory
     from frugalvae_lab.bench.stream_run import Record
 
 Samples = NDArray[np.float32]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frugalvae.files import json_digest
-from frugalvae.interfaces import Memory, Task
+from frugalvae.parts.protocols import Memory, Task
 from frugalvae_lab.bench.grid import Cell
 
 MOST_BYTES = 2**30  # of all tasks together; a VAE per class takes more

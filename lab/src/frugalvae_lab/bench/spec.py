@@ -9,9 +9,8 @@ from functools import cache
 from typing import Any
 
 from frugalvae.errors import FrugalError, InputError
-from frugalvae.heads import HEADS
-from frugalvae.memories import MEMORIES
-from frugalvae.plugins import LABORATORY, Registry, parameters_of, settings_of
+from frugalvae.parts import HEADS, MEMORIES
+from frugalvae.parts.registry import LABORATORY, Registry, parameters_of, settings_of
 from frugalvae_lab.encoders import ENCODERS
 
 #: What a run is made of, and where its names are looked up.

@@ -10,8 +10,8 @@ from typing import Any
 
 from frugalvae.errors import FrugalError, InputError, MissingPackageError, suggestion
 from frugalvae.files import read_plain
-from frugalvae.memories import usual_head
-from frugalvae.plugins import needed_settings, parameters_of
+from frugalvae.parts import usual_head
+from frugalvae.parts.registry import needed_settings, parameters_of
 from frugalvae_lab.bench.schema import mistakes_in_experiment, mistakes_in_row
 from frugalvae_lab.bench.spec import PARTS, Experiment, Part, Protocol, Row, defaults, is_ours
 

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
-from frugalvae import __version__, plugins
+from frugalvae import __version__
 from frugalvae.cli.main import Help
 from frugalvae.console import complain
 from frugalvae.errors import FrugalError, needing
+from frugalvae.parts import registry
 
 #: Every verb, and what ``frugalvae-lab --help`` says of it.
 VERBS = {
@@ -30,7 +31,7 @@ EPILOG = """exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the return value is the process's exit code."""
-    plugins.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
+    registry.FOLDERS[:] = [""]  # the current one: module:Class may be there, as for python -m
     options = parser().parse_args(arguments)
     try:
         with needing(f"frugalvae-lab {options.verb}"):

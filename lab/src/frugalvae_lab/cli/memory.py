@@ -6,7 +6,7 @@ import argparse
 
 from frugalvae.cli.options import add, positive, settings_of
 from frugalvae.console import print_json
-from frugalvae.memories import MEMORIES
+from frugalvae.parts import MEMORIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the cost."""
-    from frugalvae.cost import MemoryReport
-    from frugalvae.memories import make_memory
+    from frugalvae.parts import make_memory
+    from frugalvae.parts.cost import MemoryReport
 
     memory = make_memory(options.memory, **settings_of(options, "memory")["memory"])
     parts = memory.cost(options.dim, options.classes, options.tasks, options.samples)

@@ -10,7 +10,7 @@ from frugalvae.cli.options import add, check_output, settings_of, share, task_si
 from frugalvae.console import Display
 from frugalvae.files import write_json
 from frugalvae.formatting import count, plural
-from frugalvae.memories import usual_head
+from frugalvae.parts import usual_head
 
 if TYPE_CHECKING:
     from frugalvae.classifier import FrugalClassifier
@@ -54,10 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Teach the file, show how it goes, and write the record."""
     from frugalvae.classifier import FrugalClassifier
-    from frugalvae.heads import make_head
     from frugalvae.images.feature_file import load_features
-    from frugalvae.memories import make_memory
-    from frugalvae.plugins import settings_of as all_settings
+    from frugalvae.parts import make_head, make_memory
+    from frugalvae.parts.registry import settings_of as all_settings
     from frugalvae_lab.bench.stream_run import run_stream
 
     path, tasks, memory, seed = options.features, options.tasks, options.memory, options.seed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from frugalvae.plugins import Registry
+from frugalvae.parts.registry import Registry
 
 #: Every one of them by name.
 ENCODERS = Registry(

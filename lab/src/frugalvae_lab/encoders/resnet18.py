@@ -14,8 +14,8 @@ from torch.nn.functional import cross_entropy, pad
 from frugalvae.errors import InputError, UnknownClassError, check_choice, check_number, suggestion
 from frugalvae.images.feature_file import Features
 from frugalvae.maths.devices import find_device
+from frugalvae.parts.tensors import batch_count, batches, linear
 from frugalvae.progress import track
-from frugalvae.tensors import batch_count, batches, linear
 from frugalvae_lab.images.dataset import Images
 
 ENCODE_BATCH = 256  # images encoded at once

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_number, needing
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot, stack, unit
+from frugalvae.maths.matrices import pack
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.maths.symmetric import pack
+from frugalvae.parts.cost import Component, component, triangle
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.maths.late_rows import LateRows
 from frugalvae_lab.maths.projection import normal_matrix
 from frugalvae_lab.maths.ridge import solve_dual, solve_ridge

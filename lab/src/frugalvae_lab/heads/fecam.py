@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from frugalvae.cost import Component, component
 from frugalvae.errors import check_number
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, stack, unit
-from frugalvae.maths.roots import mixed
+from frugalvae.maths.matrices import mixed
 from frugalvae.maths.running_sums import RunningSums
+from frugalvae.parts.cost import Component, component
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task
 
 
 class FeCAMHead(HeadDefaults):

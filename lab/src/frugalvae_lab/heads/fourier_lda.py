@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_number
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.matrices import pack, solve_positive
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.maths.symmetric import pack, solve_positive
+from frugalvae.parts.cost import Component, component, triangle
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.maths.late_rows import LateRows
 from frugalvae_lab.maths.projection import normal_matrix, uniform_vector
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.errors import check_number
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Memory, Replay, Task
 from frugalvae.maths.arrays import Array, unit
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Memory, Replay, Task
 
 NONE = 1e-6  # the vote of a class that is not among the neighbours
 TOGETHER = 512  # rows that are compared at once: more take memory, and no less time

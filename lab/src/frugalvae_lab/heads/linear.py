@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.heads.weights import Weights
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.split import held_out_rows
+from frugalvae.parts.defaults import Weights
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.maths.linear import Loss, cross_entropy, fit_linear, squared_hinge
 
 HELD_OUT = 0.2  # of each class, to choose a strength on

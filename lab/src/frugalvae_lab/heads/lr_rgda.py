@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_number
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, stack
-from frugalvae.maths.gaussians import Gaussians, Scores
-from frugalvae.maths.roots import mixed
-from frugalvae.maths.symmetric import mean_level, pack, within_shares
-from frugalvae.maths.whitening import Whitener
+from frugalvae.maths.gaussians import Gaussians, Scores, Whitener
+from frugalvae.maths.matrices import mean_level, mixed, pack, within_shares
+from frugalvae.parts.cost import Component, component, triangle
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task
 
 LONE = 1e-4  # the variance of a class of one sample, if its features are of usual size
 LEAST_LONE, MOST_LONE = 1e-7, 0.1  # the same as shares of their mean square, if they are not

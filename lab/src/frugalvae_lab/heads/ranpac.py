@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from frugalvae.cost import Component, component
 from frugalvae.maths.arrays import Array
+from frugalvae.parts.cost import Component, component
 from frugalvae_lab.heads.running_ridge import RunningRidge
 from frugalvae_lab.maths.projection import normal_matrix
 from frugalvae_lab.maths.ridge import PENALTIES, RidgePath, check_penalties

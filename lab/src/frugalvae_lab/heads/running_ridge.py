@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import InputError, check_number
-from frugalvae.heads.defaults import HeadDefaults
-from frugalvae.interfaces import Replay, Task
 from frugalvae.maths.arrays import Array, one_hot
-from frugalvae.maths.symmetric import pack
+from frugalvae.maths.matrices import pack
+from frugalvae.parts.cost import Component, component, triangle
+from frugalvae.parts.defaults import HeadDefaults
+from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.maths.late_rows import LateRows
 from frugalvae_lab.maths.ridge import solve_dual, solve_ridge
 

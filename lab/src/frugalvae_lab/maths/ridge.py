@@ -9,7 +9,7 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.symmetric import solve_positive
+from frugalvae.maths.matrices import solve_positive
 
 #: What heads may try, and what RanPAC tries.
 PENALTIES = tuple(10.0**power for power in range(-8, 9))

@@ -14,17 +14,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from frugalvae.cost import Component, component, triangle
 from frugalvae.errors import check_choice, check_number
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, compact, stack, sum_of_squares
-from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Scores, Shrinkage
-from frugalvae.maths.rotation import rotate, rotate_back
+from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Scores, Shrinkage, Whitener
+from frugalvae.maths.matrices import add_ridge, pack, principal_axes, rotate, rotate_back
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.maths.symmetric import add_ridge, pack, principal_axes
-from frugalvae.maths.whitening import Whitener
-from frugalvae.memories.defaults import MemoryDefaults
-from frugalvae.memories.mapped import MappedFeatures
+from frugalvae.moments.sums import MappedFeatures
+from frugalvae.parts.cost import Component, component, triangle
+from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
 
 #: What scores rows, and the shrinkage that it was made for.
 Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]

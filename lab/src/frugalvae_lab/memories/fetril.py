@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae.cost import Component, component
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, stack, unit
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.memories.defaults import MemoryDefaults, check_samples
+from frugalvae.parts.cost import Component, component
+from frugalvae.parts.defaults import MemoryDefaults, check_samples
+from frugalvae.parts.protocols import Task
 
 
 class FeTrILMemory(MemoryDefaults):

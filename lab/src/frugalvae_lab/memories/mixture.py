@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from frugalvae.cost import Component, component
 from frugalvae.errors import check_number, needing
-from frugalvae.interfaces import Task
 from frugalvae.maths.arrays import Array, compact, logsumexp, power_of_two
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
-from frugalvae.maths.symmetric import within_shares
-from frugalvae.memories.defaults import MemoryDefaults
+from frugalvae.maths.matrices import within_shares
+from frugalvae.parts.cost import Component, component
+from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Task
 from frugalvae.progress import track
 
 LEAST, MOST = 1e-9, 1e-3  # the regularisation, as shares of the mean square of features
