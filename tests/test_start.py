@@ -18,7 +18,17 @@ from frugalvae.maths.arrays import Array
 from frugalvae.maths.matrices import BLOCK
 from frugalvae.parts import make_memory
 
-HEAVY = ("torch", "sklearn", "scipy", "matplotlib", "ray", "transformers", "jinja2", "pandas")
+HEAVY = (
+    "torch",
+    "onnx",
+    "sklearn",
+    "scipy",
+    "matplotlib",
+    "ray",
+    "transformers",
+    "jinja2",
+    "pandas",
+)
 
 SCRIPT = """
 import json, sys
@@ -82,9 +92,15 @@ ELSEWHERE = {
     *("numpy.random", "tarfile", "zipfile", "pickletools", "tempfile", "secrets", "difflib"),
     *("frugalvae.encoders.conversion", "frugalvae.parts.names"),
     *("frugalvae.images.classes", "frugalvae.images.feature_file"),
+<<<<<<< ours
     *("frugalvae.images.walk", "frugalvae.moments.held_out"),
     *("frugalvae.moments.typicality", "frugalvae.moments.forecast"),
     *("frugalvae.classifier",),
+=======
+    *("frugalvae.images.walk", "frugalvae.moments.held_out", "frugalvae.moments.held_out"),
+    *("frugalvae.moments.typicality", "frugalvae.moments.forecast"),
+    *("frugalvae.moments.held_out", "frugalvae.classifier"),
+>>>>>>> theirs
 }
 
 COLD = """
