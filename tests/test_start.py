@@ -92,15 +92,9 @@ ELSEWHERE = {
     *("numpy.random", "tarfile", "zipfile", "pickletools", "tempfile", "secrets", "difflib"),
     *("frugalvae.encoders.conversion", "frugalvae.parts.names"),
     *("frugalvae.images.classes", "frugalvae.images.feature_file"),
-<<<<<<< ours
     *("frugalvae.images.walk", "frugalvae.moments.held_out"),
     *("frugalvae.moments.typicality", "frugalvae.moments.forecast"),
     *("frugalvae.classifier",),
-=======
-    *("frugalvae.images.walk", "frugalvae.moments.held_out", "frugalvae.moments.held_out"),
-    *("frugalvae.moments.typicality", "frugalvae.moments.forecast"),
-    *("frugalvae.moments.held_out", "frugalvae.classifier"),
->>>>>>> theirs
 }
 
 COLD = """

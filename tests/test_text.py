@@ -19,10 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from frugalvae.encoders.hub import pretrained
 from frugalvae.errors import InputError
-<<<<<<< ours
 from frugalvae.pages.render import sentence
-=======
->>>>>>> theirs
 from frugalvae.paper.clip import TextTower, groups, load_text_tower
 from frugalvae.paper.prompts import LearnedPrompts, context_network, first_tokens
 
