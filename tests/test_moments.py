@@ -674,7 +674,6 @@ def test_scales_that_make_numbers_infinite_are_refused() -> None:
         ("labels", [0, 1, [2]]),
         ("labels", [0, 1, "2"]),
         ("labels", []),
-        ("settings", []),
         ("arrays", {}),
         ("arrays", []),
     ],

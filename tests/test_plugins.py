@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.encoders import FROZEN, make_frozen
+from frugalvae.encoders import ENCODERS, make_encoder
 from frugalvae.encoders.remembered import Choice, choose
 from frugalvae.errors import InputError, UnknownNameError, UntrustedError
 from frugalvae.parts import HEADS, MEMORIES, usual_head
@@ -99,10 +99,10 @@ def helper():
 """
 
 ENTRY_POINTS = """
-[frugalvae.parts]
+[frugalvae.memories]
 tiny = tiny_parts:TinyMemory
 
-[frugalvae.parts]
+[frugalvae.heads]
 tiny-head = tiny_parts:TinyHead
 
 [frugalvae.encoders]
@@ -222,7 +222,7 @@ def test_classes_may_be_an_attribute(module: Path) -> None:
 def test_parts_of_an_installed_package_are_known_by_their_names(package: Path) -> None:
     assert make_memory("tiny", size=2).name == "tiny"  # type: ignore[attr-defined]
     assert type(make_head("tiny-head")).__name__ == "TinyHead"
-    assert make_frozen("tiny-encoder").dim == 3
+    assert make_encoder("tiny-encoder").dim == 3
     assert "tiny" in MEMORIES
     with pytest.raises(UnknownNameError, match="Did you mean 'tiny'.*store-all, none, tiny"):
         make_memory("tinny")
@@ -245,7 +245,7 @@ def test_our_own_names_are_found_without_looking_at_packages(
 def test_a_name_of_ours_cannot_be_taken(package: Path) -> None:
     """Or installing a package would change what a name means."""
     about = package / "tiny_parts-1.0.dist-info" / "entry_points.txt"
-    about.write_text("[frugalvae.parts]\nmoments = tiny_parts:TinyMemory\n")
+    about.write_text("[frugalvae.memories]\nmoments = tiny_parts:TinyMemory\n")
     assert type(make_memory("moments")).__name__ == "MomentMemory"
 
 
@@ -280,13 +280,13 @@ def test_a_class_is_no_part_before_it_is_made(module: Path) -> None:
     with pytest.raises(InputError, match="memory 'made_part:Made' has no learn, sample, update"):
         make_memory("made_part:Made")
     with pytest.raises(InputError, match="encoder 'made_part:Made' has no prepare, encode, text_f"):
-        make_frozen("made_part:Made")
+        make_encoder("made_part:Made")
     with pytest.raises(InputError, match="made_part has no class 'run'"):
         make_memory("made_part:run")
 
 
 def test_a_name_from_elsewhere_is_refused_by_every_registry(module: Path) -> None:
-    for registry in (MEMORIES, HEADS, FROZEN):
+    for registry in (MEMORIES, HEADS, ENCODERS):
         with pytest.raises(
             UntrustedError, match="'tiny_parts', which is not ours.* --trust tiny_p"
         ):

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import Whitener
-from frugalvae_lab.maths.gaussians import Gaussians
+from frugalvae_lab.memories.gaussians import Gaussians
 
 
 def normal(*shapes: tuple[int, ...]) -> list[Array]:

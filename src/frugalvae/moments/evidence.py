@@ -171,7 +171,7 @@ class Evidence:
     def of_arrays(
         cls, sums: Array, margins: Array | None = None, corrections: Array | None = None
     ) -> Evidence:
-        """Of what a file keeps: older ones had no margins."""
+        """Of what a file keeps: margins only where a budget has room for them."""
         margins = np.zeros(COUNTED) if margins is None else margins
         corrections = np.zeros(CORRECTIONS) if corrections is None else corrections
         return cls(np.concatenate([sums, margins, corrections]).astype(np.float32))

@@ -146,6 +146,11 @@ class MomentMemory(MemoryDefaults):
         return self.sums_.counts
 
     @property
+    def rooted_(self) -> bool:
+        """Whether features are replaced by their signed square roots."""
+        return self.sums_.rooted
+
+    @property
     def density_width(self) -> int:
         """The number of coordinates that have a covariance."""
         return self.sums_.rank
@@ -536,16 +541,21 @@ class MomentMemory(MemoryDefaults):
 
     def state(self) -> dict[str, Any]:
         """What a file keeps: settings, and arrays in as few bytes as cost nothing measurable."""
-        settings = {"budget": self.budget, "directions": self.directions, "root": self.root}
-        sums = self.sums_
-        learned = {"rooted": sums.rooted, "labels": list(self.counts_), "rank": sums.rank}
-        rest = {"other_squares": sums.other_squares}
-        return {"settings": settings, **learned, **rest, "arrays": self.arrays()}
+        return {
+            "budget": self.budget,
+            "directions": self.directions,
+            "root": self.root,
+            "rooted": self.sums_.rooted,
+            "labels": list(self.counts_),
+            "rank": self.sums_.rank,
+            "other_squares": self.sums_.other_squares,
+            "arrays": self.arrays(),
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> MomentMemory:
         """The memory of a file."""
-        memory = cls(**files.of_kind(state, "settings", dict))
+        memory = cls(**{name: state[name] for name in ("budget", "directions", "root")})
         memory.sums_, memory.evidence_ = files.restored(state)
         if cls is MomentMemory and memory.counts_:  # others may change what they were given
             memory._derived["arrays"] = state["arrays"]  # rounding takes as long as all of a load
