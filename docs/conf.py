@@ -69,7 +69,7 @@ PAGES = {
 }
 #: What the reference names first; other modules follow.
 FIRST = ("classifier", "memories", "heads", "encoders", "interfaces", "plugins", "testing", "model")
-HIDDEN = ("frugalvae.__main__", "frugalvae.cli", "frugalvae.report")  # commands, not an API
+HIDDEN = ("frugalvae.__main__", "frugalvae.cli", "frugalvae.pages")  # commands, not an API
 
 
 def setup(app: Sphinx) -> None:

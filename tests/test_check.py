@@ -10,14 +10,18 @@ from PIL import Image, ImageFilter
 
 from frugalvae import FrugalClassifier
 from frugalvae import check as check_samples
-from frugalvae.care.check import check
-from frugalvae.care.class_list import near_names
-from frugalvae.care.duplicates import _candidates, _twins, near_duplicates, same_pixels
-from frugalvae.care.findings import Checked, Finding
-from frugalvae.care.image_quality import poor_ones, quality_of
+from frugalvae.care.findings import Checked, Finding, check, near_names
+from frugalvae.care.judge import wrong_labels
 from frugalvae.care.left_out import left_out
 from frugalvae.care.moments import add_samples, open_moments
-from frugalvae.care.wrong_labels import wrong_labels
+from frugalvae.care.photographs import (
+    _candidates,
+    _twins,
+    near_duplicates,
+    poor_ones,
+    quality_of,
+    same_pixels,
+)
 from frugalvae.digests import NONE, digest
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import unit

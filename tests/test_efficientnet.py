@@ -14,18 +14,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae.encoders import make_frozen
-from frugalvae.encoders.checkpoint import read_checkpoint
+from frugalvae.encoders import make_encoder
+from frugalvae.encoders.conversion import Graph, as_onnx, read_checkpoint
 from frugalvae.encoders.efficientnet import (
     MODELS,
     EfficientNetEncoder,
-    as_onnx,
     cache_folder,
     find_checkpoint,
 )
-from frugalvae.encoders.onnx_file import Graph, OnnxModel
+from frugalvae.encoders.onnx import Network, OnnxModel, allowed_threads
 from frugalvae.encoders.remembered import Choice, load_encoder
-from frugalvae.encoders.session import Network, threads_asked
 from frugalvae.errors import InputError
 from frugalvae.images.decode import decode
 
@@ -134,7 +132,7 @@ def test_files_that_were_taught_before_know_it() -> None:
 )
 def test_wrong_settings_are_told(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make_frozen("efficientnet", **settings)
+        make_encoder("efficientnet", **settings)
 
 
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +147,9 @@ def test_nothing_heavy_is_imported() -> None:
     code = """
 import sys
 from PIL import Image
-from frugalvae.encoders import make_frozen
+from frugalvae.encoders import make_encoder
 from frugalvae.images.photographs import encode
-encoder = make_frozen("efficientnet", size=64)
+encoder = make_encoder("efficientnet", size=64)
 encode(encoder, [encoder.prepare(Image.new("RGB", (80, 70)))], 4)
 print(*{"torch", "sklearn", "scipy", "onnx", "transformers", "google.protobuf"} & {*sys.modules})
 """
@@ -167,7 +165,7 @@ def test_the_network_is_written_once(folder: Path, monkeypatch: pytest.MonkeyPat
     features = (encoder := EfficientNetEncoder(size=64)).encode(batch(encoder))
     [path] = folder.iterdir()
     assert path.name.startswith("efficientnet-lite0-57934424-1-")
-    monkeypatch.delattr("frugalvae.encoders.checkpoint.read_checkpoint")
+    monkeypatch.delattr("frugalvae.encoders.conversion.read_checkpoint")
     again = EfficientNetEncoder(size=64)
     np.testing.assert_array_equal(again.encode(batch(again)), features)
 
@@ -253,7 +251,7 @@ def test_threads_are_as_asked_for(
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if given is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", given)
-    assert threads_asked() == threads
+    assert allowed_threads() == threads
     encoder = EfficientNetEncoder(size=64)
     assert encoder.network.session.get_session_options().intra_op_num_threads == threads
     encoder = EfficientNetEncoder(size=64, threads=5)

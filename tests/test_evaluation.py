@@ -19,24 +19,25 @@ from PIL import Image
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli import evaluate as verb
 from frugalvae.cli.main import main, parser
-from frugalvae.encoders import make_frozen
+from frugalvae.encoders import make_encoder
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
-from frugalvae.parts import make_memory
-from frugalvae.parts.cost import MemoryReport
-from frugalvae.report.evaluation import Evaluation, reliability_bins
-from frugalvae.report.evaluation_page import (
+from frugalvae.pages.evaluation import (
     LIMITS,
     evaluation_page,
     pictured,
     summary,
 )
-from frugalvae.report.thumbnails import SIDE, thumbnail, thumbnails
+from frugalvae.pages.plots import reliability_bins
+from frugalvae.pages.render import SIDE, thumbnail, thumbnails
+from frugalvae.parts import make_memory
+from frugalvae.parts.cost import MemoryReport
 from frugalvae.samples import open_samples
 from frugalvae.storage.store import Store
+from frugalvae.verbs import evaluate as verb
+from frugalvae.verbs.evaluate import Evaluation
 from tests.colours import Colours
 from tests.test_images import save
 
@@ -55,12 +56,14 @@ REMEMBERED = "frugalvae.encoders.remembered"
 
 def evaluate(file: Path, images: Path, output: Path) -> Evaluation:
     """What the command shows; it writes the page, too."""
-    words = ["evaluate", str(file), str(images), "-o", str(output), "--quiet"]
-    options = parser("evaluate").parse_args(words)
-    verb.run(options)
+    options = parser("evaluate").parse_args(
+        ["evaluate", str(file), str(images), "-o", str(output), "--quiet"]
+    )
+    options.run(options)
     model = Store(file).load()
-    with open_samples(options.images, "testing") as samples:
-        return verb.evaluate(model, verb.tested(model, samples, options), options)
+    with open_samples(images, "testing") as samples:
+        encoder, _ = samples.encoder(model.encoder, Choice(), file)
+        return verb.evaluate(model, samples, encoder)
 
 
 def made(k: int = 5, n: int = 60, tasks: int = 2, **changes: Any) -> Evaluation:
@@ -138,7 +141,7 @@ def test_the_calibration_error_is_that_of_its_definition() -> None:
             gap = abs(e.correct[inside].mean() - e.confidence[inside].mean())
             total += inside.mean() * gap
     assert e.calibration_error == pytest.approx(total)
-    assert sum(part.count for part in e.bins) == 500
+    assert sum(part.count for part in reliability_bins(e.confidence, e.correct)) == 500
 
 
 def test_bins_hold_their_bounds_and_the_extremes() -> None:
@@ -393,8 +396,7 @@ COLOUR = {"cat": (200, 20, 20), "dax": (20, 200, 20), "emu": (20, 20, 200)}
 @pytest.fixture(autouse=True)
 def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """All encoders are those of the tests."""
-    monkeypatch.setattr(f"{REMEMBERED}.make_frozen", lambda *_, **__: Colours())
-    monkeypatch.setattr(f"{REMEMBERED}.check_frozen", lambda _: None)
+    monkeypatch.setattr(f"{REMEMBERED}.make_encoder", lambda *_, **__: Colours())
 
 
 @pytest.fixture
@@ -535,7 +537,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
     changed = tmp_path / "changed.frugal"
     for made_by, message in (
         ({"encoder": "colours", "weights": "2"}, "does not fit .*: weights differ"),
-        ({"encoder": "clip", "model": "mine"}, "which model is its clip. Give --model"),
+        ({"encoder": "onnx", "model": "mine"}, "which model is its onnx. Give --model"),
     ):
         classifier.encoder_ = made_by
         classifier.save(changed)
@@ -557,15 +559,15 @@ def test_a_classifier_that_does_not_name_its_encoder_takes_features_alone(
 def test_an_identity_leads_back_to_its_encoder(
     clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{REMEMBERED}.make_frozen", make_frozen)
+    monkeypatch.setattr(f"{REMEMBERED}.make_encoder", make_encoder)
     file = Path("birds.frugal")
     for made_with in (
         {"name": "efficientnet", "size": 64},
         {"name": "efficientnet", "model": "lite2"},
-        {"name": "clip", "model": clip_folder},
+        {"name": "transformers", "model": clip_folder},
     ):
-        told = json.loads(json.dumps(make_frozen(**made_with).identity))  # as files keep it
-        model = str(clip_folder) if made_with["name"] == "clip" else None
+        told = json.loads(json.dumps(make_encoder(**made_with).identity))  # as files keep it
+        model = str(clip_folder) if made_with["name"] == "transformers" else None
         made, _ = load_encoder(told, Choice(model=model), file)
         assert made.identity == told
         with pytest.raises(InputError, match="does not fit birds.frugal: weights differ"):

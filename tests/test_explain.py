@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae.care.explain import CELLS, WINDOW, Explanation, _by_cell, explain
+from frugalvae.care.explanations import CELLS, WINDOW, Explanation, _by_cell, explain
 from frugalvae.errors import InputError
 from frugalvae.images.photographs import encode_photographs
 from frugalvae.model.answers import rank

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frugalvae.images.listing import open_images
 
 from frugalvae.images.decode import FORMATS, HEAD, decode, format_of
+from frugalvae.samples import open_samples
 from tests.test_images import picture
 from tests.test_limits import scans
 from tests.tool import Encoders, Tool, paint
@@ -131,7 +131,8 @@ def test_a_photograph_that_would_take_minutes_is_left_out(tool: Tool, encoders: 
     why = "cat/slow.jpg: a JPEG of 356 scans over 4000 x 3000 pixels; decoding it may take minutes"
     assert why in tool.learn(images)
     assert "of 356 scans over" in tool("predict", images / "cat", code=1)
-    assert "of 356 scans over" in tool("check", images)
+    page, listed = tool.folder / "page.html", tool.folder / "list.txt"
+    assert "of 356 scans over" in tool("check", images, "-o", page, "--list", listed)
 
 
 def test_so_they_are_in_data_sets_and_archives(tmp_path: Path) -> None:
@@ -146,9 +147,9 @@ def test_so_they_are_in_data_sets_and_archives(tmp_path: Path) -> None:
             (tmp_path / "set" / path).write_text("text")
             archive.writestr(path, "text")
     for name in ("set", "set.zip"):
-        with open_images(tmp_path / name, "both") as images:
+        with open_samples(tmp_path / name, "both") as images:
             assert sorted(set(images.labels.tolist())) == ["cat", "dax"]
-            assert len(images.paths) == len(names()) + 2
+            assert len(images.names) == len(names()) + 2
 
 
 def test_looking_for_images_does_not_read_large_files(tool: Tool, encoders: Encoders) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from frugalvae.cli.main import VERBS, main
-from frugalvae.encoders import FROZEN
+from frugalvae.encoders import ENCODERS
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -32,8 +32,8 @@ def test_a_verb_imports_no_other_verb() -> None:
     script += "print(*sorted(name for name in sys.modules if name.startswith('frugalvae.cli.')))"
     for words, modules in (
         (["--help"], set[str]()),
-        (["predict", "--help"], {"predict", "answers", "options"}),
-        (["undo", "x.frugal", "--help"], {"undo", "options"}),
+        (["predict", "--help"], {"predict", "options"}),
+        (["undo", "x.frugal", "--help"], {"changes", "options"}),
     ):
         ended = subprocess.run(
             [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True
@@ -102,7 +102,7 @@ def completed(script: str, *words: str) -> list[str]:
         ("pre", ["predict"]),
         ("", list(VERBS)),
         ("learn x.frugal --enc", ["--encoder"]),
-        ("learn x.frugal y --encoder ", list(FROZEN)),
+        ("learn x.frugal y --encoder ", list(ENCODERS)),
         ("learn x.frugal y --memory mom", ["moments"]),
         ("predict fixt", ["fixtures"]),
         ("predict x.frugal a.jpg fixt", ["fixtures"]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -244,7 +243,7 @@ def test_what_cannot_learn_names_says_so() -> None:
 
 
 class Reading:
-    """Stands for ``make_frozen``: an encoder of colours that reads their names, or does not."""
+    """Stands for ``make_encoder``: an encoder of colours that reads their names, or does not."""
 
     def __init__(self, reads: bool) -> None:
         self.reads = reads
@@ -265,7 +264,7 @@ class Reading:
 
 @pytest.fixture
 def tool(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> Tool:
-    monkeypatch.setattr(remembered, "make_frozen", Reading(reads=True))
+    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=True))
     return Tool(tmp_path, capsys)
 
 
@@ -296,7 +295,7 @@ def test_names_on_the_command_line(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_one_name_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "make_frozen", Reading(reads=True))
+    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=True))
     assert PhotoClassifier().learn_names("emu").classes_.tolist() == ["emu"]
 
 
@@ -323,7 +322,7 @@ def test_the_command_refuses_clearly(tool: Tool, tmp_path: Path, monkeypatch: An
     for place in (tmp_path / "pipe", "/dev/zero"):
         said = tool("learn", "--names", place, code=2)
         assert f"{place} cannot be read (it is not a regular file); expected a name" in said
-    monkeypatch.setattr(remembered, "make_frozen", Reading(reads=False))
+    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=False))
     assert "cannot read names; expected CLIP or SigLIP" in tool("learn", "--names", "emu", code=2)
     assert not tool.file.exists()
 
@@ -335,15 +334,13 @@ def test_names_are_split_at_commas_or_lines(tmp_path: Path) -> None:
     assert cli_learn.names_in(str(listed)) == ["heron, great blue", "egret"]
 
 
-def test_a_numbered_class_is_taught_over_http_with_its_name() -> None:
-    pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
-    from frugalvae.server.pictures import ClassPictures, learned
+def test_a_numbered_class_is_corrected_with_its_name() -> None:
+    from frugalvae.verbs.changes import correct
 
     text: dict[Any, Any] = {0: [255, 0, 0], 1: [0, 0, 255]}
     rows = np.array([[250, 5, 0], [240, 0, 5], [0, 5, 250], [5, 0, 240]], np.float32)
     model = FrugalClassifier().fit(rows, [0, 0, 1, 1], text=text).model_
-    eye = SimpleNamespace(encoder=Reading(reads=True)("colours"), remembered={"encoder": "colours"})
-    server: Any = SimpleNamespace(looker=SimpleNamespace(eye=lambda _: eye))
-    pictures = ClassPictures("7", rows[:1] + 60, np.array([b"a"], "S16"), {})
-    label, after, _ = learned(server, model, pictures, case_matters=False)
-    assert (label, after.classes.tolist()) == (7, [0, 1, 7])
+    encoder = Reading(reads=True)("colours")
+    digests = np.array([b"a"], "S16")
+    taught = correct(model, "7", rows[:1] + 60, digests, encoder, {"encoder": "colours"})
+    assert (taught.label, taught.model.classes.tolist()) == (7, [0, 1, 7])

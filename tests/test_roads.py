@@ -37,7 +37,7 @@ from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import FrugalError
 from frugalvae.images.feature_file import IDENTITY, OPTIONAL, REQUIRED
 from frugalvae.parts.registry import is_trusted
-from frugalvae.storage import document as documents
+from frugalvae.storage import schema
 from frugalvae.storage.container import from_bytes, to_bytes
 from tests.small_onnx import forged
 
@@ -100,18 +100,6 @@ HTTP: dict[tuple[str, str], tuple[dict[str, Any] | None, bool]] = {
     ("GET", "/metrics"): ({}, False),
     ("GET", "/openapi.json"): ({}, False),
     ("GET", "/docs"): ({}, False),
-    ("GET", "/docs.css"): ({}, False),
-    ("GET", "/label-studio/"): ({}, False),
-    ("GET", "/label-studio/health"): ({}, False),
-    ("POST", "/label-studio/setup"): ({"schema": "<View/>", "hostname": "http://stranger"}, False),
-    ("POST", "/label-studio/predict"): (
-        {"tasks": [{"id": 1, "data": {"image": "http://stranger/a.png"}}]},
-        False,
-    ),
-    ("POST", "/label-studio/webhook"): (
-        {"action": "ANNOTATION_CREATED", "task": {"data": {"image": "/etc/stranger"}}},
-        False,
-    ),
 }
 
 #: Every public method that takes a path or photographs, as it is called with a file's classifier.
@@ -251,11 +239,9 @@ class Walker:
             return lambda document: (document[where] if where else document).update({key: value})
 
         for name, settings in [*classes_of(self.folder).items()][-1 if few else 0 :]:
-            made = {"class": name, "settings": settings, "learned": {}}
+            made = {"class": name, "state": settings}
             for role in ("memory", "head", "parameters.memory", "parameters.head"):
                 yield f"{role} {name}", put(role, made)
-            for role in ("head", "parameters.head"):
-                yield f"{role} {name} fields", put(role, {"class": name, "fields": settings})
             for role in ("parameters.memory", "parameters.head"):
                 yield f"{role} {name} as text", put(role, name)
 
@@ -378,7 +364,7 @@ class Walker:
                 if isinstance(old, str):
                     payload: Any = name
                 elif isinstance(old, dict) and path[0] != "encoder":
-                    payload = {"class": name, "settings": settings, "learned": {}}
+                    payload = {"class": name, "state": settings}
                 else:
                     continue
 
@@ -408,7 +394,7 @@ class Walker:
 
     def requests(self) -> None:
         pytest.importorskip("starlette")
-        from frugalvae.server.app import create_app, warm_up
+        from frugalvae.server.app import create_app
         from frugalvae.server.settings import Settings
 
         settings = Settings(Path(self.at["file"]), teach=True)
@@ -417,7 +403,7 @@ class Walker:
             self.write(lambda document, kept=remembered: document.update(encoder=kept))
             app = create_app(settings)
             self.walk(
-                f"the server starts: {name}", lambda app=app: warm_up(app.state.server), False
+                f"the server starts: {name}", lambda app=app: app.state.server.warm_up(), False
             )
             for route, (_, needs) in HTTP.items():
                 self.walk(f"{route}: {name}", lambda app=app, r=route: ask(app, r, "x"), needs)
@@ -426,7 +412,7 @@ class Walker:
             self.write(change)
             app = create_app(Settings(Path(self.at["file"])))
             self.walk(
-                f"the server starts: {name}", lambda app=app: warm_up(app.state.server), False
+                f"the server starts: {name}", lambda app=app: app.state.server.warm_up(), False
             )
             self.walk(
                 f"/predict: {name}", lambda app=app: ask(app, ("POST", "/predict"), "x"), True
@@ -633,17 +619,17 @@ def test_every_road_is_walked() -> None:
         from frugalvae_lab.cli import main as laboratory
 
         assert list(LABORATORY) == list(laboratory.VERBS)
-    assert documents.FIELDS | documents.OPTIONAL == NAMES | DATA
-    assert {"memory", "head", "random_state", "calibrate"} == documents.PARAMETERS
+    assert {*schema.FIELDS, *schema.OPTIONAL} == NAMES | DATA
+    assert {"memory", "head", "random_state", "calibrate"} == set(schema.PARAMETERS)
     assert {*IDENTITY} == {"encoder", "model", "weights", "preprocessing", "given"}
 
 
 def test_every_route_is_walked() -> None:
     pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
-    from frugalvae.server.app import ENDPOINTS, create_app
+    from frugalvae.server.app import OPERATIONS, create_app
     from frugalvae.server.settings import Settings
 
-    assert list(HTTP) == [(method, path) for method, path, _ in ENDPOINTS]
+    assert [*HTTP, ("GET", "/")] == [(one.method, one.path) for one in OPERATIONS]
     app = create_app(Settings(Path("absent.frugal"), teach=True))
     paths = {route.path for route in app.routes}
     assert paths == {path for _, path in HTTP} | {"/", "/page"}

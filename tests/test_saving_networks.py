@@ -17,8 +17,7 @@ from frugalvae import FrugalClassifier, __version__, make_memory
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.paper.placement import Placement
 from frugalvae.parts import HEADS, MEMORIES
-from frugalvae.storage.objects import Reader, Writer
-from frugalvae.storage.parts import HELPERS, class_named, name_of
+from frugalvae.storage.parts import HELPERS, Reader, Writer, class_named, name_of
 from tests.conftest import SMALL, blobs
 from tests.test_saving import forged, put, refused, saved, taught
 
@@ -30,11 +29,11 @@ def test_what_a_file_says_can_be_read_without_this_package(tmp_path: Path) -> No
     with safetensors.safe_open(path, "np") as file:
         document = json.loads(file.metadata()["frugalvae"])
         assert file.get_tensor("memory.normaliser_.mean_").shape == (3, 4)
-    assert document["format"] == 2
+    assert document["format"] == 3
     assert document["library"] == __version__
     assert document["classes"] == {"dtype": "int64", "values": [0, 1, 2]}
     assert document["memory"]["class"] == "VAEMemory"
-    assert document["memory"]["settings"]["hidden"] == SMALL["hidden"]
+    assert document["memory"]["state"]["hidden"] == SMALL["hidden"]
     assert document["encoder"] is None
     assert [event["classes"] for event in document["history"]] == [{"0": 20, "1": 20}, {"2": 20}]
     assert "cpu" not in json.dumps(document)  # where it learned does not matter
@@ -112,13 +111,13 @@ def test_a_hostile_vae_is_refused_before_it_takes_the_room(tmp_path: Path) -> No
     scratch = tmp_path / "it.frugal"
     vae = saved(scratch, make_memory("vae-fo", **TINY)).read_bytes()
     for change in (
-        put("memory", "settings", "hidden", 10**9),
-        put("memory", "settings", "dynamic", True),
-        put("memory", "settings", "prior", {"class": "FixedPointPrior", "fields": {"a": 1}}),
-        put("memory", "learned", "route_", {"dict": [[0, 0], [1, 0]]}),
-        put("memory", "learned", "route_", {"dict": [[0, 0], [1, 0], [2, 5]]}),
-        put("memory", "learned", "saturated_", []),
-        put("memory", "learned", "decoders_", 0, "fields", "network", {"same": "memory"}),
-        put("memory", "learned", "encoder_", None),
+        put("memory", "state", "hidden", 10**9),
+        put("memory", "state", "dynamic", True),
+        put("memory", "state", "prior", {"class": "FixedPointPrior", "state": {"a": 1}}),
+        put("memory", "state", "route_", {"dict": [[0, 0], [1, 0]]}),
+        put("memory", "state", "route_", {"dict": [[0, 0], [1, 0], [2, 5]]}),
+        put("memory", "state", "saturated_", []),
+        put("memory", "state", "decoders_", 0, "state", "network", {"same": "memory"}),
+        put("memory", "state", "encoder_", None),
     ):
         refused(scratch, forged(vae, change))

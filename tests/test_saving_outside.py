@@ -93,7 +93,7 @@ def test_a_file_says_where_its_parts_are_defined(saved: tuple[FrugalClassifier, 
     document = read_header(saved[1].read_bytes())
     assert document["memory"]["class"] == "tests.outside:MeanMemory"
     assert document["head"]["class"] == "tests.outside:NearestHead"
-    assert document["head"]["fields"]["known"] == [0, 1, 2]
+    assert document["head"]["state"]["known"] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("trust", [(), ["test"], ["tests.outside.MeanMemory"], "tests.test_fuzz"])

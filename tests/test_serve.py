@@ -396,7 +396,7 @@ def test_pictures_are_kept_only_where_a_folder_is_given(
         (pictures / "cat/0.png").read_bytes(),
         (pictures / "emu/0.png").read_bytes(),
     }
-    assert all(path.suffix == ".png" and len(path.stem) == 12 for path in kept)
+    assert all(path.suffix == ".png" and len(path.stem) == 32 for path in kept)
     assert served.get("/status").json["keep"]["folder"] is True
 
 

@@ -13,10 +13,11 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import summarise
+from tests.serving import in_a_loop
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
-from frugalvae.server.refusals import RefusedError
+from frugalvae.server.guard import RefusedError
 from frugalvae.server.served import Served
 from frugalvae.server.settings import Settings
 
@@ -56,12 +57,12 @@ def test_what_it_has_written_itself_is_not_read_again(tmp_path: Path, reads: Rea
     served = Served(Settings(taught(tmp_path / "birds.frugal"), teach=True))
     assert served.read() is not None
     reads.clear()
-    snapshot = served.save(served.to_change().rename("a", "c"))
+    snapshot = served.save(served.model_to_change().rename("a", "c"))
     assert served.read() is snapshot
-    assert served.to_change() is snapshot.model
+    assert served.model_to_change() is snapshot.model
     assert reads == []
     assert snapshot.summary == summarise(served.store, snapshot.model)
-    again = served.save(served.to_change().rename("c", "d"))
+    again = served.save(served.model_to_change().rename("c", "d"))
     assert again.summary == summarise(served.store, again.model)
     assert again.revision != snapshot.revision
     served.close()
@@ -142,16 +143,16 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_picture_that_there_is_no_room_for_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from frugalvae.server import state
+    from frugalvae.server import app
 
-    kept = state.ServerState(Settings(tmp_path / "a.frugal", teach=True, keep=tmp_path))
+    kept = app.ServerState(Settings(tmp_path / "a.frugal", teach=True, keep=tmp_path))
     with monkeypatch.context() as patched:
-        patched.setattr(state, "write_bytes", full)
+        patched.setattr(app, "write_bytes", full)
         with pytest.raises(RefusedError, match="no room for the picture in the folder") as refused:
-            kept.keep(b"picture", b"five")
+            in_a_loop(kept.keep(b"picture", b"five"))
     assert refused.value.status == 507
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(state, "write_bytes", lambda path, _: path.rmdir())  # fails otherwise
+        patched.setattr(app, "write_bytes", lambda path, _: path.rmdir())  # fails otherwise
         with pytest.raises(FileNotFoundError):
-            kept.keep(b"picture", b"five")
+            in_a_loop(kept.keep(b"picture", b"five"))
     kept.close()

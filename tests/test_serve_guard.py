@@ -20,8 +20,7 @@ from tests.waiting import PATIENCE
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
-from frugalvae.server.guard import check_host, check_token
-from frugalvae.server.refusals import RefusedError, without_paths
+from frugalvae.server.guard import RefusedError, check_host, check_token, without_paths
 from frugalvae.server.settings import Limits, Settings
 
 TOKEN = "0123456789abcdefghij"
@@ -106,7 +105,6 @@ def test_a_token_is_asked_of_everything_but_the_page(folder: Path) -> None:
                 reply = guarded.get(path, Authorization=given)
                 assert (reply.status, "token" in reply.json["error"]) == (401, True)
             assert guarded.post("/undo", Authorization=given).status == 401
-            assert guarded.get("/label-studio/health", Authorization=given).status == 401
         for path in ("/", "/page/app.js"):
             assert guarded.get(path).status == 200
         assert (
@@ -192,7 +190,7 @@ def test_a_request_that_does_not_arrive_is_given_up(folder: Path) -> None:
 def test_bytes_of_all_requests_together_are_bounded() -> None:
     from starlette.requests import Request
 
-    from frugalvae.server.reading import RequestReader
+    from frugalvae.server.requests import RequestReader
 
     reader = RequestReader(Limits(body=100, held=150))
 
@@ -318,13 +316,13 @@ def test_a_failure_of_our_own_tells_nothing(folder: Path, monkeypatch: pytest.Mo
     """Whatever goes wrong inside is logged, and answered with 500 without a word about it."""
     from starlette.testclient import TestClient
 
-    from frugalvae.server import telling
+    from frugalvae.server import status
     from frugalvae.server.app import create_app
 
     def fail(*_: object) -> None:
         raise RuntimeError("/secret/path")
 
-    monkeypatch.setattr(telling, "_empty", fail)
+    monkeypatch.setattr(status, "nothing_known", fail)
     app = create_app(Settings(folder / "none.frugal", teach=True))
     monkeypatch.setattr(app.state.server, "warm_up", lambda: None)
     client = TestClient(app, "http://localhost", raise_server_exceptions=False)

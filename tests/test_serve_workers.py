@@ -13,8 +13,7 @@ from tests.serving import in_a_loop
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
-from frugalvae.server.refusals import RefusedError
-from frugalvae.server.shares import CLIENT, Shares, client_of
+from frugalvae.server.guard import CLIENT, RefusedError, Shares, client_of
 from frugalvae.server.workers import Workers
 
 ENDS = 10.0  # seconds after which a test has failed, and does not hang

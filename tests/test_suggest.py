@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from frugalvae import FrugalClassifier
 from frugalvae import suggest as suggest_samples
-from frugalvae.care.suggest import NARROW, most_telling, suggest
+from frugalvae.care.suggestions import NARROW, most_telling, suggest
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import write_arrays
 from frugalvae.maths.arrays import unit

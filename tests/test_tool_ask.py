@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier
-from frugalvae.cli.history import describe_event
-from frugalvae.cli.main import main
+from frugalvae.cli.changes import describe_event
 from frugalvae.cli.status import summarise
 from frugalvae.errors import SaturationWarning
 from frugalvae.formatting import size
@@ -22,29 +19,6 @@ from frugalvae.parts import MEMORIES, make_memory
 from frugalvae.storage.store import Store
 from tests.conftest import SMALL
 from tests.tool import Encoders, Tool, paint
-
-# --------------------------------------------------------------------------- without heavy imports
-
-
-HEAVY = (
-    "import sys; from frugalvae.cli.main import main; main(sys.argv[2:]); "
-    "heavy = [name for name in sys.argv[1].split(',') if name in sys.modules]; "
-    "print(heavy, file=sys.stderr)"
-)
-
-
-@pytest.mark.parametrize(
-    ("verb", "heavy"),
-    [("status", "torch,sklearn,scipy"), ("history", "torch,sklearn"), ("predict", "sklearn,scipy")],
-)
-def test_what_takes_long_to_import_is_not_imported(taught: Tool, verb: str, heavy: str) -> None:
-    np.savez(taught.folder / "x.npz", x=np.ones((1, 3), np.float32))
-    words = [verb, str(taught.file), *([f"{taught.folder}/x.npz"] if verb == "predict" else [])]
-    ended = subprocess.run(
-        [sys.executable, "-c", HEAVY, heavy, *words], capture_output=True, text=True, check=True
-    )
-    assert ended.stderr == "[]\n"
-
 
 # --------------------------------------------------------------------------- status and history
 
@@ -112,15 +86,6 @@ def test_status_warns_of_layers_that_are_used_up(tool: Tool) -> None:
     said = tool("status")
     assert "warning: layer 1" in said
     assert "free directions" in said
-
-
-def test_the_format_of_old_files_has_a_status_too(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = Path(__file__).parent / "fixtures" / "format-1-bayes.frugal"
-    assert main(["status", str(path), "--all"]) == 0
-    assert "10 classes in 2 tasks" in capsys.readouterr().out
-    assert main(["history", str(path)]) == 0
 
 
 def test_an_event_is_a_line() -> None:

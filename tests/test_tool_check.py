@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from frugalvae import FrugalClassifier
-from frugalvae.care.except_list import ListEntry, read_decisions, read_list, write_list
+from frugalvae.care.lists import ListEntry, read_decisions, read_list, write_list
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import Features, write_features

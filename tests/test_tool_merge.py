@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_memory
-from frugalvae.cli.merge import new_name
+from frugalvae.verbs.merge import new_name
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool
 

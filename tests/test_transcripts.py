@@ -130,8 +130,8 @@ def transcribe(place: Path) -> str:
     draw(place)
     told = []
     with (
-        mock.patch("frugalvae.encoders.remembered.make_frozen", return_value=Colours()),
-        mock.patch("frugalvae.cli.encode.make_frozen", return_value=Colours()),
+        mock.patch("frugalvae.encoders.remembered.make_encoder", return_value=Colours()),
+        mock.patch("frugalvae.cli.encode.make_encoder", return_value=Colours()),
         mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}),
     ):
         for command in COMMANDS.strip().splitlines():
@@ -172,8 +172,9 @@ def test_every_verb_prints_what_it_printed(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_interface_over_http_is_what_it_was() -> None:
-    openapi = pytest.importorskip("frugalvae.server.openapi", reason="the extra serve is absent")
-    assert openapi.description("birds.frugal") == json.loads(OPENAPI.read_text("utf-8"))
+    app = pytest.importorskip("frugalvae.server.app", reason="the extra serve is absent")
+    described = app.models.description("birds.frugal", app.OPERATIONS)
+    assert described == json.loads(OPENAPI.read_text("utf-8"))
 
 
 def test_a_word_or_a_figure_that_changed_is_seen() -> None:
@@ -186,11 +187,11 @@ def test_a_word_or_a_figure_that_changed_is_seen() -> None:
 if __name__ == "__main__":
     import tempfile
 
-    from frugalvae.server.openapi import description
+    from frugalvae.server import app
 
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         TRANSCRIPTS.write_text(transcribe(Path(folder).resolve()), "utf-8")
-    described = description("birds.frugal")
+    described = app.models.description("birds.frugal", app.OPERATIONS)
     OPENAPI.write_text(json.dumps(described, indent=1) + "\n", "utf-8")
     print(f"wrote {TRANSCRIPTS} and {OPENAPI}")

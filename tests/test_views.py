@@ -11,9 +11,9 @@ from PIL import Image, ImageOps
 
 from frugalvae import PhotoClassifier
 from frugalvae.cli.main import main
-from frugalvae.encoders import make_frozen
+from frugalvae.encoders import make_encoder
+from frugalvae.encoders.defaults import Views
 from frugalvae.encoders.remembered import Choice, choose
-from frugalvae.encoders.views import Views
 from frugalvae.errors import InputError
 from frugalvae.testing import check_encoder
 from tests.tool import paint
@@ -27,7 +27,7 @@ def photograph(seed: int = 0) -> Image.Image:
 
 
 def small(views: int = 1) -> object:
-    return make_frozen("efficientnet", size=64, views=views)
+    return make_encoder("efficientnet", size=64, views=views)
 
 
 def feature(encoder: object, image: Image.Image) -> np.ndarray:

@@ -33,11 +33,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from frugalvae.care.check import check
-from frugalvae.care.findings import SURE
+from frugalvae.care.findings import SURE, check
 from frugalvae.care.judge import judge
 from frugalvae.care.moments import add_samples, open_moments
-from frugalvae.care.suggest import suggest
+from frugalvae.care.suggestions import suggest
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.model.model import Model
 from frugalvae.parts.protocols import Task

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae.care.suggest import doubts, suggest
+from frugalvae.care.suggestions import doubts, suggest
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.model.model import Model
 from frugalvae_lab.bench.data_sources import find_data

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.care.findings import Finding
-    from frugalvae.care.suggest import Suggestion
+    from frugalvae.care.suggestions import Suggestion
     from frugalvae.parts.protocols import Head, Memory
 
 logger = logging.getLogger(__name__)
@@ -674,7 +674,7 @@ def check(X: ArrayLike, y: ArrayLike, classifier: FrugalClassifier | None = None
     >>> surest.row, surest.kind, surest.other
     (3, 'wrong-label', 'cat')
     """
-    from frugalvae.care.check import check as examine
+    from frugalvae.care.findings import check as examine
     from frugalvae.images.photographs import digests_of_rows
 
     asked = FrugalClassifier() if classifier is None else copy.copy(classifier)
@@ -702,7 +702,7 @@ def suggest(classifier: FrugalClassifier, X: ArrayLike, n: int = 20) -> list[Sug
     Returns
     -------
     suggestions
-        Those that teach most first, each a :class:`frugalvae.care.suggest.Suggestion`. Those of
+        Those that teach most first, each a :class:`frugalvae.care.suggestions.Suggestion`. Those of
         one ``group`` may belong to a new class.
 
     Examples
@@ -714,7 +714,7 @@ def suggest(classifier: FrugalClassifier, X: ArrayLike, n: int = 20) -> list[Sug
     >>> [suggestion.row for suggestion in suggest(clf, np.r_[x[:5], between], n=1)]
     [5]
     """
-    from frugalvae.care.suggest import suggest as choose
+    from frugalvae.care.suggestions import suggest as choose
 
     suggested = choose(classifier._ready(), classifier._features(X), n)
     for note in suggested.notes:

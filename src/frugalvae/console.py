@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """A message on standard error."""
     print(f"frugalvae: {printable_message(text)}", file=sys.stderr)
 

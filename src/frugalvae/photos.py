@@ -18,7 +18,7 @@ from frugalvae.model import naming
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from frugalvae.care.explain import Explanation
+    from frugalvae.care.explanations import Explanation
     from frugalvae.images.photographs import Photograph
     from frugalvae.parts.protocols import Encoder
 
@@ -39,7 +39,7 @@ class PhotoClassifier:
     ----------
     encoder, model, settings
         What makes features of photographs, chosen with the first of them and remembered from
-        then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0), which
+        then on: a name (see ``frugalvae.encoders.ENCODERS``; by default EfficientNet-Lite0), which
         model of that kind, and any of its settings, such as ``views=4``.
     classifier
         What classifies features; by default a new one.
@@ -168,10 +168,11 @@ class PhotoClassifier:
     def explain(self, photograph: Photograph, against: Any = None) -> Explanation:
         """Which parts of a photograph speak for its most probable class.
 
-        Parts are hidden in turn; see :func:`frugalvae.care.explain.explain`. ``against`` is the
-        class to compare with, by default the next probable. ``explain(...).picture()`` shows it.
+        Parts are hidden in turn; see :func:`frugalvae.care.explanations.explain`. ``against`` is
+        the class to compare with, by default the next probable. ``explain(...).picture()`` shows
+        it.
         """
-        from frugalvae.care.explain import explain
+        from frugalvae.care.explanations import explain
 
         return explain(self.classifier.model_, self._encoder(), photograph, against)
 

@@ -33,8 +33,8 @@ from frugalvae.images.photographs import (
     Encoded,
     digests_of,
     digests_of_rows,
-    encode_batches,
     encode_files,
+    encode_groups,
     unreadable,
 )
 from frugalvae.labels import as_label, is_plain
@@ -43,8 +43,7 @@ from frugalvae.parts.checks import check_finite
 
 if TYPE_CHECKING:
     from frugalvae.images.classes import Folder, Place
-    from frugalvae.images.feature_file import Features
-    from frugalvae.images.npz import StoredRows
+    from frugalvae.images.feature_file import Features, StoredRows
     from frugalvae.images.walk import Found
     from frugalvae.parts.protocols import Encoder
 
@@ -125,8 +124,15 @@ class Samples:
         assert self.rows is not None
         return digests_of_rows(self.rows, np.arange(len(self)))
 
+    def cut(self, ends: Sequence[int]) -> list[Samples]:
+        """Consecutive pieces up to each of some places, without what concerns all of them."""
+        bare, starts = replace(self, text=None, skipped={}, notes=[]), [0, *ends[:-1]]
+        return [bare.at(np.arange(*bounds)) for bounds in zip(starts, ends, strict=True)]
+
     def loaded(self) -> Samples:
-        """The same with their rows in memory, for a machine that has not their file."""
+        """The same with contents in memory, for a machine that has not their files."""
+        if self.files is not None:
+            return replace(self, files=[file.loaded() for file in self.files])
         assert self.rows is not None
         places = np.arange(len(self))
         return replace(self, rows=Rows(self.rows[places], places))
@@ -156,7 +162,7 @@ class Samples:
         """Features of those that can be read, and why others cannot."""
         if self.files is not None:
             assert encoder is not None
-            return encode_files(self.files, encoder, batch_size, threads)
+            return encode_files(encoder, self.files, batch_size, threads)
         assert self.rows is not None
         places = np.arange(len(self))
         return Encoded(check_finite(self.rows[places], self.rows.places), places, {})
@@ -169,8 +175,11 @@ class Samples:
             yield self.names, self.encode(None)
             return
         assert encoder is not None
-        for places, encoded in encode_batches(encoder, self.files, batch_size):
-            yield self.names[places.start : places.stop], encoded
+        starts = range(0, len(self), batch_size)
+        groups = [self.files[start : start + batch_size] for start in starts]
+        done = encode_groups(encoder, groups, batch_size, THREADS)
+        for start, encoded in zip(starts, done, strict=True):
+            yield self.names[start : start + batch_size], encoded
 
     @property
     def reader(self) -> Callable[[int], bytes] | None:
@@ -241,10 +250,10 @@ def open_samples(
 
 def features_of(path: Path, wanted: Wanted) -> Samples:
     """The training or the test part of a feature file."""
-    from frugalvae.images.feature_file import load_testing, open_training
+    from frugalvae.images.feature_file import load_features, open_training
 
     if wanted == "testing":
-        found = load_testing(path)
+        found = load_features(path, "test")
         return _of_features(path, found, "x_test", found.x_test, found.y_test)
     found, table = open_training(path)
     return _of_features(path, found, "x_train", table, found.y_train)
@@ -365,8 +374,7 @@ def open_unlabelled(
 
 
 def _rows_of(path: Path, part: str, label: Any) -> Samples:
-    from frugalvae.images.feature_file import read_rows
-    from frugalvae.images.npz import array_names
+    from frugalvae.images.feature_file import array_names, read_rows
 
     if label is None or "x" in array_names(path):
         x, made_by = read_rows(path, ("x", part) if label is None else ("x",))

@@ -19,7 +19,7 @@ from frugalvae.cli.options import (
     share,
     task_sizes,
 )
-from frugalvae.console import Display, complain, print_json
+from frugalvae.console import Display, print_error, print_json
 from frugalvae.errors import FrugalError, needing
 from frugalvae.files import write_json
 from frugalvae.formatting import count, plural
@@ -48,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with needing(f"frugalvae-lab {options.verb}"):
             return int(options.run(options) or 0)
     except (FrugalError, OSError) as error:  # such as a full disk
-        complain(str(error))
+        print_error(str(error))
         return 2
     except KeyboardInterrupt:
-        complain(f"interrupted; {options.if_interrupted}")
+        print_error(f"interrupted; {options.if_interrupted}")
         return 130
 
 

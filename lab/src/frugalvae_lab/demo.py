@@ -16,9 +16,9 @@ from frugalvae.console import Display
 from frugalvae.files import write_bytes, write_text
 from frugalvae.formatting import count, percent
 from frugalvae.images.feature_file import Features
+from frugalvae.pages.plots import COLOURS
+from frugalvae.pages.render import data_uri
 from frugalvae.parts import make_memory
-from frugalvae.report.plots import COLOURS
-from frugalvae.report.render import data_uri
 from frugalvae_lab.bench.metrics import accuracy_by_task
 from frugalvae_lab.bench.run import Record, run_stream
 from frugalvae_lab.images.dataset import load_digits

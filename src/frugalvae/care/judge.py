@@ -7,13 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.care.left_out import LeftOut, as_new, left_out
-from frugalvae.care.outliers import outliers
-from frugalvae.care.wrong_labels import wrong_labels
-from frugalvae.maths.arrays import Array
+from frugalvae.maths.arrays import Array, softmax
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.protocols import Task
 
 POWER = 4.5  # of densities, times the length of a whitened row
+MISTAKE_PRIOR = 200.0  # samples that the prior of T is worth
+MISTAKE_RATE = 0.05  # of wrong labels, to begin with
+MISTAKE_STEPS = 6  # of expectation-maximisation
+OUTLIER_DEVIATIONS = 2.0  # robust standard deviations above the median
+FEWEST = 10  # samples below which nothing is said
+LEAST_LIKENESS = 1e-3
+LEAST_DEVIATION = 0.1  # of logarithms: where classes are far apart, small differences are none
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ def judge(memory: MomentMemory, task: Task, taught: Array | None = None) -> Judg
     wrong, likelier, known = np.zeros(len(counts)), task.labels.copy(), counts > taught
     if not len(rows):
         return Judged(wrong, likelier, known, {})
-    found = _looked_at(memory, task, rows[taught[rows]], rows[~taught[rows]])
+    found = _left_out_or_new(memory, task, rows[taught[rows]], rows[~taught[rows]])
     if len(classes) > 1:
         logits = POWER / np.maximum(found.lengths, 1e-6)[:, None] * found.scores
         wrong[rows] = wrong_labels(found.columns, logits, len(classes))
@@ -60,12 +65,95 @@ def judge(memory: MomentMemory, task: Task, taught: Array | None = None) -> Judg
     return Judged(wrong, likelier, known & (len(classes) > 1), odd)
 
 
-def _looked_at(memory: MomentMemory, task: Task, taught: Array, new: Array) -> LeftOut:
+def _left_out_or_new(memory: MomentMemory, task: Task, taught: Array, new: Array) -> LeftOut:
     """Rows that were taught, each left out, then new ones."""
     parts = [
-        look(memory, Task(task.features[rows], task.labels[rows]))
-        for look, rows in ((left_out, taught), (as_new, new))
+        score(memory, Task(task.features[rows], task.labels[rows]))
+        for score, rows in ((left_out, taught), (as_new, new))
         if len(rows)
     ]
     columns = zip(*(vars(part).values() for part in parts), strict=True)
     return LeftOut(*map(np.concatenate, columns))
+
+
+# --------------------------------------------------------------------------- wrong labels
+
+
+def wrong_labels(classes: Array, logits: Array, count: int) -> Array:
+    """The probability (n,) that samples are not of the class they are said to be of.
+
+    Samples of similar classes look like mistakes one by one. So a second question is asked of all
+    together: how often is a photograph of class k given the label y? A few samples that look like
+    k and are called y are no more than classes that look alike; many, or some that do not look
+    like y at all, are mistakes. The answer, a matrix T, is found by expectation-maximisation, with
+    a prior that mistakes are equally likely among all classes.
+
+    Parameters
+    ----------
+    classes
+        Classes that each sample may be of, as numbers from 0, (n, c); the first is the one it is
+        said to be of.
+    logits
+        Of these classes, as if the sample had not been taught, (n, c).
+    count
+        The number of all classes.
+
+    Examples
+    --------
+    >>> classes = np.array([[0, 1]] * 9 + [[1, 0]] * 10)
+    >>> logits = np.array([[9.0, 0.0]] * 18 + [[0.0, 30.0]])
+    >>> (wrong_labels(classes, logits, 2) > 0.5).nonzero()[0].tolist()
+    [18]
+    """
+    likely = softmax(logits)  # (n, c)
+    labels = classes[:, :1]
+    own = classes == labels
+    _, cell = np.unique((labels * count + classes).ravel(), return_inverse=True)  # entries of T
+    cell, rate = cell.reshape(classes.shape), MISTAKE_RATE
+    given = np.where(own, 1 - rate, rate / max(1, count - 1))  # T at these entries
+    for _ in range(MISTAKE_STEPS):
+        is_of = likely * given
+        is_of /= is_of.sum(axis=1, keepdims=True)
+        rate = float(np.clip(1 - is_of[own].mean(), 1e-3, 0.5))
+        prior = np.where(own, 1 - rate, rate / max(1, count - 1))
+        times = np.bincount(cell.ravel(), is_of.ravel())[cell]
+        of_class = np.bincount(classes.ravel(), is_of.ravel())[classes]
+        given = (times + MISTAKE_PRIOR * prior) / (of_class + MISTAKE_PRIOR)
+    is_of = likely * given
+    wrong: Array = 1 - is_of[:, 0] / is_of.sum(axis=1)
+    return wrong
+
+
+# --------------------------------------------------------------------------- outliers
+
+
+def outliers(likeness: Array) -> dict[int, float]:
+    """Rows of samples that look like no class, and how sure that is.
+
+    ``likeness`` (n,) is that to the class that a sample is most like, as if it had not been
+    taught. Where its logarithm is far below those of others, as their median and the deviation
+    of the less likely half say, the sample is an outlier.
+
+    Examples
+    --------
+    >>> list(outliers(np.array([0.6, 0.7, 0.65, 0.7, 0.8, 0.01, 0.7, 0.75, 0.6, 0.7])))
+    [5]
+    """
+    if len(likeness) < FEWEST:
+        return {}
+    far = _robust_deviations(-np.log(np.maximum(likeness, LEAST_LIKENESS)))
+    return {
+        int(row): float(1 - 0.5 * np.exp(OUTLIER_DEVIATIONS - far[row]))
+        for row in np.flatnonzero(far > OUTLIER_DEVIATIONS)
+    }
+
+
+def _robust_deviations(values: Array) -> Array:
+    """How many standard deviations values are above the median, as the upper half says.
+
+    The lower half tells nothing: samples that fit well do so by more or less in each data set.
+    """
+    above = values - np.median(values)
+    usual = 1.4826 * float(np.median(above[above >= 0]))
+    deviations: Array = above / max(usual, LEAST_DEVIATION)
+    return deviations

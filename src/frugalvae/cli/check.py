@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from frugalvae.cli.check_samples import examine
-from frugalvae.cli.options import add, add_encoder, check_output, check_source
+from frugalvae.cli.options import add, add_encoder, check_output, check_source, encoder_of, value
 from frugalvae.cli.pages import add_page, page_of, write_page
 from frugalvae.console import Display, print_json
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
-from frugalvae.formatting import most_sure, percent, plural, printable, shortened
+from frugalvae.formatting import percent, plural, printable, shortened
 
 if TYPE_CHECKING:
-    from frugalvae.care.except_list import ListEntry
-    from frugalvae.care.findings import Checked, Finding
-    from frugalvae.samples import Samples
+    from frugalvae.care.lists import ListEntry
+    from frugalvae.verbs.check import Check
 
 SHOWN = 10  # findings of a kind in the terminal
 
@@ -33,42 +30,31 @@ MEND = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    parser.description = (
-        "Look for mistakes before teaching: images that are nearly the same, that look like "
-        "another class or like none, that are blank, tiny, blurred or unreadable; classes of too "
-        "few images, and names that are nearly the same. With FILE.frugal, also beside what it was "
-        "taught. Nothing is learned. A page shows the findings, the surest first, and a list "
-        "names what is better left out: 'frugalvae learn FILE FOLDER --except LIST' takes it. Move "
-        "what is in a wrong folder, and check again: a folder with fewer mistakes shows more."
-    )
-    parser.add_argument(
-        "file",
-        type=Path,
-        nargs="?",
-        metavar="FILE.frugal",
-        help="the classifier that is to learn them; without it, images are only compared with each "
-        "other",
-    )
+    about = "the classifier that is to learn them; without it, images are only compared with each "
+    add(parser, "file", nargs="?", help=f"{about}other")
     add(parser, "source")
     add_page(parser, "check")
-    parser.add_argument(
-        "--list",
-        type=Path,
-        default=Path("except.txt"),
-        metavar="FILE",
-        help="the list to write, for 'learn --except'; what you decided in it is kept (default: "
-        "except.txt)",
-    )
+    about = "the list to write, for 'learn --except'; what you decided in it is kept (default: "
+    value(parser, "--list", "FILE", f"{about}except.txt)", type=Path, default=Path("except.txt"))
     add_encoder(parser)
     add(parser, "--depth", "--trust", "--json", "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Check, print a summary, and write the page and the list."""
-    from frugalvae.care.except_list import read_decisions, with_decisions, write_list
+    """Look for mistakes before teaching; nothing is learned.
+
+    Found are images that are nearly the same, that look like another class or like none, that are
+    blank, tiny, blurred or unreadable; classes of too few images, and names that are nearly the
+    same. With FILE.frugal, also beside what it was taught. A page shows the findings, the surest
+    first, and a list names what is better left out: 'frugalvae learn FILE FOLDER --except LIST'
+    takes it. Move what is in a wrong folder, and check again: a folder with fewer mistakes shows
+    more.
+    """
+    from frugalvae.care.lists import read_decisions, with_decisions, write_list
     from frugalvae.model.model import Model
     from frugalvae.samples import counted, open_samples
     from frugalvae.storage.store import Store
+    from frugalvae.verbs.check import check
 
     refuse_wrong(options)
     decisions = read_decisions(options.list, folder(options))
@@ -79,21 +65,37 @@ def run(options: argparse.Namespace) -> None:
     known = [*map(str, model.classes.tolist()), *model.aliases]
     opened = open_samples(options.source, "learning", depth=options.depth, known=known)
     with display.watching(), opened as samples:
-        checked = examine(model, samples, options)
-        page = page_of("check", lambda: page_about(checked, samples, options))
-    listed = with_decisions(entries(checked, samples.names), decisions, samples.names)
-    write_list(options.list, remarks(options), listed)
+        encoder = encoder_of(samples, model.encoder if model.n_tasks else {}, options)
+        found = check(model, samples, encoder, options.batch_size)
+        page = page_of("check", lambda: page_about(found, options))
+    listed = with_decisions(entries(found), decisions, samples.names)
+    remarks = [
+        f"what is not to be taught, by: {learning(options)}",
+        "put a # before an image to teach it after all; take the # away to leave it out, too",
+        "'frugalvae check' keeps what you decide so",
+        folder(options),
+    ]
+    write_list(options.list, remarks, listed)
     if options.json:
-        print_json(report(checked, samples))
+        print_json(found.to_json())
     display.say(*samples.notes, *counted(samples.skipped))
-    show(checked, samples, display, options.output if isinstance(page, str) else options.list)
-    display.say(*counts_of(listed, samples, options.list))
+    show(found, display, options.output if isinstance(page, str) else options.list)
+    display.say(*counts_of(listed, found, options.list))
     write_page(page, options.output, display, str(options.list))
-    display.say(*next_steps(checked, learning(options)))
+    display.say(*next_steps(found, learning(options)))
+
+
+def page_about(found: Check, options: argparse.Namespace) -> str:
+    """The page, with thumbnails."""
+    from frugalvae.pages.care import check_page
+
+    return check_page(found, options.source, learning(options))
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:
     """Refuse what would be overwritten, a source that is not there, an encoder for features."""
+    from frugalvae.care.lists import folder_of, read_decisions
+
     check_source(options)
     for output in (options.output, options.list):
         for given in (options.file, options.source):
@@ -101,13 +103,6 @@ def refuse_wrong(options: argparse.Namespace) -> None:
                 raise InputError(f"{output} is what is to be checked; give another name")
     check_output(options.output, ".html", ".htm")
     check_place(options.list)
-    refuse_other_list(options)
-
-
-def refuse_other_list(options: argparse.Namespace) -> None:
-    """Refuse to replace a list in which a person decided about another folder."""
-    from frugalvae.care.except_list import folder_of, read_decisions
-
     other = folder_of(options.list)
     if other is None or other == folder(options):
         return
@@ -119,99 +114,55 @@ def refuse_other_list(options: argparse.Namespace) -> None:
         )
 
 
-# --------------------------------------------------------------------------- what is told
+# --------------------------------------------------------------------------- what is shown
 
 
-def show(checked: Checked, samples: Samples, display: Display, place: Path) -> None:
+def show(found: Check, display: Display, place: Path) -> None:
     """What the terminal shows: how many of each kind, and the surest of them."""
     from frugalvae.care.findings import KINDS
 
-    images = samples.what
-    names = sorted({str(label) for label in samples.labels.tolist()})
+    samples, checked = found.samples, found.checked
+    names = sorted(map(str, samples.classes))
     classes = f"{plural(len(names), 'class')}: {shortened(names)}"
-    display.say(f"{plural(len(samples), images)} of {classes}", *checked.notes)
+    display.say(f"{plural(len(samples), samples.what)} of {classes}", *checked.notes)
     for kind, heading in KINDS.items():
-        found = checked.of_kind(kind)
-        if not found:
-            continue
-        display.say(f"{heading}: {len(found):,}")
-        for finding in found[:SHOWN]:
-            display.say(f"  {line(finding, samples.names)}")
-        if len(found) > SHOWN:
-            display.say(f"  and {len(found) - SHOWN:,} more, in {place}")
+        of_kind = checked.of_kind(kind)
+        if of_kind:
+            more = len(of_kind) - SHOWN
+            display.say(
+                f"{heading}: {len(of_kind):,}",
+                *(f"  {found.line(finding)}" for finding in of_kind[:SHOWN]),
+                *([f"  and {more:,} more, in {place}"] if more > 0 else []),
+            )
     if not checked.findings:
         display.say("nothing found")
 
 
-def counts_of(listed: Sequence[ListEntry], samples: Samples, path: Path) -> list[str]:
+def counts_of(listed: Sequence[ListEntry], found: Check, path: Path) -> list[str]:
     """How many images the list leaves out, how many it proposes, and how many were decided."""
-    images = samples.what
+    images = found.samples.what
     taken = sum(entry.taken for entry in listed)
     proposed = sum(not (entry.taken or entry.decided) for entry in listed)
     decided = sum(entry.decided for entry in listed)
-    lines = []
-    if taken:
-        lines.append(f"{plural(taken, images)} better left out, {percent(taken / len(samples))}")
-    if proposed:
-        lines.append(f"{plural(proposed, images)} to look at, behind # in {path}")
-    if decided:
-        lines.append(f"{plural(decided, images)} as you decided in {path}")
-    return lines
+    share = percent(taken / len(found.samples))
+    lines = {
+        f"{plural(taken, images)} better left out, {share}": taken,
+        f"{plural(proposed, images)} to look at, behind # in {path}": proposed,
+        f"{plural(decided, images)} as you decided in {path}": decided,
+    }
+    return [line for line, count in lines.items() if count]
 
 
-def next_steps(checked: Checked, learning: str) -> list[str]:
+def next_steps(found: Check, learning: str) -> list[str]:
     """What to do about the findings."""
-    if not checked.findings:
+    if not found.checked.findings:
         return []
-    mend = [what for kind, what in MEND.items() if checked.of_kind(kind)]
+    mend = [what for kind, what in MEND.items() if found.checked.of_kind(kind)]
     steps = [f"{', '.join(mend)}, and check again: mistakes hide each other"] if mend else []
     return [*steps, f"{'then' if mend else 'next'}: {learning}"]
 
 
-def line(finding: Finding, names: Sequence[str]) -> str:
-    """A finding in one line."""
-    if finding.row is None:
-        return f"{finding.label}: {finding.why}"
-    return f"{names[finding.row]}: {reason(finding, names)}"
-
-
-def reason(finding: Finding, names: Sequence[str]) -> str:
-    """Why an image was found, what it is nearly the same as, and how sure that is."""
-    twin = "" if finding.twin is None else f": {names[finding.twin]}"
-    judged = finding.sure < 1 or finding.kind == "wrong-label"
-    sure = f" ({most_sure(finding.sure)} sure)" if judged else ""
-    return f"{finding.why}{twin}{sure}"
-
-
-def report(checked: Checked, samples: Samples) -> dict[str, Any]:
-    """What ``--json`` prints."""
-    names = samples.names
-    findings = []
-    for finding in checked.findings:
-        told = finding.to_json()
-        row, twin = told.pop("row"), told.pop("twin")
-        image = None if row is None else names[row]
-        findings.append({"image": image, **told, "twin": None if twin is None else names[twin]})
-    return {
-        "images": len(names),
-        "classes": len(set(samples.labels.tolist())),
-        "found": dict(Counter(finding.kind for finding in checked.findings)),
-        "findings": findings,
-        "leave_out": [names[row] for row in checked.rows_to_leave_out],
-        "taught_before": [names[row] for row in checked.taught],
-        "notes": [*samples.notes, *checked.notes],
-        "skipped": samples.skipped,
-    }
-
-
-def remarks(options: argparse.Namespace) -> list[str]:
-    """What stands at the head of the list."""
-    return [
-        "what is not to be taught, by: " + learning(options),
-        "put a # before an image to teach it after all; take the # away to leave it out, too",
-        "'frugalvae check' keeps what you decide so",
-        folder(options),
-    ]
+# --------------------------------------------------------------------------- the list
 
 
 def folder(options: argparse.Namespace) -> str:
@@ -221,33 +172,19 @@ def folder(options: argparse.Namespace) -> str:
 
 def learning(options: argparse.Namespace) -> str:
     """The command that learns what is not on the list."""
-    file = options.file or "FILE.frugal"
-    words = map(str, (file, options.source, "--except", options.list))
-    return printable(shlex.join(["frugalvae", "learn", *words]))
+    words = (options.file or "FILE.frugal", options.source, "--except", options.list)
+    return printable(shlex.join(["frugalvae", "learn", *map(str, words)]))
 
 
-def entries(checked: Checked, names: Sequence[str]) -> list[ListEntry]:
+def entries(found: Check) -> list[ListEntry]:
     """A line of the list for each image, the surest first."""
-    from frugalvae.care.except_list import ListEntry
+    from frugalvae.care.lists import ListEntry
 
-    taken = set(checked.rows_to_leave_out)
-    seen, lines = set[int](), []
-    for finding in checked.findings:
+    taken, lines = set(found.checked.rows_to_leave_out), dict[int, ListEntry]()
+    for finding in found.checked.findings:
         row = finding.row
-        if row is None or row in seen or (row in taken and not finding.leave_out):
+        if row is None or row in lines or (row in taken and not finding.leave_out):
             continue
-        seen.add(row)
-        why = f"of {finding.label}: {reason(finding, names)}"
-        lines.append(ListEntry(names[row], why, finding.leave_out))
-    return lines
-
-
-def page_about(checked: Checked, samples: Samples, options: argparse.Namespace) -> str:
-    """The page, with thumbnails."""
-    from frugalvae.report.care_pages import Gallery, check_page, pictured_findings
-    from frugalvae.report.thumbnails import thumbnails
-
-    names, notes = [printable(name) for name in samples.names], [*samples.notes, *checked.notes]
-    pictures = thumbnails(pictured_findings(checked), samples.reader)
-    gallery = Gallery(str(options.source), names, notes, pictures)
-    return check_page(checked, gallery, learning(options))
+        why = f"of {finding.label}: {found.reason(finding)}"
+        lines[row] = ListEntry(found.samples.names[row], why, finding.leave_out)
+    return list(lines.values())

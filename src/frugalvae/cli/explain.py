@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from frugalvae.cli.options import add, add_encoder, check_output, choice
+from frugalvae.cli.options import add, add_encoder, check_output, choice, value
 from frugalvae.console import print_json
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
@@ -17,16 +17,9 @@ from frugalvae.labels import label_named
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    parser.description = (
-        "Show which parts of an image speak for its most probable class, and which for the next "
-        "one. Parts are hidden in turn; a part matters if the odds of the two classes change "
-        "without it. Also tells when the classes were taught."
-    )
     add(parser, "file")
     parser.add_argument("image", type=Path, metavar="IMAGE", help="an image file")
-    parser.add_argument(
-        "--against", metavar="CLASS", help="the class to compare with (default: the next probable)"
-    )
+    value(parser, "--against", "CLASS", "the class to compare with (default: the next probable)")
     add(parser, "--output", metavar="FILE.png", help="the picture (default: IMAGE-explained.png)")
     add(parser, "--json")
     add_encoder(parser, remembered=True)
@@ -34,8 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Hide parts, write the picture, and say what it shows."""
-    from frugalvae.care.explain import explain
+    """Show which parts of an image speak for its most probable class, and which for the next one.
+
+    Parts are hidden in turn; a part matters if the odds of the two classes change without it.
+    Also tells when the classes were taught.
+    """
+    from frugalvae.care.explanations import explain
     from frugalvae.encoders.remembered import load_encoder
     from frugalvae.images.decode import reading_images
     from frugalvae.images.photographs import reason
@@ -59,11 +56,11 @@ def run(options: argparse.Namespace) -> None:
     buffer = io.BytesIO()
     found.picture().save(buffer, "PNG")
     write_bytes(output, buffer.getvalue())
-    told = found.to_json(model)
+    result = found.to_json(model)
     if options.json:
-        print_json({**told, "picture": str(output)})
+        print_json({**result, "picture": str(output)})
         return
-    for one in told["classes"]:
+    for one in result["classes"]:
         for line in lines(one):
             print(printable(line))
     print(printable(f"{output}: the photograph, and what speaks for each class"))
@@ -77,9 +74,9 @@ def lines(one: dict[str, Any]) -> list[str]:
     ['wren 90.0%: what speaks for it is mostly at the centre']
     """
     where = f"mostly at the {one['part']}" if one["part"] else "in hardly any part of the image"
-    said = f"{one['label']} {percent(one['probability'])}: what speaks for it is {where}"
     dates = [
         f"{plural(event['samples'], 'photograph')} on {local_time(str(event['when']))}"
         for event in one["taught"]
     ]
-    return [said] + ([f"  taught {', '.join(dates)}"] if dates else [])
+    first = f"{one['label']} {percent(one['probability'])}: what speaks for it is {where}"
+    return [first] + ([f"  taught {', '.join(dates)}"] if dates else [])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.options import add, add_encoder, add_ray, choice, refuse_encoder, settings_of
-from frugalvae.console import Display, complain, print_json
+from frugalvae.console import Display, print_error, print_json
 from frugalvae.errors import InputError
 from frugalvae.files import read_plain
 from frugalvae.formatting import plural, shortened, size
@@ -228,7 +228,7 @@ def excepted(
     """The samples that the list of ``--except`` names; a line says how many."""
     if options.leave_out is None:
         return ()
-    from frugalvae.care.except_list import read_list
+    from frugalvae.care.lists import read_list
 
     listed = read_list(options.leave_out)
     found, absent = set(listed) & set(samples.names), sorted(set(listed) - set(samples.names))
@@ -268,7 +268,7 @@ def warn_of_twins(new: Sequence[str]) -> None:
     pairs = [f"{name!r} and {other!r}" for name, other in near_pairs(new)]
     if pairs:
         more = f" (and {plural(len(pairs) - 3, 'further pair')})" if len(pairs) > 3 else ""
-        complain(
+        print_error(
             f"warning: taught as classes of their own, and nearly the same names: "
             f"{', '.join(pairs[:3])}{more}; 'frugalvae merge-classes' makes one of two, "
             "--near new says that they are right"
@@ -279,7 +279,7 @@ def ask(name: str, other: str, options: argparse.Namespace, display: Display) ->
     """What a name means that is nearly a known one: asked at a terminal, else assumed."""
     quiet = options.quiet or options.json or options.dry_run
     if quiet or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        complain(
+        print_error(
             f"warning: {nearly_known([name], [other])[0]}; --near same takes such a name for "
             "the known class, --near skip leaves it out, --near new says that it is right"
         )
@@ -298,7 +298,7 @@ def say_unreadable(lesson: Lesson, options: argparse.Namespace, display: Display
     """Say which images cannot be read: what is lost is told in any case."""
     from frugalvae.samples import named
 
-    say = complain if options.quiet else display.say
+    say = print_error if options.quiet else display.say
     if lesson.unreadable:
         lines = "\n".join(named(lesson.unreadable))
         say(f"left out as unreadable, {len(lesson.unreadable):,}:\n{lines}")

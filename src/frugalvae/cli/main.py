@@ -12,14 +12,15 @@ from importlib import import_module
 from pathlib import Path
 
 from frugalvae import __version__
-from frugalvae.console import complain
+from frugalvae.console import print_error
 from frugalvae.errors import LABORATORY_COMES_BY, FrugalError, needing, suggestion
 from frugalvae.parts import registry
 
 PIPE_CLOSED = 141  # as of a program that is ended by the signal SIGPIPE
 
 #: Every verb, and what ``frugalvae --help`` says of it. A verb is a module of this package with
-#: ``add_arguments(parser)`` and ``run(options)``; it is imported when it is asked for.
+#: ``add_arguments(parser)`` and ``run(options)``, whose docstring is the verb's own help; it is
+#: imported when it is typed.
 VERBS = {
     "check": "look for mistakes in a folder of images before it is taught",
     "learn": "teach new classes from a folder of images",
@@ -41,6 +42,9 @@ VERBS = {
     "encode": "turn images into a feature file",
     "completion": "print a script that completes commands in a shell",
 }
+
+#: Verbs that are two functions of the module ``changes`` each, such as ``add_undo`` and ``undo``.
+CHANGES = ("rename", "merge-classes", "unlearn", "forget", "undo", "history")
 
 #: Verbs of the command ``frugalvae-lab``.
 LABORATORY = ("run", "bench", "report", "memory", "demo")
@@ -72,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if verb in LABORATORY:
             near = f" It is 'frugalvae-lab {verb}': {LABORATORY_COMES_BY}."
         parser("").error(f"there is no command {verb!r}.{near} 'frugalvae --help' lists all")
-    known = [verb] if verb in arguments[:1] else []
+    known = (verb,) if verb in arguments[:1] else ()
     options, rest = parser(verb, only=known).parse_known_args(arguments)
     if rest and not take_late_folder(options, rest):
         parser(verb).error(f"unrecognized arguments: {' '.join(rest)}")
@@ -84,10 +88,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except (FrugalError, OSError) as error:  # such as a full disk
-        complain(str(error))
+        print_error(str(error))
         return 2
     except KeyboardInterrupt:
-        complain(f"interrupted; {options.if_interrupted}")
+        print_error(f"interrupted; {options.if_interrupted}")
         return 130
     return int(code or 0)
 
@@ -140,7 +144,10 @@ def parser(*verbs: str, only: Sequence[str] = ()) -> argparse.ArgumentParser:
     for verb in only or VERBS:
         made = commands.add_parser(verb, help=VERBS[verb], formatter_class=Help)
         if verb in (verbs or VERBS):
-            module = import_module(f"frugalvae.cli.{verb.replace('-', '_')}")
-            made.set_defaults(run=module.run)
-            module.add_arguments(made)
+            name, changes = verb.replace("-", "_"), verb in CHANGES
+            module = import_module(f"frugalvae.cli.{'changes' if changes else name}")
+            run = getattr(module, name if changes else "run")
+            made.description = run.__doc__
+            made.set_defaults(run=run)
+            getattr(module, f"add_{name}" if changes else "add_arguments")(made)
     return top

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders import FROZEN, VIEWS
+from frugalvae.encoders import ENCODERS, VIEWS
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 from frugalvae.images import BATCH_SIZE, holds_features
@@ -15,6 +15,8 @@ from frugalvae.parts import HEADS, MEMORIES
 
 if TYPE_CHECKING:
     from frugalvae.encoders.remembered import Choice
+    from frugalvae.parts.protocols import Encoder
+    from frugalvae.samples import Samples
 
 Parser = argparse._ActionsContainer  # a parser, or a group of its options
 
@@ -26,8 +28,18 @@ def add(parser: Parser, *names: str, **changes: Any) -> None:
         parser.add_argument(*short, name, **SHARED[name] | changes)
 
 
+def flag(parser: Parser, name: str, about: str, *short: str) -> None:
+    """Let a word be typed that changes what is done."""
+    parser.add_argument(*short, name, action="store_true", help=about)
+
+
+def value(parser: Parser, name: str, metavar: str, about: str, **how: Any) -> None:
+    """Let a word be typed with a value; ``how`` is what else argparse takes, such as ``type``."""
+    parser.add_argument(name, metavar=metavar, help=about, **how)
+
+
 def add_encoder(parser: Parser, *, remembered: bool = False) -> None:
-    """What is said of the encoder: which one, or where it is if the file remembers which."""
+    """What is typed of the encoder: which one, or where it is if the file remembers which."""
     encoder = {"help": "the file's encoder in another format: onnx or transformers"}
     model = {"help": "where the model of the file's encoder is, if it has moved"}
     add(parser, "--encoder", **encoder if remembered else {})
@@ -39,17 +51,10 @@ def add_encoder(parser: Parser, *, remembered: bool = False) -> None:
 
 def add_ray(parser: Parser, what: str) -> None:
     """``--ray``, ``--ray-address`` and ``--gpus``; ``what`` is what each Ray task does."""
-    parser.add_argument("--ray", action="store_true", help="run on Ray, on this machine")
-    parser.add_argument(
-        "--ray-address", metavar="ADDRESS", help="run on an existing Ray cluster, or 'auto'"
-    )
-    parser.add_argument(
-        "--gpus",
-        type=float,
-        default=0.0,
-        metavar="N",
-        help=f"GPUs that each {what} takes on Ray, which may be a fraction (default: 0)",
-    )
+    flag(parser, "--ray", "run on Ray, on this machine")
+    value(parser, "--ray-address", "ADDRESS", "run on an existing Ray cluster, or 'auto'")
+    about = f"GPUs that each {what} takes on Ray, which may be a fraction (default: 0)"
+    value(parser, "--gpus", "N", about, type=float, default=0.0)
 
 
 # --------------------------------------------------------------------------- values
@@ -172,14 +177,21 @@ def choice(options: argparse.Namespace) -> Choice:
 
 def refuse_encoder(options: argparse.Namespace, features: Path) -> None:
     """Refuse an encoder where only features are given: nothing is left to encode."""
-    asked = choice(options)
-    given = [f"--{name}" for name in ("encoder", "model") if getattr(asked, name) is not None]
-    settings = [f"--{'views' if name == 'views' else 'set encoder'}" for name in asked.settings]
+    chosen = choice(options)
+    given = [f"--{name}" for name in ("encoder", "model") if getattr(chosen, name) is not None]
+    settings = [f"--{'views' if name == 'views' else 'set encoder'}" for name in chosen.settings]
     given += dict.fromkeys(settings)  # each once
     if given:
         raise InputError(
             f"{features} holds features, so no image is encoded; leave out {' and '.join(given)}"
         )
+
+
+def encoder_of(
+    samples: Samples, remembered: dict[str, Any] | None, options: argparse.Namespace
+) -> Encoder | None:
+    """What makes features of photographs; of features only whether they fit what is remembered."""
+    return samples.encoder(remembered, choice(options), options.file or samples.name)[0]
 
 
 def check_source(options: argparse.Namespace) -> None:
@@ -202,82 +214,74 @@ def check_output(output: Path, *known: str) -> None:
 # --------------------------------------------------------------------------- all of them
 
 
+def _value(metavar: str, about: str, **how: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": about, **how}
+
+
+def _flag(about: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": about}
+
+
 #: What :func:`add` knows, each with what argparse takes.
 SHARED: dict[str, dict[str, Any]] = {
-    "file": {"type": Path, "metavar": "FILE.frugal", "help": "the classifier"},
-    "label": {"metavar": "CLASS", "help": "a class that the classifier knows"},
-    "source": {
-        "type": Path,
-        "metavar": "FOLDER",
-        "help": "a folder of images, a zip archive of it, or a feature file (.npz)",
-    },
-    "--batch-size": {
-        "type": positive,
-        "default": BATCH_SIZE,
-        "metavar": "N",
-        "help": "how many images are encoded at a time (default: %(default)s)",
-    },
-    "--case-matters": {
-        "action": "store_true",
-        "help": "allow class names that differ only in upper and lower case",
-    },
-    "--depth": {
-        "type": positive,
-        "metavar": "N",
-        "help": "classes are folders this many levels deep, and folders inside them belong to "
-        "them; 1 is the first level (default: the outermost folders with images of their own)",
-    },
-    "--encoder": {
-        "metavar": "NAME",
-        "help": f"the frozen encoder: {', '.join(FROZEN)} (default: efficientnet)",
-    },
-    "--head": {
-        "metavar": "NAME",
-        "help": f"{', '.join(HEADS)}, or module:Class (default: the memory's usual head)",
-    },
+    "file": _value("FILE.frugal", "the classifier", type=Path),
+    "label": _value("CLASS", "a class that the classifier knows"),
+    "source": _value(
+        "FOLDER", "a folder of images, a zip archive of it, or a feature file (.npz)", type=Path
+    ),
+    "--batch-size": _value(
+        "N",
+        "how many images are encoded at a time (default: %(default)s)",
+        type=positive,
+        default=BATCH_SIZE,
+    ),
+    "--case-matters": _flag("allow class names that differ only in upper and lower case"),
+    "--depth": _value(
+        "N",
+        "classes are folders this many levels deep, and folders inside them belong to them; 1 is "
+        "the first level (default: the outermost folders with images of their own)",
+        type=positive,
+    ),
+    "--encoder": _value(
+        "NAME", f"the frozen encoder: {', '.join(ENCODERS)} (default: efficientnet)"
+    ),
+    "--head": _value(
+        "NAME", f"{', '.join(HEADS)}, or module:Class (default: the memory's usual head)"
+    ),
     "--jobs": {"type": positive, "default": os.cpu_count() or 1, "metavar": "N"},
-    "--json": {"action": "store_true", "help": "print JSON, for scripts"},
-    "--memory": {
-        "metavar": "NAME",
-        "help": f"{', '.join(MEMORIES)}, or module:Class (default: moments)",
-    },
-    "--model": {
-        "metavar": "MODEL",
-        "help": "the encoder's model: for efficientnet lite0 (default), lite1 or lite2; for onnx "
-        "an .onnx file; for the others a folder; or a name on the Hugging Face hub, such as "
+    "--json": _flag("print JSON, for scripts"),
+    "--memory": _value("NAME", f"{', '.join(MEMORIES)}, or module:Class (default: moments)"),
+    "--model": _value(
+        "MODEL",
+        "the encoder's model: for efficientnet lite0 (default), lite1 or lite2; for onnx an .onnx "
+        "file; for the others a folder; or a name on the Hugging Face hub, such as "
         "openai/clip-vit-large-patch14",
-    },
+    ),
     "--output": {"type": Path, "metavar": "FILE"},
-    "--quiet": {"action": "store_true", "help": "print nothing but errors"},
-    "--seed": {
-        "type": from_zero,
-        "default": 0,
-        "metavar": "N",
-        "help": "seed of everything random (default: 0)",
-    },
+    "--quiet": _flag("print nothing but errors"),
+    "--seed": _value("N", "seed of everything random (default: 0)", type=from_zero, default=0),
     "--set": {"action": "append", "default": [], "type": setting, "metavar": "PART.NAME=VALUE"},
-    "--strict": {
-        "action": "store_true",
-        "help": "do nothing if a file cannot be read or is not an image; without it such files "
-        "are left out, counted by reason, and named in --json",
-    },
-    "--trust": {
-        "action": "append",
-        "default": [],
-        "metavar": "NAME",
-        "help": "a module, a module:Class, or a model that the file may name: nothing that only "
-        "the file names is imported, opened or fetched; may be given again",
-    },
+    "--strict": _flag(
+        "do nothing if a file cannot be read or is not an image; without it such files are left "
+        "out, counted by reason, and named in --json"
+    ),
+    "--trust": _value(
+        "NAME",
+        "a module, a module:Class, or a model that the file may name: nothing that only the file "
+        "names is imported, opened or fetched; may be given again",
+        action="append",
+        default=[],
+    ),
     "--views": {
         "type": int,
         "choices": VIEWS,
-        "help": "look at each photograph so often, from near and far and mirrored, and average: "
+        "help": "encode each photograph so often, from near and far and mirrored, and average: "
         "better with few photographs, takes as many times as long (default: 1)",
     },
-    "--wait": {
-        "type": seconds,
-        "default": 10.0,
-        "metavar": "SECONDS",
-        "help": "how long to wait while another process changes the file (default: %(default)g)",
-    },
+    "--wait": _value(
+        "SECONDS",
+        "how long to wait while another process changes the file (default: %(default)g)",
+        type=seconds,
+        default=10.0,
+    ),
 }

@@ -31,14 +31,14 @@ def page_of(verb: str, make: Callable[[], str]) -> str | MissingPackageError:
 
 
 def write_page(
-    page: str | MissingPackageError, output: Path, display: Display, beside: str = ""
+    page: str | MissingPackageError, output: Path, display: Display, *besides: str
 ) -> None:
     """Write a page and say so, with what was written besides.
 
     Without the packages that make pages, that is an error only if a page was asked for by
     ``--output``. Call it last: what a verb found is printed all the same.
     """
-    written = [beside] if beside else []
+    written = list(besides)
     if isinstance(page, str):
         write_text(output, page)
         written.insert(0, str(output))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import math
 import sys
@@ -10,42 +11,38 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.answers import FIELDS, FORMS
 from frugalvae.cli.options import (
     add,
     add_encoder,
     check_output,
-    choice,
+    encoder_of,
+    flag,
     percentage,
     positive,
     refuse_encoder,
+    value,
 )
-from frugalvae.console import Display, complain
+from frugalvae.console import Display, json_text, print_error
 from frugalvae.errors import InputError
 from frugalvae.files import write_bytes
-from frugalvae.formatting import percent, printable
+from frugalvae.formatting import as_cell, percent, printable
 from frugalvae.images import holds_features
-from frugalvae.model.answers import NONE, THRESHOLD, UNSURE, Answer, Batch, Unreadable, rank
+from frugalvae.model.answers import NONE, THRESHOLD, UNSURE, Answer, Batch, Unreadable
 
 if TYPE_CHECKING:
-    from frugalvae.images.photographs import Encoded
     from frugalvae.model.model import Model
-    from frugalvae.parts.protocols import Encoder
-    from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
 
 STANDARD_INPUT = Path("-")
+FIELDS = (
+    "input", "rank", "label", "probability", "known", "familiarity", "reason", "sure", "set"
+)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    parser.description = (
-        "Classify images, all images of folders, or the rows of feature files (.npz: the array x, "
-        "or else x_test). Answers are printed as they come. Inputs that cannot be read are named "
-        "on standard error, and the exit code is then 1."
-    )
     parser.epilog = (
         "JSON has predictions, each with input, label (null for none of these, or if no class is "
         "probable enough), known and familiarity (null without --unknown), and top, a list of "
@@ -55,56 +52,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(FIELDS)}, which says why an input cannot be read."
     )
     add(parser, "file")
-    parser.add_argument(
-        "inputs",
-        type=Path,
-        nargs="+",
-        metavar="INPUT",
-        help="an image, a folder, a zip archive, FEATURES.npz, or - for paths from standard input",
+    about = "an image, a folder, a zip archive, FEATURES.npz, or - for paths from standard input"
+    parser.add_argument("inputs", type=Path, nargs="+", metavar="INPUT", help=about)
+    about = "paths on standard input end with NUL, as 'find -print0' writes them, instead of a "
+    flag(parser, "--null", f"{about}newline", "-0")
+    about = "how many classes to name (default: %(default)s)"
+    value(parser, "--top", "K", about, type=positive, default=1)
+    about = f"name only classes at least this probable; if there is none, answer '{UNSURE}'"
+    value(parser, "--min-probability", "P", about, type=percentage, default=0.0)
+    flag(parser, "--unknown", f"answer '{NONE}' if an input belongs to no taught class")
+    about = (
+        "how familiar an input has to look, from 0 to 1, to be taken for known (default: "
+        f"{THRESHOLD}); about this share of what is known is rejected. Implies --unknown"
     )
-    parser.add_argument(
-        "-0", "--null", action="store_true", help="paths on standard input end with NUL, as "
-        "'find -print0' writes them, instead of a newline"
-    )  # fmt: skip
-    parser.add_argument(
-        "--top",
-        type=positive,
-        default=1,
-        metavar="K",
-        help="how many classes to name (default: %(default)s)",
+    value(parser, "--threshold", "SHARE", about, type=percentage)
+    about = (
+        f"answer '{UNSURE}' wherever more than this share of answers would be wrong, such as "
+        "2%% or 0.02; for images like those that were taught"
     )
-    parser.add_argument(
-        "--min-probability",
-        type=percentage,
-        default=0.0,
-        metavar="P",
-        help=f"name only classes at least this probable; if there is none, answer '{UNSURE}'",
-    )
-    parser.add_argument(
-        "--unknown",
-        action="store_true",
-        help=f"answer '{NONE}' if an input belongs to no taught class",
-    )
-    parser.add_argument(
-        "--threshold",
-        type=percentage,
-        metavar="SHARE",
-        help="how familiar an input has to look, from 0 to 1, to be taken for known (default: "
-        f"{THRESHOLD}); about this share of what is known is rejected. Implies --unknown",
-    )
-    parser.add_argument(
-        "--error",
-        type=percentage,
-        metavar="SHARE",
-        help=f"answer '{UNSURE}' wherever more than this share of answers would be wrong, such as "
-        "2%% or 0.02; for images like those that were taught",
-    )
-    parser.add_argument(
-        "--sets",
-        type=percentage,
-        metavar="SHARE",
-        help="also name as many classes as hold the right one this often, such as 95%%",
-    )
+    value(parser, "--error", "SHARE", about, type=percentage)
+    about = "also name as many classes as hold the right one this often, such as 95%%"
+    value(parser, "--sets", "SHARE", about, type=percentage)
     form = parser.add_mutually_exclusive_group()
     for name, about in (
         ("json", "print one JSON document at the end"),
@@ -112,10 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("csv", "print CSV"),
     ):
         form.add_argument(f"--{name}", action="store_const", const=name, dest="form", help=about)
-    about = (
-        "write the answers to a file, when all are there; .json, .jsonl and .csv choose the form"
-    )
-    add(parser, "--output", help=about)
+    about = "write the answers to a file, when all are there; .json, .jsonl and .csv choose the "
+    add(parser, "--output", help=f"{about}form")
     add(parser, "--strict")
     add_encoder(parser, remembered=True)
     add(parser, "--trust")
@@ -124,49 +90,74 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print an answer for each input; 1 if an input cannot be read."""
+    """Classify images, all images of folders, or the rows of feature files.
+
+    Of a feature file (.npz) it is the array x, or else x_test. Answers are printed as they come.
+    Inputs that cannot be read are named on standard error, and the exit code is then 1.
+    """
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)
     form = options.form or form_of(options.output)
     check_paths(options, store)
-    unreadable, skipped = 0, dict[str, str]()
-
-    def told(batches: Iterable[Batch]) -> Iterator[Batch]:
-        nonlocal unreadable
-        for batch in batches:
-            for entry in batch:
-                if isinstance(entry, Unreadable) and entry.skipped:
-                    skipped[entry.input] = entry.reason
-                elif isinstance(entry, Unreadable):
-                    unreadable += 1
-                    complain(f"{printable(entry.input)} cannot be read: {entry.reason}")
-            yield batch
-
     model = store.load()
     warn_of_promise(model, options.error)
-    asked = options.unknown or options.threshold is not None
-    if asked and model.n_samples_of_class.max() == 1:
-        complain(
+    if options.unknown and options.threshold is None:
+        options.threshold = THRESHOLD
+    if options.threshold is not None and model.n_samples_of_class.max() == 1:
+        print_error(
             "--unknown: nothing is called unknown yet; that takes a class of two images or more"
         )
-    answers = Predictor(model, options).answers()
+    left_out = list[Unreadable]()
     with writer(options, form) as write:
-        for text in FORMS[form](options.file, told(answers)):
+        for text in FORMS[form](options.file, noted(answers(model, options), left_out)):
             write(text)
+    skipped = {entry.input: entry.reason for entry in left_out if entry.skipped}
     if skipped and form not in ("json", "jsonl"):  # which name them
         from frugalvae.samples import counted
 
         for line in counted(skipped):
-            complain(line)
-    return 1 if unreadable else 0
+            print_error(line)
+    return 0 if all(entry.skipped for entry in left_out) else 1
+
+
+def answers(model: Model, options: argparse.Namespace) -> Iterator[Batch]:
+    """The results of all inputs, as they come and in their order; the encoder is loaded once."""
+    from frugalvae.samples import open_unlabelled, refuse
+    from frugalvae.verbs.predict import predict
+
+    encoder = None
+    how = {name: getattr(options, name) for name in ("top", "min_probability", "threshold")}
+    how |= {"error": options.error, "coverage": options.sets, "batch_size": options.batch_size}
+    for paths in groups(options):
+        with open_unlabelled(paths) as opened:
+            for samples in opened:
+                if samples.files is None:  # or refuse features before any answer
+                    encoder_of(samples, model.encoder, options)
+            for samples in opened:
+                if options.strict:
+                    refuse(samples.skipped)
+                if samples.files is not None and encoder is None:
+                    encoder = encoder_of(samples, model.encoder, options)
+                yield from predict(model, samples, encoder, **how)
+
+
+def noted(batches: Iterable[Batch], left_out: list[Unreadable]) -> Iterator[Batch]:
+    """The same results; what cannot be read is named, and added to what is left out."""
+    for batch in batches:
+        for entry in batch:
+            if isinstance(entry, Unreadable):
+                left_out.append(entry)
+                if not entry.skipped:
+                    print_error(f"{printable(entry.input)} cannot be read: {entry.reason}")
+        yield batch
 
 
 def warn_of_promise(model: Model, error: float | None) -> None:
     """Say so if too few samples were held out to promise so few wrong answers."""
     found = None if error is None else model.forecast
     if found is not None and error is not None and error < found.least_error:
-        complain(
+        print_error(
             f"--error {percent(error)} cannot be promised, so no answer is sure: "
             f"{int(found.held.sum())} taught images were held out, which is enough for "
             f"{percent(math.ceil(1000 * found.least_error) / 1000)}"
@@ -236,61 +227,6 @@ def print_now(text: str) -> None:
     sys.stdout.flush()
 
 
-class Predictor:
-    """A model and its encoder, which is made when the first image comes."""
-
-    def __init__(self, model: Model, options: argparse.Namespace) -> None:
-        self.model, self.options = model, options
-        self.encoder: Encoder | None = None
-        self.threshold: float | None = options.threshold
-        if options.unknown and options.threshold is None:
-            self.threshold = THRESHOLD
-
-    def answers(self) -> Iterator[Batch]:
-        """The results of all inputs, as they come and in their order."""
-        from frugalvae.samples import open_unlabelled
-
-        for paths in groups(self.options):
-            with open_unlabelled(paths) as opened:
-                for samples in opened:
-                    if samples.files is None:  # or refuse features before any answer
-                        samples.encoder(self.model.encoder, choice(self.options), self.options.file)
-                for samples in opened:
-                    yield from self.of(samples)
-
-    def of(self, samples: Samples) -> Iterator[Batch]:
-        """The results of samples, a batch at a time."""
-        from frugalvae.samples import refuse
-
-        if self.options.strict:
-            refuse(samples.skipped)
-        yield [Unreadable(name, why, skipped=True) for name, why in samples.skipped.items()]
-        if samples.files is not None and self.encoder is None:
-            found = samples.encoder(self.model.encoder, choice(self.options), self.options.file)
-            self.encoder = found[0]
-        for names, encoded in samples.batches(self.encoder, self.options.batch_size):
-            yield self.in_order(names, encoded)
-
-    def in_order(self, names: list[str], encoded: Encoded) -> Batch:
-        """The results of a batch, in the order of its inputs."""
-        results: dict[int, Answer | Unreadable] = {
-            place: Unreadable(names[place], why) for place, why in encoded.reasons.items()
-        }
-        places, options = encoded.places.tolist(), self.options
-        answers = rank(
-            self.model,
-            [names[place] for place in places],
-            encoded.features,
-            options.top,
-            options.min_probability,
-            self.threshold,
-            options.error,
-            options.sets,
-        )
-        results |= dict(zip(places, answers, strict=True))
-        return [results[place] for place in range(len(names))]
-
-
 def groups(options: argparse.Namespace) -> Iterator[Sequence[Path]]:
     """The paths of the command line; those of standard input as they arrive."""
     for is_stream, paths in groupby(options.inputs, lambda path: path == STANDARD_INPUT):
@@ -315,3 +251,108 @@ def arriving(end: bytes) -> Iterator[list[Path]]:
         yield [Path(fsdecode(name)) for name in names if name]
     if rest:
         yield [Path(fsdecode(rest))]
+
+
+# --------------------------------------------------------------------------- forms of answers
+
+
+def as_lines(_: Path, batches: Iterable[Batch]) -> Iterator[str]:
+    """For people: a line for each answer."""
+    width = 0  # of names so far: those to come are not known yet
+    for batch in batches:
+        answers = [entry for entry in batch if isinstance(entry, Answer)]
+        names = [printable(answer.input) for answer in answers]
+        width = max([width, *map(len, names)])
+        lines = [
+            f"{name:{width}}  {printable(', '.join(in_words(answer)))}\n"
+            for name, answer in zip(names, answers, strict=True)
+        ]
+        if lines:
+            yield "".join(lines)
+
+
+def in_words(answer: Answer) -> list[str]:
+    """The likeliest classes with their probabilities.
+
+    >>> in_words(Answer("a.jpg", [("emu", 0.93), ("dax", 0.04)]))
+    ['emu 93.0%', 'dax 4.0%']
+    >>> in_words(Answer("a.jpg", [("emu", 0.93)], known=False))
+    ['none of these', 'nearest is emu (93.0% among the known classes)']
+    >>> in_words(Answer("a.jpg", [("emu", 0.93), ("dax", 0.04)], known=False))[1:]
+    ['nearest is emu (93.0% among the known classes)', 'dax (4.0%)']
+    >>> in_words(Answer("a.jpg", [("emu", 0.53)], sure=False, among=["emu", "dax"]))
+    ['not sure', 'likeliest is emu (53.0%)', 'one of: emu, dax']
+    """
+    if answer.known is False:
+        nearest = "nearest is {} ({:.1%} among the known classes)"
+        return [NONE, *(nearest.format(*first) for first in answer.top[:1]), *_others(answer)]
+    among = [f"one of: {', '.join(map(str, answer.among))}"] if answer.among else []
+    if answer.sure is False:
+        likeliest = "likeliest is {} ({:.1%})"
+        first = [likeliest.format(*first) for first in answer.top[:1]]
+        return [UNSURE, *first, *_others(answer), *among]
+    return [*([f"{label} {chance:.1%}" for label, chance in answer.top] or [UNSURE]), *among]
+
+
+def _others(answer: Answer) -> list[str]:
+    return [f"{label} ({chance:.1%})" for label, chance in answer.top[1:]]
+
+
+def as_csv(_: Path, batches: Iterable[Batch]) -> Iterator[str]:
+    """A row for each input and rank; one without a class if none is likely enough.
+
+    An input that cannot be read has a row with the reason; what folders have beside images has
+    none.
+    """
+    yield ",".join(FIELDS) + "\n"
+    for batch in batches:
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        for entry in batch:
+            if isinstance(entry, Answer):
+                writer.writerows(map(as_cell, row) for row in csv_rows(entry))
+            elif not entry.skipped:
+                cells = [entry.input, "", "", "", "", "", entry.reason, "", ""]
+                writer.writerow(map(as_cell, cells))
+        yield buffer.getvalue()
+
+
+def csv_rows(answer: Answer) -> Iterator[list[Any]]:
+    """The rows of an answer, under :data:`FIELDS`."""
+    known = "" if answer.known is None else str(answer.known).lower()
+    score = "" if answer.familiarity is None else f"{answer.familiarity:.6f}"
+    sure = "" if answer.sure is None else str(answer.sure).lower()
+    among = "" if answer.among is None else "; ".join(map(str, answer.among))
+    for number, (label, chance) in enumerate(answer.top, start=1):
+        yield [answer.input, number, label, f"{chance:.6f}", known, score, "", sure, among]
+    if not answer.top:
+        yield [answer.input, "", "", "", known, score, "", sure, among]
+
+
+def as_json_lines(_: Path, batches: Iterable[Batch]) -> Iterator[str]:
+    """An object for each input, a line each."""
+    for batch in batches:
+        texts = (json_text(entry.to_json(), sys.stdout.encoding) for entry in batch)
+        yield "".join(f"{text}\n" for text in texts)
+
+
+def as_json(file: Path, batches: Iterable[Batch]) -> Iterator[str]:
+    """One document, when all is answered."""
+    entries = [entry for batch in batches for entry in batch]
+    failures = [entry for entry in entries if isinstance(entry, Unreadable)]
+    document = {
+        "file": str(file),
+        "predictions": [entry.to_json() for entry in entries if isinstance(entry, Answer)],
+        "unreadable": [entry.to_json() for entry in failures if not entry.skipped],
+        "skipped": [entry.to_json() for entry in failures if entry.skipped],
+    }
+    yield json_text(document, sys.stdout.encoding, indent=1) + "\n"
+
+
+#: Each takes the classifier's file and the results as they come, and gives text as it is ready.
+FORMS: dict[str, Callable[[Path, Iterable[Batch]], Iterator[str]]] = {
+    "lines": as_lines,
+    "csv": as_csv,
+    "jsonl": as_json_lines,
+    "json": as_json,
+}

@@ -17,14 +17,9 @@ from frugalvae.labels import label_named
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    parser.description = (
-        "Draw features of a class from the memory, and write them as .npz: x of shape (n, d), "
-        "label, and encoder, which says as JSON what made such features."
-    )
     add(parser, "file", "label")
-    parser.add_argument(
-        "-n", type=positive, default=100, metavar="N", help="how many (default: %(default)s)"
-    )
+    about = "how many (default: %(default)s)"
+    parser.add_argument("-n", type=positive, default=100, metavar="N", help=about)
     add(parser, "--output", metavar="FILE.npz", help="the file to write (default: CLASS.npz)")
     about = "seed of the draw (default: the seed of the classifier)"
     add(parser, "--seed", default=None, help=about)
@@ -32,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Draw, and write."""
+    """Draw features of a class from the memory, and write them as .npz.
+
+    It holds x of shape (n, d), label, and encoder, which says as JSON what made such features.
+    """
     import numpy as np
 
     from frugalvae.storage.store import Store
@@ -41,12 +39,11 @@ def run(options: argparse.Namespace) -> None:
     check_output(output, ".npz")
     model = Store(options.file, trust=options.trust).load()
     label = label_named(options.file, model.classes.tolist(), options.label)
-    x = model.sample(label, options.n, options.seed)
-    told: dict[str, Any] = (
-        {} if model.encoder is None else {"encoder": np.array(json.dumps(model.encoder))}
-    )
+    x, made_by = model.sample(label, options.n, options.seed), model.encoder
+    arrays: dict[str, Any] = {"x": x, "label": np.array(label)}
+    arrays |= {} if made_by is None else {"encoder": np.array(json.dumps(made_by))}
     buffer = io.BytesIO()
-    np.savez(buffer, x=x, label=np.array(label), **told)
+    np.savez(buffer, **arrays)
     write_bytes(output, buffer.getvalue())
     Display(options.quiet).say(
         f"{output}: {plural(len(x), 'feature')} of {label!r}, of dimension {x.shape[1]}"

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from frugalvae.cli.options import add, positive, seconds
+from frugalvae.cli.options import add, flag, positive, seconds, value
 from frugalvae.errors import InputError
 from frugalvae.files import check_place, read_plain
 from frugalvae.server.settings import SHORTEST_TOKEN, Limits, Settings
@@ -21,53 +21,18 @@ MEGABYTE = 1_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     usual = Limits()
-    parser.description = (
-        "Serve a classifier: a page in the browser, and the same over HTTP. Only this machine may "
-        "ask, and nobody may change the file, unless you say so. With --teach the file need not "
-        "exist. The commands of frugalvae can be used on the file meanwhile."
-    )
     parser.epilog = "docs/serve.md tells what can be asked, and /docs of the server itself."
     add(parser, "file")
-    parser.add_argument("--teach", action="store_true", help="let the file be taught and changed")
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="where to listen; anything but this machine needs --token-file (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--port", type=port, default=8000, metavar="N", help="default: %(default)s; 0 takes any"
-    )
-    parser.add_argument(
-        "--token-file",
-        type=Path,
-        metavar="FILE",
-        help=f"has the token, of {SHORTEST_TOKEN} letters or more, that every request must show",
-    )
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a further name by which the server may be called; may be given again",
-    )
-    parser.add_argument(
-        "--keep",
-        type=Path,
-        metavar="FOLDER",
-        help="write the pictures that are asked and taught into this folder; without it none is",
-    )
-    parser.add_argument(
-        "--label-studio-url",
-        metavar="ADDRESS",
-        help="where Label Studio is: images of its tasks are fetched from there, and from nowhere "
-        "else",
-    )
-    parser.add_argument(
-        "--label-studio-key",
-        type=Path,
-        metavar="FILE",
-        help="has the access token of Label Studio with which they are fetched",
-    )
+    flag(parser, "--teach", "let the file be taught and changed")
+    about = "where to listen; anything but this machine needs --token-file (default: %(default)s)"
+    value(parser, "--host", "ADDRESS", about, default="127.0.0.1")
+    value(parser, "--port", "N", "default: %(default)s; 0 takes any", type=port, default=8000)
+    about = f"has the token, of {SHORTEST_TOKEN} letters or more, that every request must show"
+    value(parser, "--token-file", "FILE", about, type=Path)
+    about = "a further name by which the server may be called; may be given again"
+    value(parser, "--allow-host", "NAME", about, action="append", default=[])
+    about = "write the pictures that are asked and taught into this folder; without it none is"
+    value(parser, "--keep", "FOLDER", about, type=Path)
     limits = parser.add_argument_group("limits")
     for name, default, about in (
         ("--max-body", usual.body // MEGABYTE, "megabytes of a request"),
@@ -77,13 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--recent", usual.recent, "questions that are remembered with a small picture"),
     ):
         text = f"{about} (default: %(default)s)"
-        limits.add_argument(name, type=positive, default=default, metavar="N", help=text)
+        value(limits, name, "N", text, type=positive, default=default)
     for name, usually, about in (
         ("--time-limit", usual.seconds, "for a request to arrive, and again to be answered"),
         ("--recent-time", usual.seconds_remembered, "for which questions are remembered"),
     ):
         text = f"seconds {about} (default: %(default)g)"
-        limits.add_argument(name, type=seconds, default=usually, metavar="SECONDS", help=text)
+        value(limits, name, "SECONDS", text, type=seconds, default=usually)
     add(parser, "--encoder", help="the encoder of a new file, or the file's in another format")
     add(parser, "--model", help="the encoder's model, or where it is if it has moved")
     add(parser, "--views")
@@ -99,7 +64,11 @@ def port(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve until a signal comes."""
+    """Serve a classifier: a page in the browser, and the same over HTTP.
+
+    Only this machine may ask, and nobody may change the file, unless you say so. With --teach the
+    file need not exist. The commands of frugalvae can be used on the file meanwhile.
+    """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # pictures are looked at one on each core
     settings = settings_of(options)
     from frugalvae.storage.store import Store
@@ -132,21 +101,18 @@ def announce(settings: Settings, opened: socket.socket) -> None:
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """What was typed, unless it would let strangers in."""
-    key = options.label_studio_key
     settings = Settings(
         file=options.file,
         teach=options.teach,
         host=options.host,
         port=options.port,
-        token=read_secret(options.token_file, SHORTEST_TOKEN) if options.token_file else None,
+        token=read_secret(options.token_file) if options.token_file else None,
         hosts=tuple(options.allow_host),
         keep=options.keep,
         encoder=options.encoder,
         model=options.model,
         views=options.views,
         trust=tuple(options.trust),
-        label_studio=options.label_studio_url,
-        label_studio_key=key and read_secret(key),
         limits=Limits(
             body=options.max_body * MEGABYTE,
             images=options.max_images,
@@ -168,16 +134,16 @@ def settings_of(options: argparse.Namespace) -> Settings:
     return settings
 
 
-def read_secret(path: Path, shortest: int = 1) -> str:
+def read_secret(path: Path) -> str:
     """The first line of a file."""
     try:
         lines = read_plain(path).decode().splitlines()
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}); give a file with the token") from error
     found = lines[0].strip() if lines else ""
-    if len(found) < shortest or not found.isascii() or not found.isprintable():
+    if len(found) < SHORTEST_TOKEN or not found.isascii() or not found.isprintable():
         raise InputError(
-            f"{path}: its first line has {len(found)} letters; expected {shortest} or more, plain "
-            "ones, such as 'openssl rand -hex 24' prints"
+            f"{path}: its first line has {len(found)} letters; expected {SHORTEST_TOKEN} or more, "
+            "plain ones, such as 'openssl rand -hex 24' prints"
         )
     return found

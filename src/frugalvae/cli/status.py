@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from frugalvae.cli.options import add
+from frugalvae.cli.options import add, flag
 from frugalvae.console import Display, print_json
 from frugalvae.formatting import plural, shortened, size
 from frugalvae.model.answers import expectation
@@ -19,23 +19,21 @@ from frugalvae.storage.summary import MOST, Summary, named, summarise
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    parser.description = (
-        "Show the classes by task, the encoder, the size of each component, how much room the "
-        "layers of a decoder have left (R of the paper, and free directions), and warnings."
-    )
     add(parser, "file")
-    parser.add_argument("--all", action="store_true", help="name all classes, however many")
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="load the classifier too, draw samples of its classes and let it classify them, as "
-        "was done when the file was written",
+    flag(parser, "--all", "name all classes, however many")
+    about = (
+        "load the classifier too, draw samples of its classes and let it classify them, as was "
+        "done when the file was written"
     )
+    flag(parser, "--verify", about)
     add(parser, "--trust", "--json")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print what the file says."""
+    """Show the classes by task, the encoder, the size of each component, and warnings.
+
+    Also how much room the layers of a decoder have left (R of the paper, and free directions).
+    """
     from frugalvae.storage.store import Store
 
     store = Store(options.file, trust=options.trust)

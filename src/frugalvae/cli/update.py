@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.cli.options import add, add_encoder, choice, refuse_encoder
-from frugalvae.console import Display, complain, print_json
+from frugalvae.console import Display, print_error, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, shortened
 from frugalvae.images import holds_features
@@ -66,7 +66,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Learn the new examples."""
-    from frugalvae.cli.common import change_class
+    from frugalvae.cli.changes import change_class
     from frugalvae.digests import among
     from frugalvae.model.plan import taught_digests
 
@@ -124,7 +124,7 @@ def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Di
         refuse(skipped | unreadable)
     display.say(*counted(skipped))
     if unreadable:
-        say = complain if options.quiet else display.say  # what is lost is told in any case
+        say = print_error if options.quiet else display.say  # what is lost is told in any case
         say("\n".join([f"left out as unreadable, {len(unreadable):,}:", *named(unreadable)]))
     if not sum(map(len, rows)):
         raise InputError(f"none of the images can be read; {options.file} is as it was")

@@ -71,6 +71,17 @@ class File:
     stamp: tuple[int, ...] = ()
     size: int = 0
 
+    def loaded(self) -> File:
+        """The same with its bytes, or with the reason why it cannot be read."""
+        try:
+            return File(partial(bytes, self.read()), size=self.size)
+        except Exception as error:  # zipfile fails in many ways
+            return File(partial(_fail, str(error) or type(error).__name__), size=self.size)
+
+
+def _fail(why: str) -> bytes:
+    raise OSError(why)
+
 
 def on_disk(path: Path) -> File:
     """A file as encoding takes it."""

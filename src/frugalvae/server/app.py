@@ -1,4 +1,4 @@
-"""The application: which path is answered by what."""
+"""The application: which path is answered by what, and the state that all requests share."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from frugalvae.errors import FrugalError
-from frugalvae.server import advising, asking, documentation, label_studio, teaching, telling
-from frugalvae.server.guard import Guard, refused
-from frugalvae.server.refusals import RefusedError, refusal_of
-from frugalvae.server.state import ServerState
+from frugalvae.files import write_bytes
+from frugalvae.images.decode import HEAD, format_of
+from frugalvae.server import models, pending, predict, status, teach
+from frugalvae.server.guard import Guard, RefusedError, is_full, refusal_of
+from frugalvae.server.models import Operation
+from frugalvae.server.requests import RequestReader
+from frugalvae.server.served import Served
+from frugalvae.server.workers import EncoderPool, Workers
 
 if TYPE_CHECKING:
     from frugalvae.server.settings import Settings
@@ -31,91 +35,68 @@ logger = logging.getLogger(__name__)
 PAGE = Path(__file__).with_name("page")
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
-Endpoint = Callable[[Request], Awaitable[Response]]
 
-#: Paths, methods, and what answers.
-ENDPOINTS: tuple[tuple[str, str, Endpoint], ...] = (
-    ("POST", "/predict", asking.predict),
-    ("POST", "/explain", advising.explain),
-    ("GET", "/suggest", advising.suggest),
-    ("GET", "/recent", asking.recent),
-    ("GET", "/recent/{id}/picture", asking.picture),
-    ("POST", "/recent/clear", asking.clear),
-    ("POST", "/learn", teaching.learn),
-    ("POST", "/update", teaching.update),
-    ("POST", "/rename", teaching.rename),
-    ("POST", "/merge-classes", teaching.merge_classes),
-    ("POST", "/forget", teaching.forget),
-    ("POST", "/undo", teaching.undo),
-    ("GET", "/status", telling.status),
-    ("GET", "/classes", telling.classes),
-    ("GET", "/history", telling.history),
-    ("GET", "/health", telling.health),
-    ("GET", "/metrics", telling.metrics),
-    ("GET", "/openapi.json", documentation.openapi),
-    ("GET", "/docs", documentation.docs),
-    ("GET", "/docs.css", documentation.style),
-    ("GET", "/label-studio/", label_studio.health),
-    ("GET", "/label-studio/health", label_studio.health),
-    ("POST", "/label-studio/setup", label_studio.setup),
-    ("POST", "/label-studio/predict", label_studio.predict),
-    ("POST", "/label-studio/webhook", label_studio.webhook),
-)
+class ServerState:
+    """The file, the encoder, the remembered images and the counters of a server."""
 
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.served, self.encoders = Served(settings), EncoderPool(settings)
+        self.reader = RequestReader(settings.limits)
+        self.pending = pending.PendingImages(settings.limits)
+        self.metrics = status.Metrics()
+        # Each takes as long as fifty predictions, which do not wait for it.
+        self.explaining = Workers("frugalvae-explaining", 2, 1, settings.limits.seconds)
+        self.suggested: tuple[tuple[str, ...], dict[str, Any]] = ((), {})
 
-def create_app(settings: Settings) -> Starlette:
-    """The application that serves a classifier's file."""
-    server = ServerState(settings)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        warming = asyncio.create_task(asyncio.to_thread(warm_up, server))
-        yield
-        await warming
-        await asyncio.to_thread(server.close)
-
-    routes = [
-        *(Route(path, noted(path, work), methods=[method]) for method, path, work in ENDPOINTS),
-        Route("/", noted("/", index), methods=["GET"]),
-        Mount("/page", Assets(directory=PAGE, check_dir=False)),
-    ]
-    app = Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, server=server)],
-        exception_handlers={
-            RefusedError: on_refusal,
-            FrugalError: on_error,
-            HTTPException: on_http,
-        },
-        lifespan=lifespan,
-    )
-    app.state.server = server
-    return app
-
-
-def warm_up(server: ServerState) -> None:
-    """Load what the first request needs; it is told of errors itself."""
-    try:
-        server.warm_up()
-    except FrugalError as error:
-        logger.warning("%s", error)
-
-
-def noted(path: str, work: Endpoint) -> Endpoint:
-    """An endpoint whose requests are counted under its path, and release what they held."""
-
-    async def endpoint(request: Request) -> Response:
-        request.scope["frugalvae.path"] = path
+    def warm_up(self) -> None:
+        """Read the file and load the encoder, before the first request needs them."""
         try:
-            return await work(request)
-        finally:
-            request.app.state.server.reader.release(request)
+            snapshot = self.served.read()
+            if snapshot is not None or self.settings.teach:
+                self.encoders.load(snapshot.model.remembered if snapshot else {})
+        except FrugalError as error:  # of which the first request is told
+            logger.warning("%s", error)
 
-    return endpoint
+    async def keep(self, content: bytes, digest: bytes) -> None:
+        """Write an image into the folder that was given for it, if one was, under its digest."""
+        if self.settings.keep is None:
+            return
+        known = (format_of(content[:HEAD]) or "image").lower()
+        ending = {"jpeg": "jpg", "jpeg2000": "jp2"}.get(known, known)
+        path = self.settings.keep / f"{digest.hex()}.{ending}"
+        try:
+            await self.encoders.run(lambda: path.exists() or write_bytes(path, content))
+        except OSError as error:
+            if not is_full(error):
+                raise
+            raise RefusedError(
+                507,
+                "there is no room for the picture in the folder of --keep; make room on the disk",
+            ) from error
+
+    def close(self) -> None:
+        """Finish what is begun."""
+        for part in (self.encoders, self.explaining, self.served):
+            part.close()
 
 
-async def index(_: Request) -> Response:
-    """``GET /``: the page."""
+# --------------------------------------------------------------------------- pages
+
+
+async def openapi(server: ServerState, _: Request) -> dict[str, Any]:
+    """The OpenAPI document."""
+    return models.description(server.served.name, OPERATIONS)
+
+
+async def docs(server: ServerState, request: Request) -> Response:
+    """The same as a page."""
+    document, address = await openapi(server, request), str(request.base_url).rstrip("/")
+    return HTMLResponse(models.page(document, address))
+
+
+async def index(*_: Any) -> Response:
+    """The page."""
     return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
 
 
@@ -132,19 +113,91 @@ class Assets(StaticFiles):
         return response
 
 
-# --------------------------------------------------------------------------- what goes wrong
+# --------------------------------------------------------------------------- the application
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/predict",
+        predict.predict,
+        models.Predictions,
+        models.PredictRequest,
+        images=True,
+        options=models.PredictOptions,
+    ),
+    Operation(
+        "POST",
+        "/explain",
+        predict.explain,
+        models.Explanation,
+        models.ExplainRequest,
+        images=True,
+        options=models.ExplainOptions,
+        or_png=True,
+    ),
+    Operation("GET", "/suggest", pending.suggest, models.Suggestions),
+    Operation("GET", "/recent", pending.recent, models.Recent),
+    Operation("GET", "/recent/{id}/picture", pending.picture, "image/jpeg"),
+    Operation("POST", "/recent/clear", pending.clear, models.Removed, models.ClearRequest),
+    Operation("POST", "/learn", teach.learn, models.Lesson, models.LearnRequest, images=True),
+    Operation("POST", "/update", teach.update, models.Lesson, models.LearnRequest, images=True),
+    Operation("POST", "/rename", teach.rename, models.Changed, models.RenameRequest),
+    Operation("POST", "/merge-classes", teach.merge_classes, models.Changed, models.MergeRequest),
+    Operation("POST", "/forget", teach.forget, models.Forgotten, models.ForgetRequest),
+    Operation("POST", "/undo", teach.undo, models.Undone, models.UndoRequest),
+    Operation("GET", "/status", status.status, models.Status),
+    Operation("GET", "/classes", status.classes, models.Classes, options=models.ClassesOptions),
+    Operation("GET", "/history", status.history, models.History),
+    Operation("GET", "/health", status.health, models.Health),
+    Operation("GET", "/metrics", status.metrics, "text/plain"),
+    Operation("GET", "/openapi.json", openapi),
+    Operation("GET", "/docs", docs),
+    Operation("GET", "/", index),
+)
 
 
-async def on_refusal(_: Request, error: Exception) -> Response:
-    """What we refuse ourselves."""
-    assert isinstance(error, RefusedError)
-    return refused(error)
+def create_app(settings: Settings) -> Starlette:
+    """The application that serves a classifier's file."""
+    server = ServerState(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        warming = asyncio.create_task(asyncio.to_thread(server.warm_up))
+        yield
+        await warming
+        await asyncio.to_thread(server.close)
+
+    async def on_error(_: Request, error: Exception) -> Response:
+        """What the library refuses."""
+        assert isinstance(error, FrugalError)
+        return refusal_of(error, settings.folders).response()
+
+    app = Starlette(
+        routes=[
+            *(Route(one.path, endpoint(one), methods=[one.method]) for one in OPERATIONS),
+            Mount("/page", Assets(directory=PAGE, check_dir=False)),
+        ],
+        middleware=[Middleware(Guard, server=server)],
+        exception_handlers={FrugalError: on_error, HTTPException: on_http},
+        lifespan=lifespan,
+    )
+    app.state.server = server
+    return app
 
 
-async def on_error(request: Request, error: Exception) -> Response:
-    """What the library refuses."""
-    assert isinstance(error, FrugalError)
-    return refused(refusal_of(error, request.app.state.server.settings.folders))
+def endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    """What answers at a path: it is counted under it, and releases what its request held."""
+
+    async def answer(request: Request) -> Response:
+        request.scope["frugalvae.path"] = operation.path
+        server: ServerState = request.app.state.server
+        try:
+            found = await operation.work(server, request)
+        finally:
+            server.reader.release(request)
+        return found if isinstance(found, Response) else JSONResponse(found)
+
+    return answer
 
 
 async def on_http(request: Request, error: Exception) -> Response:

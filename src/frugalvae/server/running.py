@@ -1,4 +1,4 @@
-"""Running: a socket, the application on it, and an end when a signal comes."""
+"""Running: a socket, HTTP for clients that are slow or many, and an end when a signal comes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from frugalvae.errors import InputError
-from frugalvae.server.protocol import Config
+from frugalvae.server.guard import RefusedError, Shares, client_of, half
 
 if TYPE_CHECKING:
-    from frugalvae.server.settings import Settings
+    from frugalvae.server.settings import Limits, Settings
 
+CONNECTIONS = 4  # times the requests that are allowed at a time: browsers hold some open
+KEPT = 15  # seconds for which a connection stays open without a request
 GRACE = 30  # seconds for requests that are worked on when a signal comes
 
 
@@ -74,3 +79,109 @@ def serve(settings: Settings, opened: socket.socket) -> None:
     )
     with opened:
         asyncio.run(Server(config).serve(sockets=[opened]))
+
+
+# --------------------------------------------------------------------------- the protocol
+
+
+class Config(uvicorn.Config):
+    """The settings of uvicorn, and the limits of connections."""
+
+    def __init__(self, app: Any, limits: Limits, **named: Any) -> None:
+        super().__init__(app, http=Protocol, ws="none", timeout_keep_alive=KEPT, **named)
+        most = CONNECTIONS * limits.requests
+        self.limits, self.connections = limits, Shares("connections", most, half(most))
+
+
+class Protocol(H11Protocol):
+    """One connection. Each address may have a share of them, and each step has its time.
+
+    uvicorn itself waits for the head of a request, and for somebody to take an answer, as long as
+    it takes; and for the rest of a body that was answered already.
+    """
+
+    config: Config
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._client: str | None = None  # whose share has it
+        self._head: asyncio.TimerHandle | None = None
+        self._taking: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Answer it, or send it away if there are too many."""
+        super().connection_made(transport)
+        client = client_of(self.client)
+        try:
+            self.config.connections.take(client)
+        except RefusedError as refusal:
+            self._send_away(refusal)
+            return
+        self._client = client
+        self._wait_for_head(self._seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give back what it had."""
+        stop(self._head)
+        stop(self._taking)
+        if self._client is not None:
+            self.config.connections.give_back(self._client)
+            self._client = None
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        """Whatever arrived; a whole head ends waiting for it."""
+        super().handle_events()
+        if self.cycle is not None and not self.cycle.response_complete:
+            stop(self._head)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; less long if this one has not even arrived."""
+        whole = self.conn.their_state is h11.DONE
+        self._wait_for_head(self._seconds + (KEPT if whole else 0))
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """The client does not take what is sent."""
+        super().pause_writing()
+        self._taking = self.loop.call_later(self.config.limits.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has taken it."""
+        stop(self._taking)
+        super().resume_writing()
+
+    @property
+    def _seconds(self) -> float:
+        return min(self.config.limits.head, self.config.limits.seconds)
+
+    def _wait_for_head(self, seconds: float) -> None:
+        stop(self._head)
+        self._head = self.loop.call_later(seconds, self._too_late)
+
+    def _too_late(self) -> None:
+        """No whole head has arrived; whoever began one is told."""
+        if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
+            why = f"the head of the request did not arrive within {self._seconds:g} s"
+            self._send_away(RefusedError(408, why))
+        else:
+            self.transport.abort()
+
+    def _send_away(self, refusal: RefusedError) -> None:
+        """Answer a connection without a request, and close it."""
+        answer = refusal.response()
+        head = [
+            f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}".encode(),
+            *(name + b": " + value for name, value in answer.raw_headers),
+            b"connection: close",
+        ]
+        self.transport.write(b"\r\n".join([*head, b"", answer.body]))
+        self.transport.close()
+        stop(self._head)
+        self._head = self.loop.call_later(self._seconds, self.transport.abort)
+
+
+def stop(timer: asyncio.TimerHandle | None) -> None:
+    """End a timer, if it was ever set."""
+    if timer is not None:
+        timer.cancel()

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from frugalvae.digests import DIGEST, OLDER
+from frugalvae.digests import DIGEST
 from frugalvae.errors import BusyError, FrugalError, MemoryFileError
 from frugalvae.labels import label_named
-from frugalvae.server.refusals import RefusedError, without_paths
+from frugalvae.server.guard import RefusedError, without_paths
 from frugalvae.server.workers import Workers
 from frugalvae.storage.model_file import Contents, describe
-from frugalvae.storage.objects import Writer
+from frugalvae.storage.parts import Writer
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
 
 if TYPE_CHECKING:
     from frugalvae.model.model import Model
-    from frugalvae.model.neighbours import Neighbour, Neighbours
+    from frugalvae.model.neighbours import Neighbours
     from frugalvae.server.settings import Settings
 
 T = TypeVar("T")
@@ -57,10 +57,10 @@ class Snapshot:
     def taught_as(self, digest: bytes) -> Any:
         """The label of the class that was taught the picture with this digest; None if none was."""
         model = self.model
-        for known in np.array([digest, digest[:OLDER]], DIGEST).tolist():
-            if known in self._taught:
-                return model.classes[model.numbers == self._taught[known]].tolist()[0]
-        return None
+        (known,) = np.array([digest], DIGEST).tolist()  # without zeros at its end
+        if known not in self._taught:
+            return None
+        return model.classes[model.numbers == self._taught[known]].tolist()[0]
 
     @cached_property
     def _taught(self) -> dict[bytes, int]:
@@ -68,11 +68,10 @@ class Snapshot:
         by_class = reversed([*self.model.digests.items()])  # of two classes, the first
         return {one: number for number, found in by_class for one in found.tolist()}
 
-    def neighbours_of(self, label: Any) -> list[Neighbour]:
-        """The nearest classes of one."""
-        from frugalvae.model.neighbours import neighbours_of
-
-        return neighbours_of(self.model, label)
+    def to_json(self) -> dict[str, Any]:
+        """What the file is, in short."""
+        found = {"revision": self.revision, "bytes": self.summary.bytes}
+        return {**found, "classes": self.summary.classes}
 
 
 class Served:
@@ -176,7 +175,7 @@ class Served:
 
         return await self._writer.run(alone, to_the_end=True)
 
-    def to_change(self) -> Model:
+    def model_to_change(self) -> Model:
         """The model on disk, inside :meth:`change`; one that knows nothing if there is no file."""
         from frugalvae.model.model import Model, Recipe
 
@@ -195,14 +194,18 @@ class Served:
         return label_named(self.name, model.classes.tolist(), typed, "/classes")
 
     def save(self, model: Model) -> Snapshot:
-        """Write a model, inside :meth:`change`; from now on it answers, and is not read again."""
+        """Write a model, inside :meth:`change`; from now on it answers."""
         self.store.save(model)
+        return self.take_up(model)
+
+    def take_up(self, model: Model) -> Snapshot:
+        """Answer from a model that was written, inside :meth:`change`; it is not read again."""
         with self._reading:
             writer = Writer()
             document, stamp = describe(model, writer), self._stamp()
             return self._take(model, stamp, Contents(document, writer.arrays, self.size))
 
-    def went_back(self) -> Snapshot:
+    def reload_after_undo(self) -> Snapshot:
         """Take up the file after it was put back, inside :meth:`change`."""
         with self._reading:
             return self._take(self.store.load(empty=True), self._stamp(), self.store.read())

@@ -1,4 +1,4 @@
-"""What a server is told when it starts: the file, who may ask and teach, and its limits."""
+"""Settings of a server: the file, who may ask and teach, and its limits."""
 
 from __future__ import annotations
 
@@ -61,8 +61,6 @@ class Settings:
         Further names by which the server may be called.
     keep
         A folder for the pictures that are asked and taught; None keeps none.
-    label_studio
-        Where Label Studio is: images are fetched from there and from nowhere else.
     """
 
     file: Path
@@ -76,8 +74,6 @@ class Settings:
     model: str | None = None
     views: int | None = None
     trust: tuple[str, ...] = ()
-    label_studio: str | None = None
-    label_studio_key: str | None = None
     limits: Limits = field(default_factory=Limits)
 
     @property

@@ -12,7 +12,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from frugalvae.report.plots import COLOURS, GREY, new_figure, percent_ticks, style, svg
+from frugalvae.pages.plots import COLOURS, GREY, new_figure, percent_ticks, style, svg
 from frugalvae_lab.report.frontier import Point
 from frugalvae_lab.report.race import groups
 

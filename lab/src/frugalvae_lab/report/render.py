@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from frugalvae.formatting import plural, quoted, size
-from frugalvae.report.render import environment
+from frugalvae.pages.render import environment
 from frugalvae_lab.report.tables import RATIOS, Entry, Line, Table
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 
 
 def render(template: str, **content: Any) -> str:
-    """Fill a template of this package, which may extend those of :mod:`frugalvae.report`.
+    """Fill a template of this package, which may extend those of :mod:`frugalvae.pages`.
 
     Everything inserted is escaped for the format that the template's ending names, unless the
     template says ``safe``.
