@@ -618,7 +618,7 @@ def test_every_road_is_walked() -> None:
     if find_spec("frugalvae_lab"):
         from frugalvae_lab import cli as laboratory
 
-        assert list(LABORATORY) == list(laboratory.VERBS)
+        assert list(LABORATORY) == list(OFFERED)
     assert {*schema.FIELDS, *schema.OPTIONAL} == NAMES | DATA
     assert {"memory", "head", "random_state", "calibrate"} == set(schema.PARAMETERS)
     assert {*IDENTITY} == {"encoder", "model", "weights", "preprocessing", "given"}
