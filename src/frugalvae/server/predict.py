@@ -189,7 +189,7 @@ def explanation(server: ServerState, model: Model, content: bytes, against: Any)
 
     encoder = server.encoders.load(model.remembered).encoder
     try:
-        image = server.encoders.decode(content, getattr(encoder, "side", None))
+        image = server.encoders.decode(content, encoder.side)
     except Exception as error:  # Pillow fails in many ways
         refuse_unreadable([{"input": "image", "reason": reason(error)}])
     return explain(model, encoder, image, against)
