@@ -15,7 +15,7 @@ from PIL import Image
 class Colours:
     """An encoder whose features are the average colour of an image; it counts its work."""
 
-    dim = 3
+    dim, side = 3, None
 
     def __init__(self, weights: str = "0", text: bool = False, pause: float = 0.0) -> None:
         self.identity = {"encoder": "colours", "weights": weights}

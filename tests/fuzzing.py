@@ -25,7 +25,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,13 +43,18 @@ from frugalvae.maths.arrays import Array
 from frugalvae.storage.container import from_bytes, to_bytes
 
 DIM = 6
-one_parser = functools.cache(cli.parser)  # making it takes longer than most verbs
+kept_parser = functools.cache(cli.parser)  # making one takes longer than most verbs
 MEGABYTE = 2**20
 LEAST_ROOM, PER_BYTE = 200 * MEGABYTE, 20
 SECONDS = 60.0  # of work, after which something hangs
 
 Document = dict[str, Any]
 Arrays = dict[str, Array]
+
+
+def one_parser(*verbs: str, only: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of some verbs, made once."""
+    return kept_parser(*verbs, only=tuple(only))
 
 
 # --------------------------------------------------------------------------- files to begin with
@@ -122,7 +127,7 @@ ODD: list[Any] = [
     None, True, False, -1, 0, 1, 2, 3, 7, 255, 2**31, 2 * 10**8, 2**63, 10**30, 0.5, -0.0, 1e308,
     1e-300, "", "a\0", "\x1b[31m", "nan", "inf", "memory", "classes", [], [[]], {}, [0], [0, 0],
     {"dict": []}, {"number": "nan"}, {"number": "inf"}, {"tuple": []}, {"same": "memory"},
-    {"tensor": "x"}, {"a": 1}, ["ant", "ant"], "x" * 1000, {"class": "MLP", "fields": {}},
+    {"tensor": "x"}, {"a": 1}, ["ant", "ant"], "x" * 1000, {"class": "MLP", "state": {}},
     "my_module:Memory", "os:system", {"symmetric": "memory.means_"},
 ]  # fmt: skip
 
@@ -231,11 +236,9 @@ def huge(document: Document, arrays: Arrays, chance: random.Random) -> None:
         if name == "n_tasks":
             document["n_taught"] = document["n_tasks"] + 2
     elif name == "width":
-        document["head"].setdefault("settings", {})["width"] = 10**6
-    elif name == "rank" and "fields" in document["memory"]:
-        document["memory"]["fields"]["rank"] = chance.choice([10**4, 10**6])
+        document["head"]["state"]["width"] = 10**6
     elif name == "rank":
-        document["memory"].setdefault("learned", {})["rank_"] = 10**6
+        document["memory"]["state"]["rank"] = chance.choice([10**4, 10**6])
     elif arrays:
         tensor = chance.choice(sorted(arrays))
         side = chance.choice([16384, 10**5, 10**7])
@@ -291,7 +294,7 @@ def change_moments(document: Document, arrays: Arrays, chance: random.Random) ->
     def another_rank() -> None:
         rank = chance.choice([1, 2, 3, 5, 7, 40])
         rows = len(arrays[kept["roots"]])
-        document["memory"]["fields"]["rank"] = rank
+        document["memory"]["state"]["rank"] = rank
         arrays[kept["roots"]] = np.ones((rows, rank), np.int8)
         if "variances" in kept:
             arrays[kept["variances"]] = np.ones(rank, np.float32)
@@ -417,8 +420,7 @@ def name_code(document: Document, arrays: Arrays, chance: random.Random) -> None
     elif isinstance(value, str):
         holder[path[-1]] = name
     else:
-        inner = chance.choice([{"settings": settings, "learned": {}}, {"fields": settings}])
-        holder[path[-1]] = {"class": name, **inner}
+        holder[path[-1]] = {"class": name, "state": settings}
 
 
 MUTATIONS = [
@@ -791,7 +793,7 @@ class Fuzzer:
     def _history(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
         answer = self._run(trial, "history", self.file, "--json")
         self._run(trial, "history", self.file)
-        if classifier is not None and answer != classifier.history_:
+        if classifier is not None and answer != list(classifier.history_):
             trial.faults.append("history tells otherwise than the loaded classifier")
 
     def _undo(self, trial: Trial, classifier: FrugalClassifier | None) -> None:

@@ -36,7 +36,7 @@ def serve() -> None:
     from frugalvae.storage import store
     from tests.colours import Colours
 
-    encoder.make_frozen = lambda _, **__: Colours()  # type: ignore[assignment]
+    encoder.make_encoder = lambda _, **__: Colours()  # type: ignore[assignment]
     folder.SHARD = 4
     store.STALE = 0
     cli.parser = functools.cache(cli.parser)  # making it takes longer than most commands

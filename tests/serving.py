@@ -19,7 +19,7 @@ START = """
 import sys
 from frugalvae.encoders import remembered
 from tests.colours import Colours
-remembered.make_frozen = lambda _, **__: Colours()
+remembered.make_encoder = lambda _, **__: Colours()
 from frugalvae.cli.main import main
 raise SystemExit(main(sys.argv[1:]))
 """

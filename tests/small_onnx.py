@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae.encoders.onnx_file import Graph, _value, message
+from frugalvae.encoders.conversion import Graph, _value, message
 
 SETTINGS = (
     "config.json",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae.encoders import checkpoint as checkpoints
-from frugalvae.encoders.checkpoint import MAGIC, VERSION, read_checkpoint
+from frugalvae.encoders import conversion as checkpoints
+from frugalvae.encoders.conversion import MAGIC, VERSION, read_checkpoint
 from frugalvae.encoders.efficientnet import MODELS, find_checkpoint
 from frugalvae.errors import InputError
 

@@ -40,7 +40,7 @@ def paint(folder: Path) -> Path:
 @pytest.fixture
 def features(tmp_path: Path, clip_folder: Path) -> Features:
     images, output = paint(tmp_path / "birds"), tmp_path / "birds.npz"
-    options = ["--encoder", "clip", "--model", str(clip_folder), "--quiet"]
+    options = ["--encoder", "transformers", "--model", str(clip_folder), "--quiet"]
     assert main(["encode", str(images), "-o", str(output), *options]) == 0
     return load_features(output)
 

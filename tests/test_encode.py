@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from frugalvae.images.listing import open_images
 from PIL import Image
 
 from frugalvae import encoding
@@ -23,6 +22,7 @@ from frugalvae.errors import InputError
 from frugalvae.images.decode import decode
 from frugalvae.images.feature_file import load_features
 from frugalvae.progress import listening
+from frugalvae.samples import open_samples
 from tests.colours import Colours, Held
 from tests.test_images import save
 from tests.waiting import kill_a_run, needs_proc, wait_until
@@ -47,7 +47,7 @@ def output(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "SHARD", 4)
+    monkeypatch.setattr(encoding, "PART", 4)
 
 
 def encode(images: Path, output: Path, encoder: Any = None, **how: Any) -> Report:
@@ -61,11 +61,11 @@ def test_features_have_the_labels_and_splits_of_the_images(images: Path, output:
     encoder = Colours(text=True)
     report = encode(images, output, encoder, batch_size=5)
     features = load_features(output)
-    with open_images(images, "both") as listing:
-        red = np.array([decode(file.read()).getpixel((0, 0))[0] for file in listing.files])
-    for split, rows in (("train", ~listing.test), ("test", listing.test)):
+    with open_samples(images, "both") as samples:
+        red = np.array([decode(file.read()).getpixel((0, 0))[0] for file in samples.files])
+    for split, rows in (("train", ~samples.test), ("test", samples.test)):
         np.testing.assert_array_equal(getattr(features, f"x_{split}")[:, 0], red[rows])
-        np.testing.assert_array_equal(getattr(features, f"y_{split}"), listing.labels[rows])
+        np.testing.assert_array_equal(getattr(features, f"y_{split}"), samples.labels[rows])
     assert features.encoder == encoder.identity
     assert features.text is not None
     assert features.text["dax"].tolist() == [0, 1, 0]
@@ -294,14 +294,14 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     """Kill -9 of the whole command; what it had written is not made again."""
     for number in range(600):
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "emu" / f"more{number}.png")
-    batches = 2 * encoding.SHARD // 8 + 1
+    batches = 2 * encoding.PART // 8 + 1
     command = ["encode", str(images), "-o", str(output), "--batch-size", "8"]
     start = (
         "import pathlib, sys\n"
         "from frugalvae.cli import encode, main\n"
         "from tests.colours import Held\n"
         "gate = pathlib.Path(sys.argv.pop(1))\n"
-        f"encode.make_frozen = lambda *_: Held(gate, after={batches})\n"
+        f"encode.make_encoder = lambda *_: Held(gate, after={batches})\n"
         "main.main(sys.argv[1:])"
     )
     parts = output.with_name("features.npz.parts")
@@ -309,10 +309,10 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     with subprocess.Popen([sys.executable, "-c", start, gate, *command], cwd=ROOT) as process:
         wait_until(lambda: len(list(parts.glob("0*.npz"))) >= 2 or process.poll() is not None)
         process.kill()
-    kept = encoding.SHARD * len(list(parts.glob("0*.npz")))
-    assert kept == 2 * encoding.SHARD
+    kept = encoding.PART * len(list(parts.glob("0*.npz")))
+    assert kept == 2 * encoding.PART
     assert not output.exists()
-    monkeypatch.setattr("frugalvae.cli.encode.make_frozen", lambda *_: Colours())
+    monkeypatch.setattr("frugalvae.cli.encode.make_encoder", lambda *_: Colours())
     assert main(command) == 0
     printed = capsys.readouterr().out
     assert f"{kept:,} images encoded before, going on from there" in printed
@@ -330,7 +330,7 @@ def test_the_command_says_what_it_did(
     images: Path, output: Path, clip_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damage(images)
-    options = ["--encoder", "clip", "--model", str(clip_folder)]
+    options = ["--encoder", "transformers", "--model", str(clip_folder)]
     assert main(["encode", str(images), "-o", str(output), *options]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "set: 29 images of 4 classes, 23 for training and 6 for the test"
@@ -353,8 +353,8 @@ def test_the_command_says_what_it_did(
     ("options", "message"),
     [
         (["--encoder", "resnet18"], "there is no frozen encoder 'resnet18'"),
-        (["--encoder", "clap"], "Did you mean 'clip'"),
-        (["--encoder", "clip"], "such as openai/clip-vit-large-patch14"),
+        (["--encoder", "onxx"], "Did you mean 'onnx'"),
+        (["--encoder", "transformers"], "such as openai/clip-vit-large-patch14"),
         (["--encoder", "efficientnet", "--model", "b7"], "model is 'b7'. Choices: 'lite0'"),
         (["--encoder", "onnx", "--model", "./nowhere"], "./nowhere: there is no such folder"),
     ],
@@ -384,7 +384,7 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "dax" / f"more{number}.png")
     held = Held(output.with_name("gate"))
     encoders = [Colours(), held]
-    monkeypatch.setattr("frugalvae.cli.encode.make_frozen", lambda _: encoders.pop())
+    monkeypatch.setattr("frugalvae.cli.encode.make_encoder", lambda _: encoders.pop())
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_ray_task", held.gate), daemon=True).start()
     command = ["encode", str(images), "-o", str(output), "--encoder", "efficientnet"]

@@ -20,7 +20,7 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main, parser
-from frugalvae.encoders import make_frozen
+from frugalvae.encoders import make_encoder
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
@@ -396,8 +396,7 @@ COLOUR = {"cat": (200, 20, 20), "dax": (20, 200, 20), "emu": (20, 20, 200)}
 @pytest.fixture(autouse=True)
 def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """All encoders are those of the tests."""
-    monkeypatch.setattr(f"{REMEMBERED}.make_frozen", lambda *_, **__: Colours())
-    monkeypatch.setattr(f"{REMEMBERED}.check_frozen", lambda _: None)
+    monkeypatch.setattr(f"{REMEMBERED}.make_encoder", lambda *_, **__: Colours())
 
 
 @pytest.fixture
@@ -538,7 +537,7 @@ def test_what_cannot_be_evaluated_is_refused_and_nothing_written(
     changed = tmp_path / "changed.frugal"
     for made_by, message in (
         ({"encoder": "colours", "weights": "2"}, "does not fit .*: weights differ"),
-        ({"encoder": "clip", "model": "mine"}, "which model is its clip. Give --model"),
+        ({"encoder": "onnx", "model": "mine"}, "which model is its onnx. Give --model"),
     ):
         classifier.encoder_ = made_by
         classifier.save(changed)
@@ -560,15 +559,15 @@ def test_a_classifier_that_does_not_name_its_encoder_takes_features_alone(
 def test_an_identity_leads_back_to_its_encoder(
     clip_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{REMEMBERED}.make_frozen", make_frozen)
+    monkeypatch.setattr(f"{REMEMBERED}.make_encoder", make_encoder)
     file = Path("birds.frugal")
     for made_with in (
         {"name": "efficientnet", "size": 64},
         {"name": "efficientnet", "model": "lite2"},
-        {"name": "clip", "model": clip_folder},
+        {"name": "transformers", "model": clip_folder},
     ):
-        told = json.loads(json.dumps(make_frozen(**made_with).identity))  # as files keep it
-        model = str(clip_folder) if made_with["name"] == "clip" else None
+        told = json.loads(json.dumps(make_encoder(**made_with).identity))  # as files keep it
+        model = str(clip_folder) if made_with["name"] == "transformers" else None
         made, _ = load_encoder(told, Choice(model=model), file)
         assert made.identity == told
         with pytest.raises(InputError, match="does not fit birds.frugal: weights differ"):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frugalvae.images.listing import open_images
 
 from frugalvae.images.decode import FORMATS, HEAD, decode, format_of
+from frugalvae.samples import open_samples
 from tests.test_images import picture
 from tests.test_limits import scans
 from tests.tool import Encoders, Tool, paint
@@ -149,9 +149,9 @@ def test_so_they_are_in_data_sets_and_archives(tmp_path: Path) -> None:
             (tmp_path / "set" / path).write_text("text")
             archive.writestr(path, "text")
     for name in ("set", "set.zip"):
-        with open_images(tmp_path / name, "both") as images:
+        with open_samples(tmp_path / name, "both") as images:
             assert sorted(set(images.labels.tolist())) == ["cat", "dax"]
-            assert len(images.paths) == len(names()) + 2
+            assert len(images.names) == len(names()) + 2
 
 
 def test_looking_for_images_does_not_read_large_files(tool: Tool, encoders: Encoders) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from frugalvae.cli.main import VERBS, main
-from frugalvae.encoders import FROZEN
+from frugalvae.encoders import ENCODERS
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -102,7 +102,7 @@ def completed(script: str, *words: str) -> list[str]:
         ("pre", ["predict"]),
         ("", list(VERBS)),
         ("learn x.frugal --enc", ["--encoder"]),
-        ("learn x.frugal y --encoder ", list(FROZEN)),
+        ("learn x.frugal y --encoder ", list(ENCODERS)),
         ("learn x.frugal y --memory mom", ["moments"]),
         ("predict fixt", ["fixtures"]),
         ("predict x.frugal a.jpg fixt", ["fixtures"]),

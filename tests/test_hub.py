@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from frugalvae import FrugalClassifier, PhotoClassifier
-from frugalvae.encoders.text_tower import load_text_tower
 from frugalvae.encoders.transformers import TransformersEncoder
 from frugalvae.errors import InputError, UntrustedError
+from frugalvae.paper.clip import load_text_tower
 from tests.tool import QUICK, Tool, paint
 
 
@@ -155,7 +155,7 @@ def test_a_model_that_only_the_file_names_is_not_loaded(
         f"names is imported, opened or fetched because it says so: if you know it, give --model "
         f"{clip_folder}, or in Python trust=['{clip_folder}']\n"
     )
-    tool.learn(one, "--encoder", "clip", "--model", clip_folder)
+    tool.learn(one, "--encoder", "transformers", "--model", clip_folder)
     for verb, *words in (
         ("learn", two),
         ("learn", two, "--class", "emu"),
@@ -171,7 +171,7 @@ def test_a_model_that_only_the_file_names_is_not_loaded(
 def test_python_names_the_model_when_it_loads_the_file(tmp_path: Path, clip_folder: Path) -> None:
     one = paint(tmp_path / "one", "cat", "dax")
     features = FrugalClassifier(*QUICK[1::2])
-    taught = PhotoClassifier("clip", str(clip_folder), classifier=features).learn(one)
+    taught = PhotoClassifier("transformers", str(clip_folder), classifier=features).learn(one)
     assert taught.predict(one / "cat" / "0.png").tolist() == ["cat"]
     taught.save(tmp_path / "it.frugal")
     with pytest.raises(UntrustedError, match="was taught with the model .* give --model "):
@@ -222,7 +222,9 @@ def test_nor_is_one_for_prompts(
     settings = [word for setting in quick for word in ("--set", setting)]
     one, two = paint(tmp_path / "one", "cat", "dax"), paint(tmp_path / "two", "emu")
     asked = ["--model", clip_folder]
-    tool("learn", one, "--encoder", "clip", *asked, *QUICK[:2], "--head", "prompt", *settings)
+    tool(
+        "learn", one, "--encoder", "transformers", *asked, *QUICK[:2], "--head", "prompt", *settings
+    )
     tool("predict", two, *asked)  # of prompts that are learned no model is needed
     for verb, *words in (
         ("learn", two, *asked),

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, encoding, sums
-from frugalvae.engines import here
+from frugalvae.engines import run_in_process
 from frugalvae.model.model import Model, Sums
 from frugalvae.samples import Rows, Samples
 from frugalvae.storage.model_file import read_file
@@ -48,7 +48,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of eight images, and parts of four."""
     monkeypatch.setattr(sums, "LEAST", 8)
     monkeypatch.setattr(sums, "MOST", 8)
-    monkeypatch.setattr(encoding, "SHARD", 4)
+    monkeypatch.setattr(encoding, "PART", 4)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_worker_is_killed_and_the_file_is_the_same(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(tool.folder / "gate", after=1)
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: held)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: held)
     killed: list[int] = []
 
     def kill() -> None:
@@ -128,7 +128,7 @@ def test_images_on_which_every_process_dies_are_given_up(
     photographs(tool.folder / "photos", 6)
     with monkeypatch.context() as patched:
         deadly = Deadly()
-        patched.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: deadly)
+        patched.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: deadly)
         error = tool("learn", tool.folder / "photos", "--jobs", 2, code=2)
     assert "a process died 3 times on the same images; it may be out of memory" in error
     assert not tool.file.exists()
@@ -145,11 +145,11 @@ from frugalvae import encoding
 from tests.colours import Held
 if __name__ == "__main__":
     sums.LEAST = sums.MOST = 8
-    encoding.SHARD = 4
+    encoding.PART = 4
     encoder = Held(pathlib.Path(sys.argv.pop(1)), after=2)
     if sys.argv.pop(1) == "go":
         encoder.gate.unlink()
-    remembered.make_frozen = lambda *_, **__: encoder
+    remembered.make_encoder = lambda *_, **__: encoder
     sys.exit(main(["learn", *sys.argv[1:], "--batch-size", "4", "--jobs", "2"]))
 """
 
@@ -185,7 +185,7 @@ def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
 ) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     held = Held(tool.folder / "gate")
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda *_, **__: held)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: held)
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_ray_task", held.gate), daemon=True).start()
     words = ("--batch-size", 4, "--ray", "--jobs", 2)
@@ -219,8 +219,8 @@ class Simulated:
 def peak(count: int) -> int:
     rows = np.arange(count)
     names = ["x"] * count
-    samples = Samples("x", names, rows=Rows(Simulated(), rows))  # type: ignore[arg-type]
-    chunks = sums.chunks_of(samples, rows % 5, count // 1024)
+    samples = Samples("x", names, rows=Rows(Simulated(), rows), labels=rows % 5)  # type: ignore[arg-type]
+    chunks = sums.chunks_of(samples, count // 1024)
     tracemalloc.start()
     model, places = learned(chunks, "abcde")
     found = tracemalloc.get_traced_memory()[1]
@@ -229,18 +229,19 @@ def peak(count: int) -> int:
     return found - places.nbytes
 
 
-def learned(chunks: list[sums.Chunk], classes: str, kept: bool = True) -> tuple[Model, Any]:
+def learned(chunks: list[Samples], classes: str, kept: bool = True) -> tuple[Model, Any]:
     """What a model becomes of chunks, and where the samples are that could be read."""
-    x, y, memory, places, _ = sums.add_up(Model(), chunks, here, None, 1, None, print)
+    x, y, memory, places, _ = sums.add_up(Model(), chunks, run_in_process, None)
     labels = np.array(list(classes))
     given = (x, labels[y]) if kept else (x[:0], labels[y[:0]])
     return Model().learn(*given, sums=Sums(labels, memory, memory.counts_)), places
 
 
-def in_memory(x: NDArray[np.float32], count: int) -> list[sums.Chunk]:
+def in_memory(x: NDArray[np.float32], count: int) -> list[Samples]:
     """Rows of two classes in turn, in so many chunks."""
     rows = np.arange(len(x))
-    return sums.chunks_of(Samples("x", ["x"] * len(x), rows=Rows(x, rows)), rows % 2, count)
+    samples = Samples("x", ["x"] * len(x), rows=Rows(x, rows), labels=rows % 2)
+    return sums.chunks_of(samples, count)
 
 
 def test_memory_does_not_grow_with_the_number_of_samples() -> None:

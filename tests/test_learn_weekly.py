@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import itertools
 import shutil
@@ -28,12 +27,6 @@ from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.model_file import read_file
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool, paint
-
-#: A grey PNG. Followed by either of two numbers, its digests begin with six equal bytes.
-GREY = base64.b85decode(
-    b"iBL{Q4GJ0x0000DNk~Le00002000022mk;809V~o_y7O^4oO5oRCt_YtYBbbU;qFDY5;s*WY=y00000<MNUMnLSTX"
-)
-COLLIDING = 12083908, 18405103
 
 
 def photo(folder: Path, name: str, number: int) -> None:
@@ -593,13 +586,6 @@ def test_files_without_digests_stay_as_they_were(tool: Tool) -> None:
 
 BROKEN: dict[str, Any] = {
     "its other name 'cat' is of no class": {"aliases": {"cat": "dax"}},
-    "its other name 'gnu' is of no class": {"aliases": {"gnu": "emu"}},
-    "its other names of classes are no JSON object": {"aliases": ["cat"]},
-    "what it says of digests lacks 'rows'": {"digests": {"counts": [6, 6]}},
-    "it has not a number of digests for each": {"digests": {"counts": [12], "rows": None}},
-    "what it says of digests has a field 'more'": {
-        "withheld": {"counts": [0, 0], "rows": 0, "more": 1}
-    },
     "its digests are not as many": {"digests": {"counts": [6, 7], "rows": {"tensor": "digests"}}},
     "nothing uses its tensors digests": {"digests": None},
 }
@@ -618,51 +604,6 @@ def test_files_whose_digests_or_names_make_no_sense_are_refused(tool: Tool, erro
     tool.file.write_bytes(to_bytes({k: v for k, v in kept.items() if k != "sha256"}, arrays))
     with pytest.raises(MemoryFileError, match=error):
         FrugalClassifier.load(tool.file)
-
-
-def made_by_an_older_version(file: Path) -> None:
-    """Keep the first six bytes of each digest, as older versions did."""
-    document, arrays = from_bytes(file.read_bytes())
-    for name in ("digests", "withheld"):
-        if name in arrays:
-            arrays[name] = np.ascontiguousarray(arrays[name][:, :6])
-    del document["sha256"]
-    file.write_bytes(to_bytes(document, arrays))
-
-
-def test_a_file_with_digests_of_six_bytes_goes_on_learning(tool: Tool) -> None:
-    images = paint(tool.folder / "one", "cat", "dax")
-    photo(images, "cat", 8)
-    tool("learn", images)
-    tool("unlearn", "cat", images / "cat" / "8.png")
-    made_by_an_older_version(tool.file)
-    photo(images, "cat", 9)
-    told = tool.json("learn", images)
-    assert told["learned"] == {"cat": 1}
-    assert told["already"] == {"cat": 6, "dax": 6}
-    assert told["withheld"] == {"cat": 1}
-    assert "nothing new" in tool("learn", images)  # what was written holds both kinds
-    older = tool.folder / "older.frugal"
-    older.write_bytes(tool.file.read_bytes())
-    made_by_an_older_version(older)
-    for one, other in ((tool.file, older), (older, tool.file)):
-        with pytest.raises(InputError, match=r"the same photographs.*: 7 of 'cat', 6 of 'dax'"):
-            FrugalClassifier.load(one).merge(FrugalClassifier.load(other))
-    assert "was never taught" in tool("unlearn", "cat", images / "cat" / "8.png", code=2)
-    tool("unlearn", "cat", images / "cat" / "0.png")
-    assert tool.json("learn", images)["withheld"] == {"cat": 2}
-
-
-def test_photographs_that_share_what_older_versions_kept_are_two(tool: Tool) -> None:
-    """Their first six bytes are the same; 2**24 attempts found them."""
-    pair = [GREY + number.to_bytes(4, "little") for number in COLLIDING]
-    one, other = map(digest, pair)
-    assert one[:6] == other[:6]
-    assert one != other
-    images = paint(tool.folder / "one", "cat", "dax")
-    for number, content in enumerate(pair):
-        (images / "cat" / f"mine {number}.png").write_bytes(content)
-        assert tool.json("learn", images)["learned"]["cat"] == (1 if number else 7)
 
 
 def test_names_come_back_and_digests_are_packed() -> None:

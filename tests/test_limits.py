@@ -148,7 +148,7 @@ from frugalvae.samples import open_samples
 from frugalvae.images.photographs import encode_files
 from tests.colours import Colours
 with open_samples(sys.argv[1], "learning") as images:
-    done = encode_files(images.files, Colours(), 4, threads=6)
+    done = encode_files(Colours(), images.files, 4, threads=6)
 print(len(done.places), sorted(set(done.reasons.values())), sorted(images.skipped.values()))
 """
 

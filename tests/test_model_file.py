@@ -25,20 +25,19 @@ from frugalvae.model.forgetting import forget
 from frugalvae.model.model import Model, Recipe
 from frugalvae.model.novelty import TaughtNovelty
 from frugalvae.storage import model_file
-from frugalvae.storage.container import from_bytes
-from frugalvae.storage.document import GET_ANOTHER
+from frugalvae.storage.container import GET_ANOTHER, from_bytes
 from frugalvae.storage.model_file import (
     Contents,
     describe,
     load,
     make,
+    model_from_document,
     modules_of,
     read_file,
-    revive,
     save,
     verify,
 )
-from frugalvae.storage.objects import Reader, Writer
+from frugalvae.storage.parts import Reader, Writer
 from tests.conftest import blobs
 from tests.outside import MeanMemory, NearestHead
 
@@ -229,7 +228,7 @@ def test_arrays_that_nothing_uses_are_refused(path: Path) -> None:
     more = Contents(contents.document, {**contents.arrays, "more": np.ones(1)}, contents.size)
     with pytest.raises(MemoryFileError, match=f"^{path}: nothing uses its tensors more$"):
         make(more, path)
-    model = revive(contents.document, Reader(dict(contents.arrays)), "cpu")
+    model = model_from_document(contents.document, Reader(dict(contents.arrays)), "cpu")
     assert (model.recipe.device, model.n_taught) == ("cpu", 4)
 
 

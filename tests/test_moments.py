@@ -19,7 +19,7 @@ from frugalvae.maths.arrays import Array
 from frugalvae.maths.gaussians import SHRINKAGE
 from frugalvae.maths.matrices import leading, rotate
 from frugalvae.moments.budget import Room, usual_bytes
-from frugalvae.moments.evidence import EARLIER, Evidence
+from frugalvae.moments.evidence import Evidence
 from frugalvae.moments.files import (
     restore_rows,
     restore_symmetric,
@@ -672,7 +672,6 @@ def test_scales_that_make_numbers_infinite_are_refused() -> None:
         ("labels", [0, 1, [2]]),
         ("labels", [0, 1, "2"]),
         ("labels", []),
-        ("settings", []),
         ("arrays", {}),
         ("arrays", []),
     ],
@@ -716,20 +715,6 @@ def test_logits_are_scores_over_length_and_root_of_the_lead() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4)
         given = memory.logits(task.features[[row]], tempering=3.0)[0]
         np.testing.assert_allclose(given, 3 * scores[row] / np.linalg.norm(white[row]), rtol=1e-4)
-
-
-def test_evidence_of_an_older_file_tells_about_the_same() -> None:
-    """It was gathered without leads: as if every row had a usual one."""
-    rng = np.random.default_rng(0)
-    scores = np.where(np.arange(2000)[:, None] % 4, 1.0, -1.0) * [1.0, 0.0] * rng.random((2000, 1))
-    older = [
-        float((1 / (1 + np.exp(-power / 8 * np.abs(scores[:, 0])))).sum()) for power in EARLIER
-    ]
-    right = float((scores[:, 0] > 0).sum())
-    found = Evidence.of_older_file(np.array([2000, right, *older, 0], np.float32))
-    expected = Evidence.of(scores / 8, 0)
-    assert (found.held_out, found.right) == (expected.held_out, expected.right)
-    assert found.tempering == pytest.approx(expected.tempering, rel=0.05)
 
 
 @pytest.mark.parametrize("budget", [WHOLE, "3kB"])

@@ -243,7 +243,7 @@ def test_what_cannot_learn_names_says_so() -> None:
 
 
 class Reading:
-    """Stands for ``make_frozen``: an encoder of colours that reads their names, or does not."""
+    """Stands for ``make_encoder``: an encoder of colours that reads their names, or does not."""
 
     def __init__(self, reads: bool) -> None:
         self.reads = reads
@@ -264,7 +264,7 @@ class Reading:
 
 @pytest.fixture
 def tool(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> Tool:
-    monkeypatch.setattr(remembered, "make_frozen", Reading(reads=True))
+    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=True))
     return Tool(tmp_path, capsys)
 
 
@@ -295,7 +295,7 @@ def test_names_on_the_command_line(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_one_name_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "make_frozen", Reading(reads=True))
+    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=True))
     assert PhotoClassifier().learn_names("emu").classes_.tolist() == ["emu"]
 
 
@@ -322,7 +322,7 @@ def test_the_command_refuses_clearly(tool: Tool, tmp_path: Path, monkeypatch: An
     for place in (tmp_path / "pipe", "/dev/zero"):
         said = tool("learn", "--names", place, code=2)
         assert f"{place} cannot be read (it is not a regular file); expected a name" in said
-    monkeypatch.setattr(remembered, "make_frozen", Reading(reads=False))
+    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=False))
     assert "cannot read names; expected CLIP or SigLIP" in tool("learn", "--names", "emu", code=2)
     assert not tool.file.exists()
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from frugalvae.model.model import Model, Recipe
-from frugalvae.model.model import neighbours as module
 from frugalvae.model.neighbours import directions_of, neighbours, neighbours_of
+from frugalvae.model.neighbours import neighbours as module
 
 
 @pytest.fixture

@@ -18,12 +18,11 @@ import pytest
 from PIL import Image
 
 from frugalvae.cli.main import main
-from frugalvae.encoders import make_frozen
-from frugalvae.encoders.onnx import OnnxEncoder
-from frugalvae.encoders.onnx_file import OnnxModel, message, named_files, read_model
+from frugalvae.encoders import make_encoder
+from frugalvae.encoders.conversion import message
+from frugalvae.encoders.onnx import Network, OnnxEncoder, OnnxModel, named_files, read_model
 from frugalvae.encoders.preprocess import from_config
 from frugalvae.encoders.remembered import check_same
-from frugalvae.encoders.session import Network
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import load_features
 from tests.small_clip import save_clip
@@ -61,7 +60,10 @@ def clip_onnx(clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def test_clip_is_the_same_in_onnx_and_in_pytorch(clip_folder: Path, clip_onnx: Path) -> None:
-    theirs, ours = make_frozen("clip", model=clip_folder), make_frozen("onnx", model=clip_onnx)
+    theirs, ours = (
+        make_encoder("transformers", model=clip_folder),
+        make_encoder("onnx", model=clip_onnx),
+    )
     assert ours.dim == theirs.dim == 24
     np.testing.assert_allclose(features(ours), features(theirs), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(features(ours), axis=1), 1, atol=1e-6)
@@ -74,8 +76,8 @@ def test_clip_is_the_same_in_onnx_and_in_pytorch(clip_folder: Path, clip_onnx: P
 
 def test_siglip_is_the_same_in_onnx_and_in_pytorch(tmp_path: Path) -> None:
     source = save_siglip(tmp_path / "siglip")
-    theirs = make_frozen("transformers", model=source)
-    ours = make_frozen("onnx", model=export_siglip(source, tmp_path / "exported"))
+    theirs = make_encoder("transformers", model=source)
+    ours = make_encoder("onnx", model=export_siglip(source, tmp_path / "exported"))
     np.testing.assert_allclose(features(ours), features(theirs), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(features(ours), axis=1), 1, atol=1e-6)
     text = theirs.text_features(NAMES)
@@ -90,8 +92,8 @@ def test_dino_is_the_same_in_onnx_and_in_pytorch(
     tmp_path: Path, version: int, outputs: list[str]
 ) -> None:
     source = save_dino(tmp_path / "dino", version)
-    theirs = make_frozen("transformers", model=source)
-    ours = make_frozen("onnx", model=export_dino(source, tmp_path / "exported", outputs))
+    theirs = make_encoder("transformers", model=source)
+    ours = make_encoder("onnx", model=export_dino(source, tmp_path / "exported", outputs))
     np.testing.assert_allclose(features(ours), features(theirs), atol=1e-4)
     assert ours.text_features(NAMES) is None
     assert theirs.text_features(NAMES) is None
@@ -121,23 +123,16 @@ def test_settings_change_what_the_configuration_says(clip_onnx: Path, tmp_path: 
     assert (changed.mean, changed.std) == (told.mean, (1.0, 2.0, 3.0))
 
 
-def test_an_encoder_can_go_to_another_process(clip_onnx: Path) -> None:
-    encoder = OnnxEncoder(clip_onnx, threads=1)
-    there = pickle.loads(pickle.dumps(encoder))
-    assert there.identity == encoder.identity
-    np.testing.assert_array_equal(features(there), features(encoder))
-
-
 def test_the_text_tower_is_loaded_once_and_not_sent_to_other_processes(
     clip_onnx: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[Path] = []
 
     def counting(path: Path) -> Any:
-        loaded.append(path)
+        loaded.extend([path] * (path.name == "text_model.onnx"))
         return read_model(path)
 
-    monkeypatch.setattr("frugalvae.encoders.text.read_model", counting)
+    monkeypatch.setattr("frugalvae.encoders.onnx.read_model", counting)
     encoder = OnnxEncoder(clip_onnx, threads=1)
     assert not loaded
     expected = encoder.text_features(NAMES)
@@ -152,8 +147,8 @@ def test_the_text_tower_is_loaded_once_and_not_sent_to_other_processes(
 def test_nothing_heavy_is_imported(clip_onnx: Path) -> None:
     code = f"""
 import sys
-from frugalvae.encoders import make_frozen
-make_frozen("onnx", model={str(clip_onnx)!r}).text_features(["cat"])
+from frugalvae.encoders import make_encoder
+make_encoder("onnx", model={str(clip_onnx)!r}).text_features(["cat"])
 heavy = {{"torch", "sklearn", "scipy", "onnx", "transformers", "huggingface_hub"}}
 print(*heavy & {{*sys.modules}})
 """
@@ -177,7 +172,7 @@ def test_a_file_taught_in_pytorch_is_asked_in_onnx(
             )
     file, photos = str(tmp_path / "colours.frugal"), str(tmp_path / "photos")
     asked = ["predict", file, str(tmp_path / "photos" / "red"), "--json"]
-    clip = ["--encoder", "clip", "--model", str(clip_folder)]
+    clip = ["--encoder", "transformers", "--model", str(clip_folder)]
     onnx = ["--encoder", "onnx", "--model", str(clip_onnx)]
     assert main(["learn", file, photos, *clip, "--quiet"]) == 0
     assert main([*asked, *clip]) == 0
@@ -197,7 +192,7 @@ def test_a_file_taught_in_pytorch_is_asked_in_onnx(
     )
     assert "encoder and weights differ (onnx no" in capsys.readouterr().err
     assert main([*asked, "--encoder", "efficientnet"]) == 2
-    assert "was taught with clip, and features of another" in capsys.readouterr().err
+    assert "was taught with transformers, and features of another" in capsys.readouterr().err
 
 
 def test_formats_agree_by_features_alone() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.encoders import FROZEN, make_frozen
+from frugalvae.encoders import ENCODERS, make_encoder
 from frugalvae.encoders.remembered import Choice, choose
 from frugalvae.errors import InputError, UnknownNameError, UntrustedError
 from frugalvae.parts import HEADS, MEMORIES, usual_head
@@ -222,7 +222,7 @@ def test_classes_may_be_an_attribute(module: Path) -> None:
 def test_parts_of_an_installed_package_are_known_by_their_names(package: Path) -> None:
     assert make_memory("tiny", size=2).name == "tiny"  # type: ignore[attr-defined]
     assert type(make_head("tiny-head")).__name__ == "TinyHead"
-    assert make_frozen("tiny-encoder").dim == 3
+    assert make_encoder("tiny-encoder").dim == 3
     assert "tiny" in MEMORIES
     with pytest.raises(UnknownNameError, match="Did you mean 'tiny'.*store-all, none, tiny"):
         make_memory("tinny")
@@ -280,13 +280,13 @@ def test_a_class_is_no_part_before_it_is_made(module: Path) -> None:
     with pytest.raises(InputError, match="memory 'made_part:Made' has no learn, sample, update"):
         make_memory("made_part:Made")
     with pytest.raises(InputError, match="encoder 'made_part:Made' has no prepare, encode, text_f"):
-        make_frozen("made_part:Made")
+        make_encoder("made_part:Made")
     with pytest.raises(InputError, match="made_part has no class 'run'"):
         make_memory("made_part:run")
 
 
 def test_a_name_from_elsewhere_is_refused_by_every_registry(module: Path) -> None:
-    for registry in (MEMORIES, HEADS, FROZEN):
+    for registry in (MEMORIES, HEADS, ENCODERS):
         with pytest.raises(
             UntrustedError, match="'tiny_parts', which is not ours.* --trust tiny_p"
         ):

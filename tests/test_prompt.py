@@ -9,10 +9,11 @@ import pytest
 import torch
 from scipy.special import log_softmax
 
-from frugalvae import FrugalClassifier, make_head
-from frugalvae.encoders.text_tower import TextTower
+from frugalvae.classifier import FrugalClassifier
 from frugalvae.errors import InputError
+from frugalvae.paper.clip import TextTower
 from frugalvae.paper.prompts import PromptHead
+from frugalvae.parts import make_head
 from frugalvae.parts.protocols import Replay, Task
 from frugalvae.parts.store_all import StoreAllMemory
 from tests.conftest import blobs

@@ -37,7 +37,7 @@ from frugalvae.encoders.remembered import Choice
 from frugalvae.errors import FrugalError
 from frugalvae.images.feature_file import IDENTITY, OPTIONAL, REQUIRED
 from frugalvae.parts.registry import is_trusted
-from frugalvae.storage import document as documents
+from frugalvae.storage import schema
 from frugalvae.storage.container import from_bytes, to_bytes
 from tests.small_onnx import forged
 
@@ -237,11 +237,9 @@ class Walker:
             return lambda document: (document[where] if where else document).update({key: value})
 
         for name, settings in [*classes_of(self.folder).items()][-1 if few else 0 :]:
-            made = {"class": name, "settings": settings, "learned": {}}
+            made = {"class": name, "state": settings}
             for role in ("memory", "head", "parameters.memory", "parameters.head"):
                 yield f"{role} {name}", put(role, made)
-            for role in ("head", "parameters.head"):
-                yield f"{role} {name} fields", put(role, {"class": name, "fields": settings})
             for role in ("parameters.memory", "parameters.head"):
                 yield f"{role} {name} as text", put(role, name)
 
@@ -366,7 +364,7 @@ class Walker:
                 if isinstance(old, str):
                     payload: Any = name
                 elif isinstance(old, dict) and path[0] != "encoder":
-                    payload = {"class": name, "settings": settings, "learned": {}}
+                    payload = {"class": name, "state": settings}
                 else:
                     continue
 
@@ -621,8 +619,8 @@ def test_every_road_is_walked() -> None:
         from frugalvae_lab.cli import main as laboratory
 
         assert list(LABORATORY) == list(laboratory.VERBS)
-    assert documents.FIELDS | documents.OPTIONAL == NAMES | DATA
-    assert {"memory", "head", "random_state", "calibrate"} == documents.PARAMETERS
+    assert {*schema.FIELDS, *schema.OPTIONAL} == NAMES | DATA
+    assert {"memory", "head", "random_state", "calibrate"} == set(schema.PARAMETERS)
     assert {*IDENTITY} == {"encoder", "model", "weights", "preprocessing", "given"}
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
-import torch
 
 from frugalvae import FrugalClassifier, __version__, make_memory
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.paper.placement import Placement
 from frugalvae.parts import HEADS, MEMORIES
-from frugalvae.storage.objects import Reader, Writer
-from frugalvae.storage.parts import HELPERS, class_named, name_of
+from frugalvae.storage.parts import HELPERS, Reader, Writer, class_named, name_of
 from tests.conftest import SMALL, blobs
-from tests.test_saving import forged, put, refused, saved, taught
+from tests.test_saving import forged, put, refused, saved
 
 TINY = {**SMALL, "epochs": 2, "max_steps": 4}
 
@@ -30,11 +26,11 @@ def test_what_a_file_says_can_be_read_without_this_package(tmp_path: Path) -> No
     with safetensors.safe_open(path, "np") as file:
         document = json.loads(file.metadata()["frugalvae"])
         assert file.get_tensor("memory.normaliser_.mean_").shape == (3, 4)
-    assert document["format"] == 2
+    assert document["format"] == 3
     assert document["library"] == __version__
     assert document["classes"] == {"dtype": "int64", "values": [0, 1, 2]}
     assert document["memory"]["class"] == "VAEMemory"
-    assert document["memory"]["settings"]["hidden"] == SMALL["hidden"]
+    assert document["memory"]["state"]["hidden"] == SMALL["hidden"]
     assert document["encoder"] is None
     assert [event["classes"] for event in document["history"]] == [{"0": 20, "1": 20}, {"2": 20}]
     assert "cpu" not in json.dumps(document)  # where it learned does not matter
@@ -45,15 +41,6 @@ def test_every_class_that_may_be_in_a_file_has_a_name_of_its_own() -> None:
     every |= {getattr(import_module(module), name) for name, module in HELPERS.items()}
     assert len({name_of(kind) for kind in every}) == len(every)
     assert all(class_named(name_of(kind)) is kind for kind in every)
-
-
-def test_a_prior_inside_a_function_cannot_be_saved(tmp_path: Path) -> None:
-    class OwnPrior:
-        def place(self, latent_means: Any, fixed: Any, rng: Any) -> Placement:
-            return Placement(latent_means)
-
-    with pytest.raises(InputError, match=r"OwnPrior cannot be saved: .* top of a module"):
-        taught(make_memory("vae-fo", prior=OwnPrior(), **TINY)).save(tmp_path / "it.frugal")
 
 
 def test_what_is_shared_stays_shared_and_is_written_once() -> None:
@@ -70,37 +57,6 @@ def test_what_is_shared_stays_shared_and_is_written_once() -> None:
     assert all(p.requires_grad for p in first.network.parameters())
 
 
-class Pair:
-    """Holds numbers, and something else that holds tensors."""
-
-    def __init__(self) -> None:
-        self.own_ = np.ones(2)
-        self.rows_ = {7: np.zeros(3), 9: np.ones(3)}
-        self.other_ = Tensors()
-        self.last_ = np.eye(2)
-
-
-class Tensors:
-    """Holds tensors."""
-
-    holds_tensors = True
-
-    def __init__(self) -> None:
-        self.own_ = torch.ones(2)
-        self.rows_ = {7: torch.zeros(3), 9: torch.ones(3)}
-        self.last_ = torch.eye(2)
-
-
-def test_tensors_come_back_to_whom_holds_them_and_arrays_to_others() -> None:
-    writer = Writer()
-    written = writer.write(Pair(), "it")
-    again = Reader(writer.arrays, trust=[__name__]).read(written, "it")
-    for part, kind in ((again, np.ndarray), (again.other_, torch.Tensor)):
-        assert {type(kept) for kept in (part.own_, part.last_, *part.rows_.values())} == {kind}
-        assert part.last_.tolist() == [[1, 0], [0, 1]]
-        assert part.rows_[9].tolist() == [1, 1, 1]
-
-
 def test_a_wrong_device_is_no_fault_of_the_file(tmp_path: Path) -> None:
     path = saved(tmp_path / "it.frugal", make_memory("vae-fo", **TINY))
     with pytest.raises(InputError, match="device is 'gpu', which cannot be used here") as caught:
@@ -112,13 +68,13 @@ def test_a_hostile_vae_is_refused_before_it_takes_the_room(tmp_path: Path) -> No
     scratch = tmp_path / "it.frugal"
     vae = saved(scratch, make_memory("vae-fo", **TINY)).read_bytes()
     for change in (
-        put("memory", "settings", "hidden", 10**9),
-        put("memory", "settings", "dynamic", True),
-        put("memory", "settings", "prior", {"class": "FixedPointPrior", "fields": {"a": 1}}),
-        put("memory", "learned", "route_", {"dict": [[0, 0], [1, 0]]}),
-        put("memory", "learned", "route_", {"dict": [[0, 0], [1, 0], [2, 5]]}),
-        put("memory", "learned", "saturated_", []),
-        put("memory", "learned", "decoders_", 0, "fields", "network", {"same": "memory"}),
-        put("memory", "learned", "encoder_", None),
+        put("memory", "state", "hidden", 10**9),
+        put("memory", "state", "dynamic", True),
+        put("memory", "state", "prior", {"class": "FixedPointPrior", "state": {"a": 1}}),
+        put("memory", "state", "route_", {"dict": [[0, 0], [1, 0]]}),
+        put("memory", "state", "route_", {"dict": [[0, 0], [1, 0], [2, 5]]}),
+        put("memory", "state", "saturated_", []),
+        put("memory", "state", "decoders_", 0, "state", "network", {"same": "memory"}),
+        put("memory", "state", "encoder_", None),
     ):
         refused(scratch, forged(vae, change))

@@ -14,7 +14,6 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.storage.model_file import read_file
 from tests.test_saving import forged, put, saved, taught, zeros
 from tests.tool import Tool, paint
 
@@ -47,7 +46,7 @@ def test_a_file_without_a_history_does_not_tell_when_it_was_changed(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_bytes(forged(file.read_bytes(), put("history", [])))
-    assert "last changed at a time that it does not tell" in told(capsys, "status", file)
+    assert "last changed at an unknown time" in told(capsys, "status", file)
     assert "has no history" in told(capsys, "history", file)
 
 
@@ -82,36 +81,8 @@ def test_a_label_has_no_control_characters(file: Path, label: str) -> None:
         classifier.rename("cat", label)
     labels = {"dtype": "str", "values": ["cat", "dax", label]}
     file.write_bytes(forged(file.read_bytes(), put("classes", labels)))
-    with pytest.raises(MemoryFileError, match="has control characters"):
+    with pytest.raises(MemoryFileError, match="contains control characters"):
         FrugalClassifier.load(file)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "values"),
-    [
-        ("str", ["a", "a\0", "b"]),
-        ("int8", [1, 2, 257]),
-        ("float16", [1.0, 2049.0, 2048.0]),
-        ("uint8", [1, 2, -1]),
-        ("float32", [0.1, 1.0, 2.0]),
-    ],
-)
-def test_labels_stay_what_they_are_when_they_become_an_array(
-    file: Path, dtype: str, values: list[Any]
-) -> None:
-    change = put("classes", {"dtype": dtype, "values": values})
-    file.write_bytes(forged(file.read_bytes(), change))
-    with pytest.raises(MemoryFileError):
-        read_file(file)
-
-
-def test_what_could_not_be_loaded_again_is_not_written(file: Path) -> None:
-    before, classifier = file.read_bytes(), taught()
-    classifier.encoder_ = {"encoder": "clip", "model": 3}
-    message = "is not written, as it could not be loaded again: its encoder is '3'"
-    with pytest.raises(InputError, match=message):
-        classifier.save(file)
-    assert file.read_bytes() == before
 
 
 # --------------------------------------------------------------------------- damaged files
@@ -119,8 +90,8 @@ def test_what_could_not_be_loaded_again_is_not_written(file: Path) -> None:
 DAMAGES = {
     "one label less": put("classes", "values", [0, 1]),
     "an unknown field": put("more", 1),
-    "an unknown attribute": put("memory", "learned", "more_", 1),
-    "a count that is a name": put("memory", "learned", "count_", "x"),
+    "an unknown attribute": put("memory", "state", "more_", 1),
+    "a count that is a name": put("memory", "state", "count_", "x"),
     "negative variances": lambda _, arrays: arrays.update({"memory.covariances_": zeros(3, 4) - 1}),
     "more tasks than classes": put("n_tasks", 4),
 }

@@ -35,7 +35,7 @@ class Slow(Colours):
             time.sleep(0.01)
         return super().encode(batch)
 
-remembered.make_frozen = lambda _, **__: Slow()
+remembered.make_encoder = lambda _, **__: Slow()
 from frugalvae.cli.main import main
 raise SystemExit(main(sys.argv[1:]))
 """

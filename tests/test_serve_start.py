@@ -23,7 +23,7 @@ MODULES = 1000  # that may be imported; there are about 600
 TELL = """
 import atexit, json, sys
 from frugalvae.cli.main import main
-from frugalvae.encoders.session import Network
+from frugalvae.encoders.onnx import Network
 
 def opening(network, *given):
     opened.append(network)

@@ -11,8 +11,8 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.errors import MemoryFileError
-from frugalvae.storage.document import EMPTY
 from frugalvae.storage.model_file import Contents
+from frugalvae.storage.schema import EMPTY
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import (
     MOST,
@@ -30,8 +30,8 @@ from frugalvae.storage.summary import (
 )
 from tests.conftest import blobs
 
-VAE = {"class": "VAEMemory", "settings": {}, "learned": {}}
-MOMENTS = {"class": "MomentMemory", "fields": {}}
+VAE = {"class": "VAEMemory", "state": {}}
+MOMENTS = {"class": "MomentMemory", "state": {}, "name": "moments"}
 
 
 def document(**given: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def document(**given: Any) -> dict[str, Any]:
         "n_features": 4,
         "parameters": {"memory": None, "head": "ridge"},
         "memory": VAE,
-        "head": {"class": "RidgeHead", "settings": {}, "learned": {}},
+        "head": {"class": "RidgeHead", "state": {}},
         "head_due": False,
         "encoder": {"encoder": "clip"},
         "history": [],
@@ -57,12 +57,9 @@ def document(**given: Any) -> dict[str, Any]:
 
 
 def test_classes_of_each_task_have_their_counts() -> None:
-    """0 is by name only where the memory counts; where it does not, nobody knows."""
-    assert tasks_of(document()) == [{"ant": 30, "bee": None}, {"cat": 20}]
-    assert tasks_of(document(memory=MOMENTS)) == [{"ant": 30, "bee": 0}, {"cat": 20}]
-    assert tasks_of(document(memory=None)) == [{"ant": 30, "bee": None}, {"cat": 20}]
+    assert tasks_of(document()) == [{"ant": 30, "bee": 0}, {"cat": 20}]
     numbered = document(classes={"dtype": "int64", "values": [7, 8, 9]})
-    assert tasks_of(numbered) == [{"7": 30, "8": None}, {"9": 20}]
+    assert tasks_of(numbered) == [{"7": 30, "8": 0}, {"9": 20}]
 
 
 def test_parts_have_the_names_that_they_were_asked_for_by() -> None:
@@ -77,7 +74,7 @@ def test_the_last_event_says_when_it_was_changed() -> None:
     noon = [{"when": f"202{year}-06-15T12:00:00"} for year in (1, 2, 3)]
     assert last_changed({"history": noon}) == "2023-06-15 12:00:00"
     for history in ([], [{}], [{"when": 3}], [*noon, {}]):
-        assert last_changed({"history": history}) == "at a time that it does not tell"
+        assert last_changed({"history": history}) == "at an unknown time"
 
 
 # --------------------------------------------------------------------------- null spaces
@@ -85,18 +82,18 @@ def test_the_last_event_says_when_it_was_changed() -> None:
 
 def layer(task: int, layer: int, **more: Any) -> dict[str, Any]:
     state = {"task": task, "decoder": 1, "layer": layer, "rank": 10, "size": 20}
-    return {"fields": {**state, "proportion": 0.01, **more}}
+    return {"state": {**state, "proportion": 0.01, **more}}
 
 
 def test_layers_are_those_after_the_last_task() -> None:
-    layers = [layer(1, 1), layer(2, 1, rank=3), layer(2, 2, proportion=0.06), layer(1, 2)]
-    memory = {"learned": {"layers_": layers}, "settings": {"min_free": 0.2}}
+    layers = [layer(1, 1), layer(2, 1, rank=0), layer(2, 2, proportion=0.06), layer(1, 2)]
+    memory = {"state": {"layers_": layers}}
     assert list(layers_of(memory)) == [
-        Layer(1, 1, 0.01, 3, 20, True),
+        Layer(1, 1, 0.01, 0, 20, True),
         Layer(1, 2, 0.06, 10, 20, True),
     ]
-    assert [each.used_up for each in layers_of({"learned": {"layers_": [layer(1, 1)]}})] == [False]
-    assert list(layers_of({})) == list(layers_of({"learned": {}})) == []
+    assert [each.used_up for each in layers_of({"state": {"layers_": [layer(1, 1)]}})] == [False]
+    assert list(layers_of({})) == list(layers_of({"state": {}})) == []
 
 
 def test_warnings_say_what_the_owner_should_know() -> None:
@@ -129,15 +126,15 @@ def test_arrays_of_one_purpose_are_added_up() -> None:
         "memory.arrays.root_scales": np.zeros(2, np.float32),
         "memory.arrays.counts": np.zeros(2, np.int64),
         "memory.arrays.variances": np.zeros(0),
-        "digests": np.zeros((7, 6), np.uint8),
-        "withheld": np.zeros((1, 6), np.uint8),
+        "digests": np.zeros((7, 16), np.uint8),
+        "withheld": np.zeros((1, 16), np.uint8),
         "parameters.head.means_": np.zeros(1),
     }
     assert sizes(MOMENTS, arrays) == {
         "means": (6, 24),
         "class scatters": (5 + 2, 5 + 8),
         "class statistics": (2, 16),
-        "digests of photographs": (7 + 1, 42 + 6),  # of six bytes each
+        "digests of photographs": (7 + 1, 16 * (7 + 1)),
         "parameters.head.means_": (1, 8),
     }
     assert sizes(MOMENTS, {}) == {}
@@ -147,7 +144,7 @@ def test_arrays_are_called_as_in_the_memory_report() -> None:
     one = np.zeros(1, np.int8)
 
     def called(about: str, path: str, *others: str, role: str = "memory", **settings: Any) -> str:
-        part = {"class": about, "settings": settings, "learned": {}}
+        part = {"class": about, "state": settings}
         return [*sizes(part, dict.fromkeys((path, *others), one), role)][-1]
 
     gaussian = "GaussianMemory", "memory.covariances_"
@@ -157,8 +154,6 @@ def test_arrays_are_called_as_in_the_memory_report() -> None:
     assert called("Unknown", "memory.own_parts_.3.x") == "own parts"
     assert called("RidgeHead", "head.weights_", role="head") == "head: weights"
     assert called("PromptHead", "head.network_.layers.0", role="head") == "head: shared network"
-    assert called("FactorMemory", "memory.scatter_") == "shared covariance"
-    assert called("FactorMemory", "memory.factors_.3") == "class directions"
 
 
 @pytest.mark.parametrize(("shared", "name"), [(False, "decoder"), (True, "task layers")])
@@ -216,7 +211,7 @@ def test_margins_that_say_nothing_expect_nothing(file: Store, monkeypatch: Any) 
 
 
 def test_layers_that_are_none_are_told_of(file: Store) -> None:
-    memory = {"class": "VAEMemory", "settings": {}, "learned": {"layers_": [{"fields": {}}]}}
+    memory = {"class": "VAEMemory", "state": {"layers_": [{"state": {}}]}}
     contents = Contents({**file.read().document, "memory": memory}, {}, 0)
     with pytest.raises(MemoryFileError, match=f"^{file.given}: what it says of its layers is wr"):
         summarise(file, SimpleNamespace(forecast=None), contents)  # type: ignore[arg-type]

@@ -21,11 +21,10 @@ from frugalvae.moments.memory import MomentMemory
 from frugalvae.paper.records import PriorState
 from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.gaussian import GaussianMemory
-from frugalvae.storage import model_checks
 from frugalvae.storage.container import from_bytes, to_bytes
 from frugalvae.storage.parts import HELPERS, from_state
 from frugalvae.storage.store import Store
-from frugalvae.storage.tables import DIAGONALS, KINDS, TABLES, check_held, in_words, parsed
+from frugalvae.storage.tables import KINDS, TABLES, check_held, packed_diagonal, parsed
 from tests.conftest import SMALL, blobs
 
 DIM = 4
@@ -80,7 +79,7 @@ FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
         "gaussian-diagonal",
         "nearest-mean",
         turned("memory.means_", as_whole),
-        r"means_ of its GaussianMemory is int32 of shape \(4,\); expected each feature \(d\)",
+        r"means_ of its GaussianMemory is int32 of shape \(4,\); expected each feature d",
     ),
     "whole means of a head": (
         "none",
@@ -92,7 +91,7 @@ FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
         "gaussian-diagonal",
         "bayes",
         turned("memory.covariances_", np.negative),
-        r"covariances_ of its GaussianMemory .*, from -.* to .*; expected each positive \(d\)",
+        r"covariances_ of its GaussianMemory .*, from -.* to .*; expected each positive d",
     ),
     "negative diagonals": (
         "gaussian-full",
@@ -128,7 +127,7 @@ FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
         "moments",
         "bayes",
         lambda _, arrays: arrays.update(longer(arrays, "memory.arrays.root_scales")),
-        r"roots_ of its MomentMemory .*expected each root \(\*, rank_\)",
+        r"roots_ of its MomentMemory .*expected each root \* rank_",
     ),
     "not a number": (
         "store-all",
@@ -145,25 +144,25 @@ FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
     "nothing of a class": (
         "gaussian-diagonal",
         "nearest-mean",
-        lambda document, _: document["memory"]["learned"].update(means_={"dict": []}),
+        lambda document, _: document["memory"]["state"].update(means_={"dict": []}),
         "nothing uses its tensors memory.means_",
     ),
     "a share of samples": (
         "none",
         "lda",
-        lambda document, _: document["head"]["learned"].update(count_=0.5),
+        lambda document, _: document["head"]["state"].update(count_=0.5),
         "count_ of a StreamingLDAHead is '0.5'",
     ),
     "no count": (
         "none",
         "lda",
-        lambda document, _: document["head"]["learned"].pop("count_"),
+        lambda document, _: document["head"]["state"].pop("count_"),
         "count_ of its StreamingLDAHead is",
     ),
     "classes in another order": (
         "store-all",
         "ridge",
-        lambda document, _: document["head"]["learned"].update(classes_=[0.0, 1.0, 2.0]),
+        lambda document, _: document["head"]["state"].update(classes_=[0.0, 1.0, 2.0]),
         "its RidgeHead numbers its classes",
     ),
     "swapped arrays": (
@@ -254,31 +253,27 @@ def test_what_could_not_be_loaded_is_not_written(
     assert [found.name for found in tmp_path.iterdir()] == ["it.frugal"]
 
 
-def test_what_cannot_answer_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("role", "method", "wrong"),
+    [
+        ("memory_", "sample", lambda *_: np.full((1, DIM), np.inf)),
+        ("memory_", "sample", lambda *_: np.zeros((1, 1))),
+        ("memory_", "sample", lambda *_: [][0]),
+        ("head_", "logits", lambda _, x: np.full((len(x), 3), np.nan)),
+    ],
+)
+def test_what_cannot_answer_is_not_written(
+    role: str, method: str, wrong: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor what can be read, but draws or answers what is no number."""
     path = tmp_path / "it.frugal"
     classifier: Any = taught("gaussian-diagonal", "nearest-mean")
     classifier.save(path)
-    before, drawn = path.read_bytes(), GaussianMemory.sample
-
-    def not_finite(self: Any, label: int, count: int, rng: Any) -> Array:
-        return drawn(self, label, count, rng) * np.inf
-
-    told = "is not written, .* it gives answers of the wrong shape, or that are not finite"
-    for wrong in (not_finite, lambda *_: np.zeros((1, 1)), lambda *_: [][0]):
-        monkeypatch.setattr(GaussianMemory, "sample", wrong)
-        with pytest.raises(InputError, match=told if wrong is not_finite else "is not written"):
-            classifier.save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(type(getattr(classifier, role)), method, wrong)
+    with pytest.raises(InputError, match="is not written, .* it gives answers of|do not fit tog"):
+        classifier.save(path)
     assert path.read_bytes() == before
-
-
-def test_the_self_test_classifies_what_it_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    classifier: Any = taught("gaussian-diagonal", "nearest-mean")
-    model, head = classifier.model_, type(classifier.head_)
-    model_checks.check_answers(model)
-    monkeypatch.setattr(head, "logits", lambda _, x: np.full((len(x), 3), np.nan))
-    with pytest.raises(MemoryFileError, match="it gives answers of the wrong shape, or that are"):
-        model_checks.check_answers(model)
 
 
 @pytest.mark.parametrize("memory", ["moments", "gaussian-diagonal"])
@@ -339,9 +334,8 @@ def test_verify_says_what_is_wrong(
 
 def test_every_part_of_ours_has_a_table() -> None:
     """Discovered: or what a new part holds would go unchecked."""
-    settings = {"FixedPointPrior", "NormalPrior", "SinglePrior", "UniformPrior"}
-    checked = {"MLP", "LayerState", "PriorState"}  # by the layers, and by the types of fields
-    known = {name.partition(" ")[0] for name in TABLES} | settings | checked
+    checked = {"FixedPointPrior", "SinglePrior", "MLP"}  # by its constructor, and by its layers
+    known = {name.partition(" ")[0] for name in TABLES} | checked
     for registry in (MEMORIES, HEADS):
         assert {registry.part(name).__name__ for name in registry} <= known
     assert set(HELPERS) <= known
@@ -349,7 +343,6 @@ def test_every_part_of_ours_has_a_table() -> None:
         for entry in table.values():
             many, kind, _ = parsed(entry)
             assert many in ("one", "each", "some", "list")
-            assert in_words(entry).startswith("" if many == "one" else many)
             assert kind
 
 
@@ -439,9 +432,9 @@ def test_a_field_is_of_the_kind_that_its_class_says() -> None:
     fields = asdict(PriorState(1, 2, 1e-6, True, 3.0, 4.0))
     assert from_state(PriorState, fields) == PriorState(**fields)
     for name, wrong in (("task", 1.5), ("converged", 1), ("residual", "x")):
-        with pytest.raises(MemoryFileError, match=f"^{name} of a PriorState is "):
+        with pytest.raises(MemoryFileError, match=f"^{name} of its PriorState is "):
             from_state(PriorState, fields | {name: wrong})
-    with pytest.raises(MemoryFileError, match="^a PriorState has the fields "):
+    with pytest.raises(MemoryFileError, match="^a PriorState cannot learn 'other'"):
         from_state(PriorState, fields | {"other": 1})
 
 
@@ -453,7 +446,7 @@ def test_a_packed_triangle_has_its_diagonal_where_rows_begin() -> None:
     full = np.arange(16.0).reshape(4, 4)
     for size in range(5):
         packed = full[:size, :size][np.triu_indices(size)]
-        assert DIAGONALS["packed"](packed).tolist() == full.diagonal()[:size].tolist()
+        assert packed_diagonal(packed).tolist() == full.diagonal()[:size].tolist()
 
 
 def test_every_kind_lets_its_bounds_in() -> None:

@@ -17,10 +17,10 @@ from lab.benchmarks.prompts import main as run_benchmark
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from frugalvae.encoders.defaults import sentence
 from frugalvae.encoders.hub import pretrained
-from frugalvae.encoders.text import sentence
-from frugalvae.encoders.text_tower import TextTower, groups, load_text_tower
 from frugalvae.errors import InputError
+from frugalvae.paper.clip import TextTower, groups, load_text_tower
 from frugalvae.paper.prompts import LearnedPrompts, context_network, first_tokens
 
 NAMES = ["cat", "Black_footed_Albatross", "001.House_Finch", "emu", "gulls/Ring billed gull", "owl"]

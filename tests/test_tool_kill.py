@@ -557,7 +557,7 @@ def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
         "from frugalvae.cli.main import main\n"
         "from frugalvae.encoders import remembered\n"
         "from tests.colours import Colours\n"
-        "remembered.make_frozen = lambda *_: Colours(pause=0.3)\n"
+        "remembered.make_encoder = lambda *_: Colours(pause=0.3)\n"
         f"sys.exit(main(['learn', *sys.argv[1:], '--wait', '{PATIENCE}']))"
     )
     running = [

@@ -228,15 +228,15 @@ def test_nothing_readable_is_an_error(tool: Tool) -> None:
 def test_interrupted_it_goes_on_where_it_stopped(
     tool: Tool, encoders: Encoders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "SHARD", 4)
+    monkeypatch.setattr(encoding, "PART", 4)
     images = paint(tool.folder / "one", "cat", "dax")
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", lambda _: Interrupted(2))
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda _: Interrupted(2))
     said = tool.learn(images, "--batch-size", 4, code=130)
     assert said == (
         "frugalvae: interrupted; what is encoded is kept, and the same command goes on\n"
     )
     assert tool.beside == ["birds.frugal.parts"]
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_frozen", encoders)
+    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", encoders)
     said = tool.learn(images, "--batch-size", 4)
     assert "birds.frugal.parts: 8 images encoded before, going on from there" in said
     assert encoders.images == 4
@@ -285,7 +285,7 @@ def test_feature_files_are_learned_as_images_are(tool: Tool) -> None:
 def test_an_encoder_is_refused_where_nothing_is_encoded(tool: Tool) -> None:
     path = written(tool.folder / "one.npz", [0, 1])
     for words, named in (
-        (["--encoder", "clip", "--model", "nonsense"], "leave out --encoder and --model"),
+        (["--encoder", "transformers", "--model", "nonsense"], "leave out --encoder and --model"),
         (["--set=encoder.size=3"], "leave out --set encoder"),
     ):
         error = tool.learn(path, *words, code=2)
@@ -320,8 +320,8 @@ def test_images_of_another_encoder_are_refused(tool: Tool, encoders: Encoders) -
     before = tool.file.read_bytes()
     error = tool.learn(paint(tool.folder / "two", "emu"), code=2)
     assert f"the encoder here does not fit {tool.file}: weights differ" in error
-    error = tool.learn(tool.folder / "two", "--encoder", "clip", "--model", "x", code=2)
-    assert "--encoder clip: " in error
+    error = tool.learn(tool.folder / "two", "--encoder", "transformers", "--model", "x", code=2)
+    assert "--encoder transformers: " in error
     assert "was taught with efficientnet" in error
     assert tool.file.read_bytes() == before
 
@@ -337,12 +337,14 @@ def test_the_clip_of_a_file_is_remembered(
 ) -> None:
     tool = Tool(tmp_path, capsys)
     one, two = paint(tmp_path / "one", "cat", "dax"), paint(tmp_path / "two", "emu")
-    assert "which model is its clip? Give --model" in tool.learn(one, "--encoder", "clip", code=2)
-    tool.learn(one, "--encoder", "clip", "--model", clip_folder)
+    assert "which model is its transformers? Give --model" in tool.learn(
+        one, "--encoder", "transformers", code=2
+    )
+    tool.learn(one, "--encoder", "transformers", "--model", clip_folder)
     tool.learn(two, "--model", clip_folder)
     assert tool.classes == ["cat", "dax", "emu"]
     remembered = FrugalClassifier.load(tool.file).encoder_
-    assert remembered["given"] == {"name": "clip", "settings": {"model": str(clip_folder)}}
+    assert remembered["given"] == {"name": "transformers", "settings": {"model": str(clip_folder)}}
     answers = tool.json("predict", two, "--trust", clip_folder)["predictions"]
     assert [answer["label"] for answer in answers] == ["emu"] * 6
 

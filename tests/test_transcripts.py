@@ -129,8 +129,8 @@ def transcribe(place: Path) -> str:
     draw(place)
     told = []
     with (
-        mock.patch("frugalvae.encoders.remembered.make_frozen", return_value=Colours()),
-        mock.patch("frugalvae.cli.encode.make_frozen", return_value=Colours()),
+        mock.patch("frugalvae.encoders.remembered.make_encoder", return_value=Colours()),
+        mock.patch("frugalvae.cli.encode.make_encoder", return_value=Colours()),
         mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}),
     ):
         for command in COMMANDS.strip().splitlines():

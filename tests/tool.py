@@ -71,7 +71,7 @@ class Tool:
 
 
 class Encoders:
-    """Stands for ``make_frozen``: gives encoders of colours, and counts their work."""
+    """Stands for ``make_encoder``: gives encoders of colours, and counts their work."""
 
     def __init__(self) -> None:
         self.made: list[Colours] = []

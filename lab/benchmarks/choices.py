@@ -27,7 +27,7 @@ from frugalvae.images.feature_file import Features, load_features
 from frugalvae.model.calibration import fit_temperature
 from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.bench.data_sources import in_data_folder
-from frugalvae_lab.bench.task_split import split_classes
+from frugalvae_lab.bench.tasks import split_classes
 from frugalvae_lab.memories.factors import usual_budget
 
 TOGETHER = {

@@ -14,10 +14,9 @@ import re
 import sys
 from pathlib import Path
 
-from frugalvae_lab.report.race_report import summary
-from frugalvae_lab.report.read_tables import read_tables
+from frugalvae_lab.report.pages import summary
 from frugalvae_lab.report.render import ours, seeds
-from frugalvae_lab.report.results_table import Line, Table
+from frugalvae_lab.report.tables import Line, Table, read_tables
 
 LAB = Path(__file__).parents[1]
 PAGES = (

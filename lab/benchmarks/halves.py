@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.images.feature_file import Features, load_features
 from frugalvae_lab.bench.data_sources import CATALOGUE, data_folder
-from frugalvae_lab.bench.task_split import split_classes
+from frugalvae_lab.bench.tasks import split_classes
 
 DATA = ["cifar100", "cub200", "aircraft100", "ucf101", "cars196"]
 CUT = {512: "1MB", 1280: None}  # by the number of features; None is the default

@@ -81,8 +81,8 @@ def write_shards(folder: Path, rows: int) -> None:
 
 def learn(folder: Path, rows: int, jobs: int) -> dict[str, float | str]:
     """Teach all shards, write the file, and say what that took."""
-    from frugalvae.engines import here, in_processes
-    from frugalvae.images.npz import read_arrays, stored_rows
+    from frugalvae.engines import in_processes, run_in_process
+    from frugalvae.images.feature_file import read_arrays, stored_rows
     from frugalvae.model.model import Model, Sums
     from frugalvae.samples import Rows, Samples
     from frugalvae.storage.model_file import read_file, save
@@ -93,10 +93,11 @@ def learn(folder: Path, rows: int, jobs: int) -> dict[str, float | str]:
         path = shard_path(folder, number)
         table, y = stored_rows(path, "x"), read_arrays(path, {"y"})["y"]
         assert table is not None
-        samples = Samples(path.name, [""] * len(y), rows=Rows(table, np.arange(len(y))))
-        chunks += chunks_of(samples, y, chunk_count(len(y), photographs=False))
-    engine = in_processes(jobs) if jobs > 1 else here
-    x, numbers, memory, *_ = add_up(Model(), chunks, engine, None, 1, None, print)
+        rows = Rows(table, np.arange(len(y)))
+        samples = Samples(path.name, [""] * len(y), rows=rows, labels=y)
+        chunks += chunks_of(samples, chunk_count(len(y), photographs=False))
+    engine = in_processes(jobs) if jobs > 1 else run_in_process
+    x, numbers, memory, *_ = add_up(Model(), chunks, engine, None)
     labels = np.array([f"class {n}" for n in range(CLASSES)])
     model = Model().learn(x, labels[numbers], sums=Sums(labels, memory, memory.counts_))
     save(model, folder / "all.frugal")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from frugalvae import FrugalClassifier, make_head
 from frugalvae.images.feature_file import Features
 from frugalvae_lab.bench.data_sources import find_data
-from frugalvae_lab.bench.task_split import split_classes
+from frugalvae_lab.bench.tasks import split_classes
 
 Array = NDArray[Any]
 Text = dict[Any, Array]

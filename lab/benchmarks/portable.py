@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import check_choice
-from frugalvae_lab.bench.spec import Experiment, Row
-from frugalvae_lab.bench.stream_run import run_stream
-from frugalvae_lab.bench.toml import parse
+from frugalvae_lab.bench.run import run_stream
+from frugalvae_lab.bench.specification import Experiment, Row, parse
 from frugalvae_lab.images.dataset import load_digits
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
@@ -71,8 +70,7 @@ def rows(names: Sequence[str] | None = None) -> dict[str, tuple[Experiment, Row]
         if names is not None and found.keys() >= set(names):
             break
         text = (EXPERIMENTS / f"{name}.toml").read_text("utf-8")
-        experiment, mistakes = parse(name, tomllib.loads(text))
-        assert experiment is not None, mistakes
+        experiment = parse(name, tomllib.loads(text))
         found |= {row.name: (experiment, row) for row in experiment.rows[:most]}
     for name in names or ():
         check_choice("row", name, found)

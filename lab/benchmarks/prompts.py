@@ -22,10 +22,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from frugalvae.console import Display
-from frugalvae.encoders.text import spoken
-from frugalvae.encoders.text_tower import TextTower
+from frugalvae.encoders.defaults import spoken
 from frugalvae.formatting import duration
 from frugalvae.maths.arrays import Array, unit
+from frugalvae.paper.clip import TextTower
 from frugalvae.paper.equations import cosine_logits
 from frugalvae.paper.prompts import (
     LEARNED,

@@ -15,7 +15,7 @@ from typing import Any
 
 from frugalvae.files import write_json
 from frugalvae_lab.bench.grid import Cell
-from frugalvae_lab.bench.spec import Part
+from frugalvae_lab.bench.specification import Part
 
 
 def cell_of(settings: dict[str, Any], every_task: bool) -> Cell:

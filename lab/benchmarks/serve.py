@@ -39,15 +39,15 @@ import sys, time
 from pathlib import Path
 from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.images.decode import reading_images
-from frugalvae.images.photographs import THREADS, encode_files
+from frugalvae.images.photographs import encode_files
 from frugalvae.images.decode import on_disk
 seconds, paths = float(sys.argv[1]), [Path(word) for word in sys.argv[2:]]
 encoder, _ = load_encoder({}, Choice(), "", print)
 with reading_images():
-    encode_files([on_disk(path) for path in paths[:8]], encoder, 4, THREADS)
+    encode_files(encoder, [on_disk(path) for path in paths[:8]])
     started, worked, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - started < seconds:
-        encode_files([on_disk(path) for path in paths], encoder, 4, THREADS)
+        encode_files(encoder, [on_disk(path) for path in paths])
         count += len(paths)
 print(count / (time.perf_counter() - started), (time.process_time() - worked) / count)
 """

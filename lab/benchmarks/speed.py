@@ -35,8 +35,8 @@ from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.bench.data_sources import data_folder, in_data_folder
 from frugalvae_lab.bench.grid import places
 from frugalvae_lab.bench.pool import ProcessPool
-from frugalvae_lab.bench.stream_run import run_stream
-from frugalvae_lab.bench.toml import parse
+from frugalvae_lab.bench.run import run_stream
+from frugalvae_lab.bench.specification import parse
 
 
 def in_data(name: str) -> Path:
@@ -178,7 +178,7 @@ def grid(runs: int = 4) -> None:
         return
     features, cores = load_features(UCF), os.cpu_count() or 1
     row = {"name": "VAE-FO", "memory": {"name": "vae-fo", "classwise": False, "max_steps": 60}}
-    experiment, _ = parse("grid", {"title": "grid", "measure": "last task", "rows": [row]})
+    experiment = parse("grid", {"title": "grid", "measure": "last task", "rows": [row]})
     about = {"ucf101": {"fingerprint": "", "backbone": ""}}
     cells = [cell for _, cell in places(experiment, about, range(runs))]
     print(f"{'processes':>9} {'threads':>8} {'wall, s':>8} {'runs, s':>8} {'runner adds':>12}")

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from frugalvae import FrugalClassifier
-from frugalvae.encoders import VIEWS, make_frozen
+from frugalvae.encoders import VIEWS, make_encoder
 from frugalvae.images.decode import reading_images
 from frugalvae.images.photographs import encode_files
 from frugalvae.maths.arrays import Array
@@ -65,7 +65,7 @@ def encoded(
 ) -> tuple[dict[int, Array], dict[int, float]]:
     """Features and seconds, by the number of views; a batch of each in turn."""
     encoders = {
-        views: make_frozen("efficientnet", model=model, size=size, threads=1, views=views)
+        views: make_encoder("efficientnet", model=model, size=size, threads=1, views=views)
         for views in VIEWS
     }
     rows: dict[int, list[Array]] = {views: [] for views in VIEWS}
@@ -73,7 +73,7 @@ def encoded(
     for start in range(0, len(images.files), BATCH):
         for views, encoder in encoders.items():
             before = time.perf_counter()
-            done = encode_files(images.files[start : start + BATCH], encoder, BATCH, 1)
+            done = encode_files(encoder, images.files[start : start + BATCH], BATCH, 1)
             seconds[views] += time.perf_counter() - before
             rows[views].append(done.features)
     return {views: np.concatenate(found) for views, found in rows.items()}, seconds

@@ -11,28 +11,24 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conftest import blobs
 from tests.waiting import PATIENCE, descendants, needs_proc, wait_until, worked
 
 from frugalvae.errors import InputError
 from frugalvae.files import json_digest, write_bytes
-from frugalvae.parts import MEMORIES, make_memory, usual_head
-from frugalvae_lab.bench.display import Clock
+from frugalvae.parts import MEMORIES, usual_head
 from frugalvae_lab.bench.grid import Cell, grid
 from frugalvae_lab.bench.grid_run import run_grid
-from frugalvae_lab.bench.pool import Outcome, Pool, ProcessPool, perform
+from frugalvae_lab.bench.pool import Outcome, ProcessPool, perform
 from frugalvae_lab.bench.results import Results
-from frugalvae_lab.bench.sharing import LearnedStream
-from frugalvae_lab.bench.spec import Experiment, Part, defaults
-from frugalvae_lab.bench.toml import parse, read_experiments
-from frugalvae_lab.cli.main import main
+from frugalvae_lab.bench.specification import Experiment, Part, defaults, parse, read_experiments
+from frugalvae_lab.cli import main
 from frugalvae_lab.images.dataset import load_digits
 from lab.benchmarks.rekey import rekey
 
@@ -86,7 +82,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def run(path: Path, results: Path, make_pool: Callable[[], Pool] = InlinePool) -> int:
+def run(path: Path, results: Path, make_pool: Callable[[], Any] = InlinePool) -> int:
     return run_grid([path], make_pool, results=results)
 
 
@@ -191,9 +187,10 @@ def test_killed_before_each_operation_on_files_the_same_command_goes_on(tmp_path
 
 
 def cells(text: str) -> list[Cell]:
-    experiment, mistakes = parse("small", tomllib.loads(text))
-    assert experiment is not None, mistakes
-    return grid([experiment], {"digits": {"fingerprint": "0", "backbone": "pixels"}})
+    return grid(
+        [parse("small", tomllib.loads(text))],
+        {"digits": {"fingerprint": "0", "backbone": "pixels"}},
+    )
 
 
 @needs_proc
@@ -207,7 +204,7 @@ def test_a_process_that_is_killed_takes_no_run_with_it() -> None:
         pool.start(job, "digits")
         ended: list[Outcome] = []
         for _ in range(kill):
-            process = pool.workers[0].process
+            [process] = active_children()
             enough = worked(process.pid) + 0.1
             wait_until(lambda: worked(process.pid) > enough)  # noqa: B023
             process.kill()
@@ -226,13 +223,14 @@ def test_a_process_that_is_killed_takes_no_run_with_it() -> None:
         here, _, _ = perform(slow, load_digits())
         assert in_the_middle.result["accuracy"] == here["accuracy"]
 
-        pool.workers[0].process.kill()  # while it has nothing to do
-        pool.workers[0].process.join()
+        [idle] = active_children()
+        idle.kill()
+        idle.join()
         assert outcome(quick, kill=0).result["accuracy"] == before.result["accuracy"]
 
         given_up = outcome(slow, kill=3)
         assert given_up.job == slow
-        assert given_up.traceback == "the process died 3 times (exit code -9): out of memory?"
+        assert given_up.traceback == "the process died 3 times: out of memory?"
         assert outcome(quick, kill=0).traceback is None  # and the pool goes on
     finally:
         pool.close()
@@ -285,7 +283,7 @@ def test_finished_runs_are_not_run_again(
     assert run(path, tmp_path) == 0
     before = records(tmp_path)
 
-    def no_pool() -> Pool:
+    def no_pool() -> Any:
         raise AssertionError("there is nothing to run")
 
     capsys.readouterr()
@@ -414,19 +412,19 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
         (HEAD + 'rows = [{ memory = "vae-fo" }]', ["row 1: name is missing"]),
         (HEAD + 'rows = [{ name = "FO" }]', ["row 1: memory is missing", "quoted = true"]),
         (HEAD + "rows = [3]", ["row 1: 3; expected a table"]),
-        (HEAD + "rows = []", ["rows is []; expected a [[rows]] table"]),
+        (HEAD + "rows = []", ["rows is []; List should have at least 1 item"]),
         (
             HEAD + 'rows = [{ name = "FO", memory = 3, head = 4, paper = 5, labels = { a = 6 } }]',
             [
                 "row 1: memory is 3; expected text in quotes or a table",
                 "row 1: head is 4; expected text in quotes or a table",
-                "row 1: paper is 5; expected a table",
-                "row 1: labels.a is 6; expected text in quotes",
+                "row 1: paper is 5; expected a valid dictionary",
+                "row 1: labels.a is 6; expected a valid string",
             ],
         ),
         (
             HEAD + 'rows = [{ name = "FO", memory = "vae-fo", paper = { a = [true] } }]',
-            ["paper.a is [True]; expected [mean] or [mean, deviation]"],
+            ["paper.a.0 is True; expected a valid number"],
         ),
         (
             HEAD + 'rows = [{ name = "FO", memory = "vae-f0", head = "cosin" }]',
@@ -437,7 +435,7 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
         ),
         (
             HEAD + 'rows = [{ name = "FO", memory = { name = "vae-fo", laten = 3, epochs = -1 } }]',
-            ["has no setting 'laten'. Did you mean 'latent'?", "epochs is -1; expected"],
+            ["has no setting 'laten'. Did you mean 'latent'?"],
         ),
         (
             HEAD + 'rows = [{ name = "FO", memory = "vae-fo", heads = "lda" }]',
@@ -447,30 +445,36 @@ ROWS = 'rows = [{ name = "FO", memory = "vae-fo" }]\n'
             HEAD + ROWS + "memory = { max_step = 3 }",
             ["[memory] max_step: no row's memory has this setting. Did you mean 'max_steps'?"],
         ),
-        (HEAD + ROWS + 'seeds = "0"', ["seeds is '0'; expected a list"]),
-        (HEAD + ROWS + "seeds = [-1]", ["seeds is [-1]; expected a list of whole numbers from 0"]),
-        (HEAD + ROWS + "data = [3]", ["data is [3]; expected a list of names in quotes"]),
-        ("title = 3\n" + ROWS, ["title is 3; expected text in quotes"]),
-        (HEAD + ROWS + "show_memory = 1", ["show_memory is 1; expected true or false"]),
+        (HEAD + ROWS + 'seeds = "0"', ["seeds is '0'; expected a valid list"]),
+        (HEAD + ROWS + "seeds = [-1]", ["seeds.0 is -1; expected greater than or equal to 0"]),
+        (HEAD + ROWS + "data = [3]", ["data.0 is 3; expected a valid string"]),
+        ("title = 3\n" + ROWS, ["title is 3; expected a valid string"]),
+        (HEAD + ROWS + "show_memory = 1", ["show_memory is 1; expected a valid boolean"]),
         (HEAD + ROWS + 'metric = "forgeting"', ["Did you mean 'forgetting'?"]),
         (HEAD + ROWS + 'kind = "tabel"', ["kind is 'tabel'. Did you mean 'table'?"]),
         (HEAD + ROWS + 'measure = "every tasks"', ["Did you mean 'every task'?"]),
-        (HEAD + ROWS + 'observe = "sample"', ["Did you mean 'samples'? Choices: samples"]),
+        (HEAD + ROWS + 'observe = "sample"', ["Did you mean 'samples'? Choices: 'samples'"]),
         (HEAD + ROWS + 'observe = "samples"\nkind = "tsne"', ["kind = 'tsne' are both given"]),
         (HEAD + ROWS + "tasks = 0", ["tasks is 0; expected a number of tasks"]),
         (HEAD + ROWS + "tasks = true", ["tasks is True; expected"]),
         (HEAD + ROWS + "tasks = [3, 0]", ["tasks is [3, 0]; expected"]),
         (HEAD + ROWS + "tasks = { first = 2.0, later = 5 }", ["{first = 0.5, later = 5}"]),
         (HEAD + ROWS + "tasks = 2\nprotocols = { a = 2 }", ["both given; keep one"]),
-        (HEAD + ROWS + "protocols = { a = -2 }", ["protocols.a is -2; expected a number of tasks"]),
-        (HEAD + ROWS + "held_out = 1.5", ["held_out is 1.5; expected a share between 0 and 1"]),
+        (
+            HEAD + ROWS + "protocols = { a = -2 }",
+            ["protocols.a.tasks is -2; expected a number of tasks"],
+        ),
+        (HEAD + ROWS + "held_out = 1.5", ["held_out is 1.5; expected less than 1"]),
         (
             HEAD
             + 'rows = [{ name = "FO", memory = "vae-fo", paper = { a = 3.0, b = [1, 2, 3] } }]',
-            ["paper.a is 3.0; expected [mean]", "paper.b is [1, 2, 3]; expected [mean]"],
+            [
+                "paper.a is 3.0; expected a valid list",
+                "paper.b is [1, 2, 3]; List should have at most 2 items",
+            ],
         ),
         ("title = ", ["Invalid value"]),
-        (f"title = {'[' * 5_000}{']' * 5_000}", ["has too many brackets in each other"]),
+        (f"title = {'[' * 5_000}{']' * 5_000}", ["too many nested brackets"]),
         (
             HEAD + ROWS + 'sedes = [0]\nkind = "tabel"\ntasks = 0',
             ["3 mistakes; nothing was started", "'seeds'", "'table'", "tasks is 0"],
@@ -564,7 +568,7 @@ def test_a_new_setting_leaves_keys_as_they_were(monkeypatch: pytest.MonkeyPatch)
     """A run that was recorded before it came answers for its default, and for nothing else."""
     before, recorded = CELL.key, CELL.settings()
     usual = defaults("memory", "vae-fo") | {"brand_new": 3}
-    monkeypatch.setattr("frugalvae_lab.bench.spec.defaults", lambda *_: usual)
+    monkeypatch.setattr("frugalvae_lab.bench.specification.defaults", lambda *_: usual)
     with_default = replace(CELL, memory=part(brand_new=3))
     assert with_default.key == before
     assert with_default.agrees(recorded)
@@ -614,9 +618,7 @@ def test_a_digest_survives_a_file(content: dict[str, Any]) -> None:
 
 def experiment(*memories: str, **changes: Any) -> Experiment:
     rows = [{"name": memory, "memory": memory} for memory in memories]
-    found, mistakes = parse("t", {"title": "t", "rows": rows, **changes})
-    assert found is not None, mistakes
-    return found
+    return parse("t", {"title": "t", "rows": rows, **changes})
 
 
 def test_runs_that_tables_share_are_run_once_and_the_first_seed_first() -> None:
@@ -693,72 +695,3 @@ def test_figures_of_the_paper_are_as_printed(
 ) -> None:
     [found] = read_experiments([EXPERIMENTS / f"{name}.toml"])
     assert found.rows[row].paper[column] == figure
-
-
-# --------------------------------------------------------------------------- time left
-
-
-def test_the_clock_judges_by_runs_of_the_same_kind() -> None:
-    todo = [
-        replace(CELL, seed=1),
-        replace(CELL, memory=part("store-all")),
-        replace(CELL, data="other"),
-        CELL,
-    ]
-    clock = Clock(todo, [], slots=2)
-    assert clock.remaining() is None
-    clock.done(CELL, 10.0)
-    assert clock.remaining() == pytest.approx(3 * 10 / 2)  # nothing better is known
-    clock.done(todo[1], 40.0)
-    assert clock.remaining() == pytest.approx((10 + 25) / 2)  # the same memory; all runs
-    clock.done(todo[0], None)  # failed: it tells nothing of time
-    assert clock.remaining() == pytest.approx(25 / 2)
-    clock.done(todo[2], 1.0)
-    assert clock.remaining() == 0
-
-
-def test_the_clock_knows_runs_of_earlier_calls() -> None:
-    record = {"settings": CELL.settings(), "seconds": [{"learn": 2.0, "predict": 1.0}] * 2}
-    assert Clock([replace(CELL, seed=1)], [record], slots=1).remaining() == pytest.approx(6)
-
-
-# --------------------------------------------------------------------------- sharing
-
-HEADS_GRID = """
-title = "heads"
-tasks = 2
-seeds = [0, 1]
-memory = { hidden = 16, latent = 6, max_steps = 20 }
-rows = [
-    { name = "cosine", memory = "vae-fo", head = { name = "cosine", epochs = 2 } },
-    { name = "CEO", memory = "vae-ceo", head = { name = "cosine", epochs = 2 } },
-    { name = "ridge", memory = "vae-fo", head = "ridge" },
-]
-"""
-
-
-def test_runs_that_differ_in_their_head_alone_train_their_memory_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from frugalvae.paper.variants import VAEMemory
-
-    trained, train = [], VAEMemory._train
-    monkeypatch.setattr(VAEMemory, "_train", lambda *given: trained.append(1) or train(*given))
-    path = written(tmp_path / "heads.toml", HEADS_GRID)
-    assert run(path, tmp_path / "shared") == 0
-    assert len(trained) == 2 * 2 * 2  # tasks, seeds, memories: six runs would take twelve
-    monkeypatch.setattr(LearnedStream, "share", lambda *given: given[1])
-    assert run(path, tmp_path / "alone") == 0
-    assert len(trained) == 8 + 12
-    assert records(tmp_path / "shared") == records(tmp_path / "alone")
-
-
-def test_a_run_that_recalls_tells_the_seconds_that_learning_took() -> None:
-    lessons, found = LearnedStream(), []
-    for cell in cells(HEADS_GRID)[::2]:  # under two heads
-        memory = lessons.share(make_memory(cell.memory.name, **cell.memory.given), cell)
-        memory.learn(blobs([0, 1]), np.random.default_rng(0))
-        found.append((lessons.saved[0], memory.sample(0, 3, np.random.default_rng(1))))
-    (first, drawn), (second, recalled) = found[:2]
-    assert first == 0 < second
-    assert np.array_equal(drawn, recalled)

@@ -15,12 +15,11 @@ from tests.conftest import SMALL
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import Features, load_features, write_features
 from frugalvae_lab.bench.data_sources import find_data, fingerprint, in_data_folder, parse_data
-from frugalvae_lab.bench.execute import make_run
 from frugalvae_lab.bench.grid import Cell
 from frugalvae_lab.bench.pool import load_shared, save_shared
-from frugalvae_lab.bench.spec import Part
-from frugalvae_lab.bench.stream_run import unpack_counts
-from frugalvae_lab.bench.task_split import first_then_equal
+from frugalvae_lab.bench.run import make_run, unpack_counts
+from frugalvae_lab.bench.specification import Part
+from frugalvae_lab.bench.tasks import first_then_equal
 
 
 def test_a_written_feature_file_reads_back(features: Features, tmp_path: Path) -> None:

@@ -16,12 +16,20 @@ from jinja2 import TemplateNotFound, UndefinedError
 from PIL import Image
 
 from frugalvae.errors import InputError
-from frugalvae_lab.bench import demo_runs
-from frugalvae_lab.bench.demo_runs import MEMORIES, SAMPLES, VAE, DemoRun, real_images, teach
-from frugalvae_lab.cli.main import parser
+from frugalvae_lab import demo as demo_runs
+from frugalvae_lab.cli import parser
+from frugalvae_lab.demo import (
+    MEMORIES,
+    SAMPLES,
+    VAE,
+    DemoRun,
+    demo_page,
+    demo_picture,
+    real_images,
+    teach,
+)
 from frugalvae_lab.images.dataset import load_digits
-from frugalvae_lab.report import plot_parts, plots
-from frugalvae_lab.report.demo_page import demo_page, demo_picture
+from frugalvae_lab.report import plots
 from frugalvae_lab.report.render import render
 
 TINY = {**VAE, "hidden": 24, "latent": 16, "epochs": 2, "prior": "normal"}
@@ -312,7 +320,7 @@ def test_curves_are_valid_deterministic_svg_with_a_name_at_each_line() -> None:
     names = [element.text.strip() for element in root.iter() if element.tag.endswith("}text")]
     assert set(series) <= set(names)
     assert {"tasks learned", "mean accuracy on tasks so far", "0%", "100%"} <= set(names)
-    assert all(colour in text for colour in plot_parts.COLOURS[:3])
+    assert all(colour in text for colour in plots.COLOURS[:3])
     assert "currentColor" in text
     assert text == plots.accuracy_by_task(series, bottom=0.0)
 
@@ -321,7 +329,7 @@ def test_names_are_moved_apart_no_more_than_needed() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
         heights = rng.uniform(0, 1, rng.integers(1, 9))
-        moved = np.array(plot_parts.spread(heights.tolist(), gap=0.06))
+        moved = np.array(plots.spread(heights.tolist(), gap=0.06))
         order = np.argsort(heights)
         assert (np.diff(moved[order]) >= 0.06 - 1e-6).all()
         if len(heights) < 2 or np.diff(np.sort(heights)).min() >= 0.06:
@@ -329,7 +337,7 @@ def test_names_are_moved_apart_no_more_than_needed() -> None:
 
 
 def test_grey_values_become_ink_on_white_paper() -> None:
-    pixels = np.asarray(Image.open(io.BytesIO(plot_parts.png([[0.0, 0.5, 1.0, 7.0, -1.0]]))))
+    pixels = np.asarray(Image.open(io.BytesIO(plots.png([[0.0, 0.5, 1.0, 7.0, -1.0]]))))
     assert pixels.tolist() == [[255, 128, 0, 0, 255]]
 
 

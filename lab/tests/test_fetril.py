@@ -8,7 +8,7 @@ from frugalvae.errors import InputError
 from frugalvae.parts import make_memory
 from frugalvae.parts.cost import component
 from frugalvae.parts.protocols import Task
-from frugalvae_lab.cli.main import main
+from frugalvae_lab.cli import main
 from frugalvae_lab.memories.fetril import FeTrILMemory
 
 

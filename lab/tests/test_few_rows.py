@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head
-from frugalvae_lab.maths.ridge import solve_dual, solve_ridge
+from frugalvae_lab.heads.ridge import solve_dual, solve_ridge
 
 WIDTH = 200
 

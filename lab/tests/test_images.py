@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from frugalvae.images.listing import open_images
 from PIL import Image
 from tests.test_images import save, zipped
 
 from frugalvae.errors import InputError
 from frugalvae.progress import listening
+from frugalvae.samples import open_samples
 from frugalvae_lab.images.cifar import loads, write_zip
 from frugalvae_lab.images.dataset import Images, digit_images, load_digits, load_images
 
@@ -406,7 +406,7 @@ def test_an_archive_of_cifar_has_the_same_images(tmp_path: Path, cifar: dict[str
     path, made = cifar_archive(tmp_path, dumps(cifar)), tmp_path / "cifar100.zip"
     write_zip(path, made)
     whole = load_images(path)
-    with open_images(made, "both") as images:
+    with open_samples(made, "both") as images:
         pixels = np.stack([np.asarray(Image.open(io.BytesIO(f.read()))) for f in images.files])
     for split, rows in (("train", ~images.test), ("test", images.test)):
         order = np.argsort(getattr(whole, f"y_{split}"), kind="stable")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frugalvae_lab.maths.projection import normal_matrix
+from frugalvae_lab.heads.projection import normal_matrix
 
 #: At least 16 numbers, of which some are no multiple of 16.
 SHAPES = [(4, 4), (2, 8), (1, 17), (5, 7), (31, 1), (16, 3), (33, 3), (12, 100), (7, 333), (640, 9)]

@@ -19,17 +19,16 @@ from frugalvae.errors import InputError
 from frugalvae.images.feature_file import Features
 from frugalvae_lab.bench.data_sources import find_data, make_source
 from frugalvae_lab.bench.data_sources import join as joined
-from frugalvae_lab.bench.draw import drawn
 from frugalvae_lab.bench.grid import Cell, places
 from frugalvae_lab.bench.results import Results
-from frugalvae_lab.bench.spec import Part, Protocol
-from frugalvae_lab.bench.toml import parse, read_experiments
-from frugalvae_lab.cli.main import main
+from frugalvae_lab.bench.specification import Part, Protocol, parse, read_experiments
+from frugalvae_lab.bench.tasks import drawn
+from frugalvae_lab.cli import main
 from frugalvae_lab.images.dataset import load_digits
-from frugalvae_lab.report import ranks
+from frugalvae_lab.report import race as ranks
+from frugalvae_lab.report.pages import summary
 from frugalvae_lab.report.race import Race
-from frugalvae_lab.report.race_report import summary
-from frugalvae_lab.report.read_tables import read_tables
+from frugalvae_lab.report.tables import read_tables
 
 RACE = """
 title = "small race"
@@ -137,14 +136,14 @@ def test_joined_data_sets_keep_their_classes_apart(tmp_path: Path) -> None:
 def test_a_protocol_with_a_mistake_is_refused(wrong: str, tmp_path: Path) -> None:
     path = tmp_path / "race.toml"
     path.write_text(RACE.replace("{ tasks = 2, shots = 1 }", wrong))
-    with pytest.raises(InputError, match=r"protocols\.1 is .* or a table such as"):
+    with pytest.raises(InputError, match=r"protocols\.1\b.* is |unknown key 'n'"):
         read_experiments([path])
 
 
 def test_joined_data_are_for_protocols_that_name_them() -> None:
-    assert Protocol.of(10).takes("ucf101")
-    assert not Protocol.of({"shots": 4}).takes("ucf101+cars196")
-    assert Protocol.of({"shots": 4, "data": ["ucf101+cars196"]}).takes("ucf101+cars196")
+    assert Protocol(tasks=10).takes("ucf101")
+    assert not Protocol(shots=4).takes("ucf101+cars196")
+    assert Protocol(shots=4, data=["ucf101+cars196"]).takes("ucf101+cars196")
 
 
 # --------------------------------------------------------------------------- how it is kept
@@ -152,7 +151,7 @@ def test_joined_data_are_for_protocols_that_name_them() -> None:
 
 def test_keys_of_runs_without_shots_are_as_they_were() -> None:
     """The key of a committed run of an earlier version."""
-    part = {"memory": Part("memory", "none", {}, {}, {}), "head": Part("head", "lda", {}, {}, {})}
+    part = {"memory": Part("memory", "none", {}, {}), "head": Part("head", "lda", {}, {})}
     cell = Cell("ucf101", "0", 10, **part, seed=0)
     assert "shots" not in json.dumps({k: v for k, v in cell.settings().items() if v is not None})
     few = Cell("ucf101", "0", 10, **part, seed=0, shots=4)
@@ -163,7 +162,7 @@ def test_keys_of_runs_without_shots_are_as_they_were() -> None:
 
 
 def cell(seed: int) -> Cell:
-    part = Part("memory", "none", {}, {}, {}), Part("head", "lda", {}, {}, {})
+    part = Part("memory", "none", {}, {}), Part("head", "lda", {}, {})
     return Cell("digits", "0", 10, *part, seed=seed, every_task=False, brief=True)
 
 
@@ -329,7 +328,7 @@ def test_a_file_that_extends_a_race_adds_rows_and_reuses_runs(
 def test_a_file_does_not_extend_itself(tmp_path: Path) -> None:
     for name, other in (("a", "b"), ("b", "a")):
         (tmp_path / f"{name}.toml").write_text(f'extends = "{other}.toml"\n')
-    with pytest.raises(InputError, match=r"a\.toml extends itself, be it by way of others"):
+    with pytest.raises(InputError, match=r"a\.toml: circular extends"):
         read_experiments([tmp_path / "a.toml"])
 
 
@@ -348,7 +347,7 @@ def test_the_summary_has_ours_the_best_rivals_and_what_is_kept(folder: Path) -> 
 
 def test_missing_cells_are_named_and_take_no_part_in_ranks(folder: Path, tmp_path: Path) -> None:
     source = (folder / "race.toml").read_text()
-    experiment, _ = parse("race", tomllib.loads(source))
+    experiment = parse("race", tomllib.loads(source))
     assert experiment is not None
     known = Results(folder / "results")
     store = Results(tmp_path / "results")

@@ -22,8 +22,8 @@ from frugalvae.images.feature_file import Features
 from frugalvae_lab.bench.grid import Cell
 from frugalvae_lab.bench.grid_run import run_grid
 from frugalvae_lab.bench.pool import ProcessPool, RayPool
-from frugalvae_lab.bench.spec import Part
-from frugalvae_lab.cli.main import main
+from frugalvae_lab.bench.specification import Part
+from frugalvae_lab.cli import main
 from lab.tests.test_bench import SMALL_GRID, records, written
 
 ONE_RUN = """

@@ -10,7 +10,7 @@ from tests.conftest import real_features
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.images.feature_file import Features
-from frugalvae_lab.bench.stream_run import Record, run_stream
+from frugalvae_lab.bench.run import Record, run_stream
 from frugalvae_lab.images.dataset import load_digits
 
 NETWORK = {"hidden": 128, "latent": 64, "max_steps": 400, "classwise": False}

@@ -21,11 +21,11 @@ from frugalvae.parts.protocols import Replay, Task
 from frugalvae.parts.store_all import NoMemory, StoreAllMemory
 from frugalvae_lab.heads.anacp import gelu, spread
 from frugalvae_lab.heads.fecam import inverse_correlation
+from frugalvae_lab.heads.fourier_lda import oas
 from frugalvae_lab.heads.linear import held_out_parts
-from frugalvae_lab.heads.randumb import oas
-from frugalvae_lab.heads.ranpac import RanPACHead
-from frugalvae_lab.maths.projection import normal_matrix
-from frugalvae_lab.maths.ridge import PENALTIES, RidgePath, solve_ridge
+from frugalvae_lab.heads.projection import normal_matrix
+from frugalvae_lab.heads.random_features import PENALTIES, RanPACHead, RidgePath
+from frugalvae_lab.heads.ridge import solve_ridge
 from frugalvae_lab.memories.mixture import MixtureMemory
 
 #: Heads that keep sums of real features.
@@ -146,34 +146,6 @@ def test_a_known_class_may_come_in_parts(name: str) -> None:
     whole = taught(make_head(name, **settings), first, joined(tasks[1], more), tasks[2])
     x = joined(*tasks).features
     np.testing.assert_allclose(parts.logits(x), whole.logits(x), rtol=2e-3, atol=2e-3)
-
-
-@pytest.mark.parametrize("name", [*SUMS, "fecam"])
-def test_what_was_taught_apart_is_merged(name: str) -> None:
-    settings = {} if name == "fecam" else {"width": 40}
-    if name in ("ranpac", "fly-cl"):
-        settings["penalties"] = (1.0,)  # type: ignore[assignment]
-    (x, y), (v, w) = ((task.features, task.labels) for task in (close()[0], close()[2]))
-    first = FrugalClassifier("none", make_head(name, **settings)).partial_fit(x, y)
-    apart = FrugalClassifier("none", make_head(name, **settings)).partial_fit(x, y)
-    apart.partial_fit(v, w)
-    whole = FrugalClassifier("none", make_head(name, **settings))
-    for _ in range(2):
-        whole.partial_fit(x, y)
-    whole.partial_fit(v, w)
-    one, other = first.merge(apart).predict_proba(v), whole.predict_proba(v)
-    np.testing.assert_allclose(one, other, rtol=5e-3, atol=5e-3)
-
-
-def test_other_maps_cannot_be_merged() -> None:
-    for name in ("klda", "anacp"):
-        one, other = (
-            FrugalClassifier("none", make_head(name, width=20), random_state=seed)
-            for seed in (0, 1)
-        )
-        task = blobs([0, 1])
-        with pytest.raises(InputError, match="the two heads .* features differently"):
-            one.fit(task.features, task.labels).merge(other.fit(task.features, task.labels))
 
 
 # --------------------------------------------------------------------------- discriminants

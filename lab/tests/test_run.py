@@ -18,8 +18,8 @@ from frugalvae import FrugalClassifier, make_memory
 from frugalvae.files import write_json, write_text
 from frugalvae.images.feature_file import Features
 from frugalvae.parts import HEADS
-from frugalvae_lab.bench.stream_run import run_stream
-from frugalvae_lab.cli.main import main
+from frugalvae_lab.bench.run import run_stream
+from frugalvae_lab.cli import main
 
 ROOT = Path(__file__).parents[2]
 VAE = ["--memory", "vae-fo"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frugalvae.errors import InputError
-from frugalvae_lab.bench.task_split import equal_sizes, split_classes
+from frugalvae_lab.bench.tasks import equal_sizes, split_classes
 
 
 @given(st.integers(1, 300), st.integers(1, 60), st.integers(0, 5))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from frugalvae.classifier import FrugalClassifier, check, suggest
-    from frugalvae.encoders import make_frozen as make_encoder
+    from frugalvae.encoders import make_encoder
     from frugalvae.parts import make_head, make_memory
     from frugalvae.photos import PhotoClassifier
 
@@ -32,7 +32,7 @@ _PLACES = {
     "FrugalClassifier": "frugalvae.classifier",
     "PhotoClassifier": "frugalvae.photos",
     "check": "frugalvae.classifier",
-    "make_encoder": "frugalvae.encoders:make_frozen",
+    "make_encoder": "frugalvae.encoders:make_encoder",
     "make_head": "frugalvae.parts",
     "make_memory": "frugalvae.parts",
     "suggest": "frugalvae.classifier",

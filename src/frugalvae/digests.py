@@ -3,8 +3,6 @@
 A digest is 16 bytes made of a file's content, whatever the encoder. Samples of a class whose
 digests are kept are recognised, and not counted twice. Nobody can make two photographs with the
 same digest: that would take 2**64 attempts.
-
-Older versions kept the first six bytes alone. What they taught is recognised by these.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BYTES, OLDER = 16, 6  # of a digest; what older versions kept of one
+BYTES = 16  # of a digest
 DIGEST = f"S{BYTES}"  # the type of an array of them
 NONE = b""  # in place of the digest of what cannot be read
 BY_DIGEST = ("digests", "withheld")  # what a model and its file keep by digest
@@ -39,20 +37,8 @@ def digest(content: bytes) -> bytes:
     >>> digest(b"a photograph") == digest(b"a photograph"), len(digest(b"another"))
     (True, 16)
     """
-    sizes = OLDER, BYTES - OLDER
+    sizes = 6, 10  # of two hashes: files that were taught so recognise their photographs
     return b"".join(hashlib.blake2b(content, digest_size=size).digest() for size in sizes)
-
-
-def as_kept(found: NDArray[np.bytes_], kept: NDArray[np.bytes_]) -> NDArray[np.bytes_]:
-    """Digests as some are kept: only the first six bytes of what an older version taught.
-
-    >>> found = np.array([digest(b"a photograph"), digest(b"another")])
-    >>> as_kept(found, found[:1].astype("S6").astype("S16")) == found
-    array([False,  True])
-    """
-    known, short = set(kept.tolist()), found.astype(f"S{OLDER}")
-    older = np.fromiter((one in known for one in short.tolist()), bool, len(short))
-    return np.where(older, short, found).astype(DIGEST)
 
 
 def among(found: NDArray[np.bytes_], kept: NDArray[np.bytes_]) -> NDArray[np.bool_]:
@@ -62,7 +48,7 @@ def among(found: NDArray[np.bytes_], kept: NDArray[np.bytes_]) -> NDArray[np.boo
     array([False])
     """
     known = set(kept.tolist())
-    return np.fromiter((one in known for one in as_kept(found, kept).tolist()), bool, len(found))
+    return np.fromiter((one in known for one in found.tolist()), bool, len(found))
 
 
 def with_digests(kept: Digests, more: Digests) -> dict[int, NDArray[np.bytes_]]:
@@ -84,8 +70,7 @@ def without_digests(kept: Digests, gone: Digests) -> dict[int, NDArray[np.bytes_
     left = {}
     for number, found in kept.items():
         values, counts = np.unique(found, return_counts=True)
-        given = as_kept(np.asarray(gone.get(number, []), DIGEST), found)
-        taken, times = np.unique(given, return_counts=True)
+        taken, times = np.unique(np.asarray(gone.get(number, []), DIGEST), return_counts=True)
         places = np.flatnonzero(np.isin(values, taken))
         counts[places] -= np.minimum(counts[places], times[np.isin(taken, values)])
         left[number] = values.repeat(counts)
@@ -103,10 +88,8 @@ def pack_digests(digests: Sequence[NDArray[np.bytes_]]) -> NDArray[np.uint8]:
 
 
 def unpack_digests(packed: NDArray[np.uint8]) -> NDArray[np.bytes_]:
-    """The inverse of :func:`pack_digests`; of an older file, (n, 6) bytes."""
-    wide = np.zeros((len(packed), BYTES), np.uint8)
-    wide[:, : packed.shape[1]] = packed
-    return wide.view(DIGEST).ravel()
+    """The inverse of :func:`pack_digests`."""
+    return np.ascontiguousarray(packed).view(DIGEST).ravel()
 
 
 # --------------------------------------------------------------------------- aliases

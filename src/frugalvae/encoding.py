@@ -5,34 +5,59 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.engines import Encode, Engine, here
+from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError, check_number
 from frugalvae.files import check_place, json_digest, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.decode import File
-from frugalvae.images.feature_file import Features, write_features
-from frugalvae.images.npz import read_arrays, write_arrays
-from frugalvae.images.photographs import THREADS, Encoded, Shard
+from frugalvae.images.decode import reading_images
+from frugalvae.images.feature_file import Features, read_arrays, write_arrays, write_features
+from frugalvae.images.photographs import THREADS, Encoded, encode_groups
 from frugalvae.parts.protocols import Encoder
 from frugalvae.samples import Samples, open_samples, refuse
 
-SHARD = 64  # images that are lost at most when a command is killed
+PART = 64  # images that are encoded and written at a time: lost at most when a command is killed
+DECODERS = 2  # threads of another process that decode; the network may be on a GPU there
 SHORT = 16  # letters of a digest that are kept
 OWNER = "parts-of.json"  # in the folder of parts: what they are of
 
 #: A feature of each class's name.
 Text = dict[str, NDArray[np.float32]]
 
-#: Encodes shards somewhere, and gives what comes of each in their order.
-ShardRunner = Callable[[Sequence[Shard]], Iterator[Encoded]]
+
+@dataclass(frozen=True)
+class Encode:
+    """Work: photographs become features."""
+
+    encoder: Encoder
+    batch_size: int = BATCH_SIZE
+    threads: int = THREADS
+
+    @property
+    def part_size(self) -> int:
+        """How many photographs are encoded and written at a time: whole batches."""
+        return self.batch_size * max(PART // self.batch_size, 1)
+
+    def __call__(self, samples: Samples) -> Encoded:
+        """The features of some photographs."""
+        with reading_images():
+            return samples.encode(self.encoder, self.batch_size, self.threads)
+
+    def stream(self, parts: Sequence[Samples]) -> Iterator[Encoded]:
+        """Those of all parts; decoding does not stop between them."""
+        files = [part.files or () for part in parts]
+        return encode_groups(self.encoder, files, self.batch_size, self.threads)
+
+    def to(self, device: str | None) -> Encode:
+        """The same in another process, which shares the cores with others."""
+        return replace(self, encoder=self.encoder.to(device), threads=DECODERS)
 
 
 @dataclass(frozen=True)
@@ -62,12 +87,7 @@ class Report:
 
 
 def encode_folder(
-    images: str | Path,
-    output: str | Path,
-    encoder: Encoder,
-    *,
-    depth: int | None = None,
-    **how: Any,
+    images: str | Path, output: str | Path, encoder: Encoder, depth: int | None = None, **how: Any
 ) -> Report:
     """Encode the images of a folder or a zip archive into a feature file.
 
@@ -79,11 +99,11 @@ def encode_folder(
         The ``.npz`` to write. Until it is finished, parts of it are in a folder beside it;
         a call that was killed is continued by the same call.
     encoder
-        Of :func:`frugalvae.encoders.make_frozen`.
+        Of :func:`frugalvae.make_encoder`.
     depth
         How deep the folders of classes are; see :mod:`frugalvae.images.classes`.
     how
-        What :func:`encode_images` takes.
+        What :func:`encode_samples` takes.
 
     Examples
     --------
@@ -93,19 +113,19 @@ def encode_folder(
     frugalvae.errors.InputError: absent: there is no such file or folder; check the path
     """
     check_place(output)
-    with open_samples(images, "both", depth=depth) as opened:
-        return encode_images(opened, output, encoder, **how)
+    with open_samples(images, "both", depth=depth) as samples:
+        return encode_samples(samples, output, encoder, **how)
 
 
-def encode_images(
-    images: Samples,
+def encode_samples(
+    samples: Samples,
     output: str | Path,
     encoder: Encoder,
     *,
     batch_size: int = BATCH_SIZE,
     threads: int | None = None,
     strict: bool = False,
-    engine: Engine = here,
+    engine: Engine = run_in_process,
     say: Callable[[str], object] = lambda _: None,
 ) -> Report:
     """The same for images that are open.
@@ -125,79 +145,68 @@ def encode_images(
         Is told when a killed call is continued or started over.
     """
     check_number("batch_size", batch_size, 1, whole=True)
-    check_testable(images)
-    threads = threads or THREADS
+    check_testable(samples)
     if strict:
-        refuse(images.unreadable() | images.skipped)
-    text = describe(encoder, np.unique(images.labels).tolist())  # or refuse a name beforehand
-    size = batch_size * max(SHARD // batch_size, 1)
-    parts = Parts(Path(output), depends_on(images, encoder.identity, size))
-    work = Encode(encoder, batch_size, threads)
+        refuse(samples.unreadable() | samples.skipped)
+    text = describe(encoder, np.unique(samples.labels).tolist())  # or refuse a name beforehand
+    work = Encode(encoder, batch_size, threads or THREADS)
+    parts = Parts(Path(output), depends_on(samples, encoder.identity, work.part_size), say)
     started = time.perf_counter()
-    shards = cut(images.files or (), size)
-    kept = resume(parts, shards, say)
-    done = joined(shards, list(complete(parts, shards, lambda left: engine(work, left))))
+    pieces = parts_of(samples, work.part_size)
+    done = joined(pieces, list(complete(parts, pieces, engine, work)))
     seconds = time.perf_counter() - started
-    skipped = {images.names[number]: why for number, why in done.reasons.items()}
+    skipped = {samples.names[number]: why for number, why in done.reasons.items()}
     if strict:
         refuse(skipped)
-    features, missing = gather(images, done, text, encoder.identity)
+    features, missing = with_labels(samples, done, text, encoder.identity)
     write_features(output, features)
     parts.remove()
-    return Report(features, len(images) - kept, kept, seconds, skipped, missing)
+    return Report(features, len(samples) - parts.kept, parts.kept, seconds, skipped, missing)
 
 
-def check_testable(images: Samples) -> None:
+def check_testable(samples: Samples) -> None:
     """Refuse images of which none is left for a test."""
-    if not images.test.any():
+    if not samples.test.any():
         raise InputError(
-            f"{images.name}: no class has two images, so that there is nothing to test with; "
+            f"{samples.name}: no class has two images, so that there is nothing to test with; "
             "add images, or make folders train/ and test/"
         )
 
 
-def cut(files: Sequence[File], size: int) -> list[Shard]:
-    """All files in shards of that many."""
-    starts = range(0, len(files), size)
-    return [Shard(start // size, files[start : start + size]) for start in starts]
+def parts_of(samples: Samples, size: int) -> list[Samples]:
+    """All samples in parts of that many."""
+    return samples.cut([*range(size, len(samples), size), len(samples)])
 
 
-def resume(parts: Parts, shards: Sequence[Shard], say: Callable[[str], object]) -> int:
-    """Get ready to encode; how many images were encoded by a command that was killed."""
-    changed = parts.open()
-    if changed:
-        say(f"{parts.folder.name}: started over, as this is of other {' and '.join(changed)}")
-    kept = sum(len(shard.files) for shard in shards if parts.load(shard.number) is not None)
-    if kept:
-        say(f"{parts.folder.name}: {plural(kept, 'image')} encoded before, going on from there")
-    return kept
-
-
-def complete(parts: Parts | None, shards: Sequence[Shard], run: ShardRunner) -> Iterator[Encoded]:
-    """What comes of each shard, in their order; those that are missing are encoded and kept."""
+def complete(
+    parts: Parts | None, pieces: Sequence[Samples], engine: Engine, work: Encode
+) -> Iterator[Encoded]:
+    """What comes of each piece, in their order; those that are missing are encoded and kept."""
     if parts is None:
-        yield from run(shards)
+        yield from engine(work, pieces)
         return
-    missing = [shard for shard in shards if parts.load(shard.number) is None]
-    numbers, fresh = {shard.number for shard in missing}, run(missing)
-    for shard in shards:
-        part = parts.load(shard.number) if shard.number not in numbers else None
+    parts.open()
+    missing = {n: piece for n, piece in enumerate(pieces) if parts.load(n) is None}
+    parts.resume(sum(map(len, pieces)) - sum(map(len, missing.values())))
+    fresh = engine(work, list(missing.values()))
+    for number in range(len(pieces)):
+        part = None if number in missing else parts.load(number)
         if part is None:
             part = next(fresh)
-            parts.save(shard.number, part)
+            parts.save(number, part)
         yield part
     next(fresh, None)  # tells that all is done
 
 
-def joined(shards: Sequence[Shard], done: Sequence[Encoded]) -> Encoded:
-    """All shards as one: places count from the first image of all."""
+def joined(pieces: Sequence[Samples], done: Sequence[Encoded]) -> Encoded:
+    """All pieces as one: places count from the first image of all."""
     features, places, start = [], [], 0
     reasons: dict[int, str] = {}
-    for shard, part in zip(shards, done, strict=True):
+    for piece, part in zip(pieces, done, strict=True):
         features.append(part.features)
         places.append(part.places + start)
         reasons |= {place + start: why for place, why in part.reasons.items()}
-        start += len(shard.files)
+        start += len(piece)
     return Encoded(np.concatenate(features), np.concatenate(places), reasons)
 
 
@@ -207,32 +216,32 @@ def describe(encoder: Encoder, names: list[str]) -> Text | None:
     return None if features is None else dict(zip(names, features, strict=True))
 
 
-def gather(
-    images: Samples, done: Encoded, text: Text | None, identity: dict[str, Any]
+def with_labels(
+    samples: Samples, done: Encoded, text: Text | None, identity: dict[str, Any]
 ) -> tuple[Features, list[str]]:
     """All features with their labels; and classes that have none to learn from."""
-    labels, test = images.labels[done.places], images.test[done.places]
+    labels, test = samples.labels[done.places], samples.test[done.places]
     classes = np.unique(labels[~test])
-    missing = np.setdiff1d(images.labels, classes).tolist()
+    missing = np.setdiff1d(samples.labels, classes).tolist()
     known = np.isin(labels, classes)
     train, test = known & ~test, known & test
     if not train.any() or not test.any():
-        split = "test" if train.any() else "training"
+        place, why = min(done.reasons.items())
         raise InputError(
-            f"{images.name}: no {split} image of it can be read, such as "
-            f"{images.names[min(done.reasons)]} ({done.reasons[min(done.reasons)]})"
+            f"{samples.name}: no {'test' if train.any() else 'training'} image of it can be read, "
+            f"such as {samples.names[place]} ({why})"
         )
     x, kept = done.features, classes.tolist()
     text = None if text is None else {name: text[name] for name in kept}
-    features = Features(images.name, x[train], labels[train], x[test], labels[test], text, identity)
-    return features, missing
+    split = (x[train], labels[train], x[test], labels[test])
+    return Features(samples.name, *split, text, identity), missing
 
 
 # ------------------------------------------------------------ what a killed command leaves
 
 
 class Parts:
-    """The folder ``FILE.parts``: a file for each shard, and one that says what they are of.
+    """The folder ``FILE.parts``: a file for each part, and one that says what they are of.
 
     Parameters
     ----------
@@ -241,35 +250,44 @@ class Parts:
     of
         What the parts depend on, each as a digest: other images, another encoder or
         another size of batches, and none of them is used.
+    say
+        Is told when parts are used, or removed because they are of something else.
     """
 
-    def __init__(self, output: Path, of: dict[str, str]) -> None:
+    def __init__(
+        self, output: Path, of: dict[str, str], say: Callable[[str], object] = lambda _: None
+    ) -> None:
         self.folder = output.with_name(f"{output.name}.parts")
-        self.of = of
+        self.of, self.say, self.kept = of, say, 0
 
-    def open(self) -> list[str]:
-        """Get ready; what is there of something else is removed, and its differences returned."""
-        before = self._before()
+    def open(self) -> None:
+        """Get ready; what is there of something else is removed."""
+        before = self.before()
         changed = [name for name in self.of if before and before.get(name) != self.of[name]]
         if changed:
             self.remove()
+            self.say(
+                f"{self.folder.name}: started over, as this is of other {' and '.join(changed)}"
+            )
         self.folder.mkdir(exist_ok=True)
         write_json(self.folder / OWNER, self.of)
-        return changed
+
+    def resume(self, kept: int) -> None:
+        """Go on where a killed command stopped, if it has encoded some images."""
+        self.kept = kept
+        if kept:
+            images = plural(kept, "image")
+            self.say(f"{self.folder.name}: {images} encoded before, going on from there")
 
     def there(self) -> bool:
         """Whether parts are there, be they all but removed."""
         try:
-            self._before()
+            self.before()
         except InputError:  # it is the folder of someone else
             return False
         return self.folder.is_dir()
 
-    def are_of(self, what: str) -> bool:
-        """Whether parts are there and agree in that; or are all but removed."""
-        return self.there() and self._before().get(what, self.of[what]) == self.of[what]
-
-    def _before(self) -> dict[str, Any]:
+    def before(self) -> dict[str, Any]:
         """What the parts that are there are of; nothing if there are none."""
         if not self.folder.exists():
             return {}
@@ -284,7 +302,7 @@ class Parts:
             ) from error
 
     def load(self, number: int) -> Encoded | None:
-        """A finished shard; None if it is missing or damaged."""
+        """A finished part; None if it is missing or damaged."""
         try:
             part = read_arrays(self._path(number), ("features", "places", "reasons"))
             reasons = {int(place): why for place, why in json.loads(part["reasons"].item())}
@@ -295,7 +313,7 @@ class Parts:
             return None
 
     def save(self, number: int, encoded: Encoded) -> None:
-        """Write a finished shard: complete, or not at all."""
+        """Write a finished part: complete, or not at all."""
         reasons = np.array(json.dumps(list(encoded.reasons.items())))
         arrays = {"features": encoded.features, "places": encoded.places, "reasons": reasons}
         write_arrays(self._path(number), arrays)
@@ -311,16 +329,16 @@ class Parts:
 
 
 def depends_on(
-    images: Samples, identity: dict[str, Any], shard_size: int, **more: Any
+    images: Samples, identity: dict[str, Any], part_size: int, **more: Any
 ) -> dict[str, str]:
     """What features depend on, and ``more``, by words that can be said when it has changed."""
     files = [
         [name, *file.stamp] for name, file in zip(images.names, images.files or (), strict=True)
     ]
-    encoder = {key: told for key, told in identity.items() if key != "probe"}
+    encoder = {key: value for key, value in identity.items() if key != "probe"}
     return {
         "images": json_digest(files)[:SHORT],
         "encoder": json_digest(encoder)[:SHORT],
-        "batch size": str(shard_size),
+        "batch size": str(part_size),
         **{what: json_digest(content)[:SHORT] for what, content in more.items()},
     }

@@ -7,67 +7,56 @@ same. A few pieces are worked on in advance. If a process dies, its piece is don
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from frugalvae.errors import FrugalError
-from frugalvae.images.decode import File, reading_images
-from frugalvae.images.photographs import (
-    DECODERS,
-    THREADS,
-    Encoded,
-    Shard,
-    encode_files,
-    encode_here,
-    reason,
-)
 from frugalvae.processes import TRIES, end_with_parent, starting
 from frugalvae.progress import track
 
 if TYPE_CHECKING:
-    from frugalvae.parts.protocols import Encoder
     from frugalvae.processes import Cluster
 
 AHEAD = 2  # pieces that are at hand for processes that become free
 
-Piece = TypeVar("Piece", bound=Sized)
-Result = TypeVar("Result")
+
+class Piece(Protocol):
+    """Some samples."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def loaded(self) -> Self:
+        """The same with what is read of files, for a machine that has not these files."""
+        ...
 
 
-class Work(Protocol[Piece, Result]):
+class Work(Protocol):
     """What is done with each piece, wherever it is."""
 
-    def __call__(self, piece: Piece, /) -> Result:
+    def __call__(self, piece: Any, /) -> Any:
         """What comes of a piece."""
         ...
 
-    def stream(self, pieces: Sequence[Piece], /) -> Iterator[Result]:
+    def stream(self, pieces: Sequence[Any], /) -> Iterator[Any]:
         """What comes of all of them, one after the other, in this process."""
         ...
 
-    def elsewhere(self) -> Work[Piece, Result]:
-        """The same work for another process."""
-        ...
-
-    def arrived(self) -> Work[Piece, Result]:
-        """The same where it is done, on a GPU if there is one."""
-        ...
-
-    def sent(self, piece: Piece, /) -> Piece:
-        """A piece for another machine, which has none of our files."""
+    def to(self, device: str | None, /) -> Self:
+        """The same for another process, on a device; ``None`` takes a GPU if there is one."""
         ...
 
 
 #: Does the work of all pieces, and gives what comes of each in their order.
-Engine = Callable[[Work[Any, Any], Sequence[Any]], Iterator[Any]]
+Engine = Callable[[Work, Sequence[Any]], Iterator[Any]]
 
 
-def here(work: Work[Piece, Result], pieces: Sequence[Piece]) -> Iterator[Result]:
+def run_in_process(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
     """One piece after the other, in this process."""
     return work.stream(pieces)
 
@@ -78,73 +67,20 @@ def engine(
 ) -> Iterator[Engine]:
     """The engine that was asked for; Ray is stopped afterwards if it was started for it."""
     if not (ray or address):
-        yield here if jobs == 1 else in_processes(jobs)
+        yield run_in_process if jobs == 1 else in_processes(jobs)
         return
     with ExitStack() as stack:
 
-        def run(work: Work[Piece, Result], pieces: Sequence[Piece]) -> Iterator[Result]:
+        def run(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
             from frugalvae.processes import Cluster
 
-            cluster = Cluster(address, jobs=jobs, gpus=gpus)  # started when there is work
-            return on_ray(stack.enter_context(closing(cluster)))(work, pieces)
+            cluster = stack.enter_context(closing(Cluster(address, jobs=jobs, gpus=gpus)))
+            return _counted(pieces, _on_ray(cluster, work, pieces))
 
-        yield run
-
-
-@dataclass(frozen=True)
-class Encode:
-    """Work: the photographs of a shard become features."""
-
-    encoder: Encoder
-    batch_size: int
-    threads: int = THREADS
-
-    def __call__(self, shard: Shard) -> Encoded:
-        """The features of a shard."""
-        with reading_images():
-            return encode_files(shard.files, self.encoder, self.batch_size, self.threads)
-
-    def stream(self, shards: Sequence[Shard]) -> Iterator[Encoded]:
-        """Those of all shards; decoding does not stop between them."""
-        found = encode_here(shards, self.encoder, self.batch_size, self.threads)
-        return (encoded for _, encoded in found)
-
-    def elsewhere(self) -> Encode:
-        """The same in another process, which shares the cores with others."""
-        return replace(self, encoder=self.encoder.to("cpu"), threads=DECODERS)
-
-    def arrived(self) -> Encode:
-        """The same on a GPU if there is one."""
-        return replace(self, encoder=self.encoder.to(None))
-
-    def sent(self, shard: Shard) -> Shard:
-        """A shard with the bytes of its files; of one that cannot be read, with the reason."""
-        return Shard(
-            shard.number, [File(_Content.of(file), size=file.size) for file in shard.files]
-        )
+        yield run  # Ray is started when there is work
 
 
-@dataclass(frozen=True)
-class _Content:
-    """What was read of a file."""
-
-    content: bytes
-    problem: str = ""
-
-    @classmethod
-    def of(cls, file: File) -> _Content:
-        try:
-            return cls(file.read())
-        except Exception as error:  # zipfile fails in many ways
-            return cls(b"", reason(error))
-
-    def __call__(self) -> bytes:
-        if self.problem:
-            raise OSError(self.problem)
-        return self.content
-
-
-def _counted(pieces: Sequence[Piece], results: Iterator[Result]) -> Iterator[Result]:
+def _counted(pieces: Sequence[Piece], results: Iterator[Any]) -> Iterator[Any]:
     """Results; a listener is told how many samples are done."""
     steps = track(range(sum(map(len, pieces))), "encoding images")
     for piece, result in zip(pieces, results, strict=True):
@@ -160,16 +96,16 @@ def _counted(pieces: Sequence[Piece], results: Iterator[Result]) -> Iterator[Res
 def in_processes(jobs: int) -> Engine:
     """In so many processes."""
 
-    def run(work: Work[Piece, Result], pieces: Sequence[Piece]) -> Iterator[Result]:
+    def run(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
         if len(pieces) < 2:
-            return here(work, pieces)
-        return _counted(pieces, _pooled(work.elsewhere(), pieces, jobs))
+            return run_in_process(work, pieces)
+        return _counted(pieces, _in_pool(work.to("cpu"), pieces, jobs))
 
     return run
 
 
-def _pooled(work: Work[Piece, Result], pieces: Sequence[Piece], jobs: int) -> Iterator[Result]:
-    place, deaths, running = 0, 0, dict[int, Future[Result]]()
+def _in_pool(work: Work, pieces: Sequence[Piece], jobs: int) -> Iterator[Any]:
+    place, deaths, running = 0, 0, dict[int, Future[Any]]()
     with starting():
         pool = _pool(jobs, work)
         try:
@@ -197,7 +133,7 @@ def _pooled(work: Work[Piece, Result], pieces: Sequence[Piece], jobs: int) -> It
             _stop(pool)
 
 
-def _pool(jobs: int, work: Work[Any, Any]) -> ProcessPoolExecutor:
+def _pool(jobs: int, work: Work) -> ProcessPoolExecutor:
     context = get_context("spawn")  # a forked PyTorch may hang
     return ProcessPoolExecutor(jobs, context, _start, (work,))
 
@@ -209,10 +145,10 @@ def _stop(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(cancel_futures=True)
 
 
-_work: list[Work[Any, Any]] = []  # of a process that works on pieces
+_work: list[Work] = []  # of a process that works on pieces
 
 
-def _start(work: Work[Any, Any]) -> None:
+def _start(work: Work) -> None:
     """Get a process ready."""
     end_with_parent()
     _work[:] = [work]
@@ -225,21 +161,13 @@ def _perform(piece: Any) -> Any:
 # --------------------------------------------------------------------------- on Ray
 
 
-def on_ray(cluster: Cluster) -> Engine:
-    """On Ray. Machines of a cluster need this package, but no files in common."""
+def _on_ray(cluster: Cluster, work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
+    """On Ray. Machines of a cluster need this package, but no files in common.
 
-    def run(work: Work[Piece, Result], pieces: Sequence[Piece]) -> Iterator[Result]:
-        return _counted(pieces, _remote(cluster, work, pieces))
-
-    return run
-
-
-def _remote(
-    cluster: Cluster, work: Work[Piece, Result], pieces: Sequence[Piece]
-) -> Iterator[Result]:
-    """Results; the work goes into Ray's object store once, and pieces are sent a few ahead."""
+    The work goes into Ray's object store once, and pieces are sent a few ahead.
+    """
     ray, task = cluster.ray, cluster.task(_ray_task)
-    shared = [ray.put(work.elsewhere())]
+    shared = [ray.put(work.to("cpu"))]
     running, left = deque[Any](), iter(pieces)
     try:
         for _ in pieces:
@@ -247,12 +175,13 @@ def _remote(
                 piece = next(left, None)
                 if piece is None:
                     break
-                running.append(task.remote(shared, work.sent(piece)))
+                running.append(task.remote(shared, piece.loaded()))
             try:
                 result = ray.get(running[0])
             except ray.exceptions.RayError as error:
+                reason = (str(error).strip().splitlines() or ["no reason is given"])[0]
                 raise FrugalError(
-                    f"Ray gave up ({type(error).__name__}: {reason(error)}); a process that dies "
+                    f"Ray gave up ({type(error).__name__}: {reason}); a process that dies "
                     "may be out of memory: try a smaller --batch-size or fewer --jobs. What is "
                     "finished is kept, and the same command goes on"
                 ) from error
@@ -263,7 +192,7 @@ def _remote(
             ray.cancel(ref, force=True)
 
 
-_loaded: dict[str, Work[Any, Any]] = {}  # of a process of Ray, which works on many pieces
+_loaded: dict[str, Work] = {}  # of a process of Ray, which works on many pieces
 
 
 def _ray_task(shared: list[Any], piece: Any) -> Any:
@@ -273,5 +202,5 @@ def _ray_task(shared: list[Any], piece: Any) -> Any:
     key = shared[0].hex()
     if key not in _loaded:
         _loaded.clear()
-        _loaded[key] = ray.get(shared[0]).arrived()
+        _loaded[key] = ray.get(shared[0]).to(None)
     return _loaded[key](piece)

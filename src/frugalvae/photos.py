@@ -39,7 +39,7 @@ class PhotoClassifier:
     ----------
     encoder, model, settings
         What makes features of photographs, chosen with the first of them and remembered from
-        then on: a name (see ``frugalvae.encoders.FROZEN``; by default EfficientNet-Lite0), which
+        then on: a name (see ``frugalvae.encoders.ENCODERS``; by default EfficientNet-Lite0), which
         model of that kind, and any of its settings, such as ``views=4``.
     classifier
         What classifies features; by default a new one.

@@ -5,25 +5,25 @@ depend on the samples alone, and are added up in their order: the result is the 
 they were encoded. The features of the last chunk are kept until the end: taught to the sums of
 all others, they show how sure answers may be.
 
-Photographs are encoded a shard at a time by an :mod:`engine <frugalvae.engines>`, and summed here:
-encoding takes nearly all of the time. Rows of features are summed by the engine.
+Photographs are encoded by an :mod:`engine <frugalvae.engines>`, a part of a chunk at a time, and
+summed here: encoding takes nearly all of the time. Rows of features are summed by the engine.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoding import Parts, complete, cut, describe, joined, resume
-from frugalvae.engines import Encode, Engine, here
+from frugalvae.encoding import Encode, Parts, complete, describe, joined, parts_of
+from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
-from frugalvae.images.photographs import THREADS, Encoded
+from frugalvae.images.photographs import Encoded
 from frugalvae.model.model import Model, Sums
 from frugalvae.parts.protocols import Task
 from frugalvae.samples import Samples, named
@@ -33,27 +33,12 @@ if TYPE_CHECKING:
     from frugalvae.parts.protocols import Encoder
 
 LEAST, MOST = 1024, 8192  # photographs of a chunk,
-MANY = 16  # of which there are about so many in between; of rows a chunk has the most
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some samples, and the class of each as a position in a list of labels.
-
-    ``kept`` says whether their features are wanted, instead of their sums.
-    """
-
-    samples: Samples
-    classes: NDArray[np.int64]
-    kept: bool = False
-
-    def __len__(self) -> int:
-        return len(self.classes)
+USUAL_COUNT = 16  # of which there are about so many in between; of rows a chunk has the most
 
 
 @dataclass(frozen=True)
 class SumRows:
-    """Work: the rows of a chunk become sums.
+    """Work: the rows of a chunk, whose labels are numbers, become sums.
 
     Attributes
     ----------
@@ -66,34 +51,25 @@ class SumRows:
     memory: Any
     rooted: bool | None = None
 
-    def __call__(self, chunk: Chunk) -> tuple[Any, Encoded]:
-        """The sums of a chunk, or its features; and which samples could be read."""
-        return self.sum(chunk, chunk.samples.encode(None))
+    def __call__(self, chunk: Samples) -> Any:
+        """The sums of a chunk."""
+        return self.sum(chunk, chunk.encode(None))
 
-    def sum(self, chunk: Chunk, done: Encoded) -> tuple[Any, Encoded]:
+    def sum(self, chunk: Samples, done: Encoded) -> Any:
         """The same of a chunk that is encoded."""
-        if chunk.kept or not len(done.places):
-            return None, done
-        task = Task(done.features, chunk.classes[done.places])
-        return self.memory.summed(task, self.rooted), replace(done, features=done.features[:0])
+        return self.memory.summed(Task(done.features, chunk.labels[done.places]), self.rooted)
 
-    def stream(self, chunks: Sequence[Chunk]) -> Iterator[tuple[Any, Encoded]]:
+    def stream(self, chunks: Sequence[Samples]) -> Iterator[Any]:
         """Those of all chunks."""
         return map(self, chunks)
 
-    def elsewhere(self) -> SumRows:
+    def to(self, device: str | None) -> SumRows:
         """Itself: it needs nothing of this process."""
         return self
 
-    arrived = elsewhere
-
-    def sent(self, chunk: Chunk) -> Chunk:
-        """A chunk with its rows."""
-        return replace(chunk, samples=chunk.samples.loaded())
-
 
 @dataclass(frozen=True)
-class Taken:
+class Summed:
     """What the samples of an intake came to.
 
     Attributes
@@ -120,41 +96,30 @@ class Taken:
             raise InputError(f"{folder}: no image of a new class can be read:\n{lines}")
 
 
-def take(
+def encode_and_sum(
     model: Model,
     samples: Samples,
     intake: Intake,
     encoder: Encoder | None,
-    engine: Engine = here,
+    engine: Engine = run_in_process,
     *,
     batch_size: int = BATCH_SIZE,
-    shard: int = BATCH_SIZE,
-    threads: int = THREADS,
     parts: Parts | None = None,
-    say: Callable[[str], object] = lambda _: None,
-) -> Taken:
+) -> Summed:
     """Encode and sum the samples of an intake, which counts unreadable ones no more.
 
-    Parameters
-    ----------
-    batch_size, threads
-        How many photographs the network takes at a time, and how many are decoded.
-    shard
-        How many are encoded and written at a time.
-    parts
-        Where finished shards are kept, if anywhere; ``say`` is told what is there already.
+    ``batch_size`` is how many photographs the network takes at a time; ``parts`` keep what is
+    encoded, if anything does.
     """
     new = sorted(intake.new)
     text = samples.text if encoder is None else describe(encoder, new) if new else None
-    photographs = samples.files is not None
-    count = chunk_count(len(intake.rows), photographs)
+    count = chunk_count(len(intake.rows), photographs=samples.files is not None)
     order = interleaved_order(len(intake.rows), count)
-    chosen = samples.at(intake.rows[order])
     classes, positions = np.unique(intake.labels[order], return_inverse=True)
-    chunks = chunks_of(chosen, positions, count, shard if photographs else 1)
-    work = Encode(encoder, batch_size, threads) if encoder is not None else None
-    found = add_up(model, chunks, engine, work, shard, parts, say)
-    features, of_features, total, places, reasons = found
+    chosen = replace(samples.at(intake.rows[order]), labels=positions)
+    work = Encode(encoder, batch_size) if encoder is not None else None
+    chunks = chunks_of(chosen, count, work.part_size if work else 1)
+    features, of_features, total, places, reasons = add_up(model, chunks, engine, work, parts)
     intake.leave_out(intake.labels[order[list(reasons)]].tolist())
     rows = order[places]
     counts = dict(Counter(intake.labels[rows].tolist()))
@@ -163,7 +128,7 @@ def take(
     lesson = {"X": features, "y": classes[of_features], "digests": digests, "text": known or None}
     lesson["sums"] = None if total is None else Sums(classes, total, total.counts_)
     unreadable = {chosen.names[place]: why for place, why in reasons.items()}
-    return Taken(lesson, counts, unreadable, [label for label in new if label not in counts])
+    return Summed(lesson, counts, unreadable, [label for label in new if label not in counts])
 
 
 def chunk_count(samples: int, photographs: bool) -> int:
@@ -174,7 +139,7 @@ def chunk_count(samples: int, photographs: bool) -> int:
     >>> [chunk_count(n, photographs=False) for n in (1, 8_192, 100_000)]
     [1, 1, 13]
     """
-    size = min(max(-(-samples // MANY), LEAST), MOST) if photographs else MOST
+    size = min(max(-(-samples // USUAL_COUNT), LEAST), MOST) if photographs else MOST
     return max(1, -(-samples // size))
 
 
@@ -187,61 +152,52 @@ def interleaved_order(samples: int, count: int) -> NDArray[np.int64]:
     return np.concatenate([np.arange(first, samples, count) for first in range(count)])
 
 
-def chunks_of(
-    samples: Samples, classes: NDArray[np.int64], count: int, shard: int = 1
-) -> list[Chunk]:
-    """So many chunks of whole shards."""
-    shards = np.array_split(np.arange(-(-len(samples) // shard)), count)
-    found = []
-    for own in shards:
-        if len(own):
-            rows = np.arange(own[0] * shard, min((own[-1] + 1) * shard, len(samples)))
-            found.append(Chunk(samples.at(rows), classes[rows]))
-    return found
+def chunks_of(samples: Samples, count: int, part_size: int = 1) -> list[Samples]:
+    """So many chunks of whole parts."""
+    parts = np.array_split(np.arange(-(-len(samples) // part_size)), count)
+    ends = [min((own[-1] + 1) * part_size, len(samples)) for own in parts if len(own)]
+    return samples.cut(ends)
 
 
 def add_up(
     model: Model,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[Samples],
     engine: Engine,
     encode: Encode | None,
-    shard: int,
-    parts: Parts | None,
-    say: Callable[[str], object],
+    parts: Parts | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], Any, NDArray[np.int64], dict[int, str]]:
     """Features and classes of what is kept; sums of all else, or None; which could be read.
 
     The last two are where samples are that could be read, and why others cannot be.
     """
     adds = adds_up(model)
-    last = len(chunks) - 1
-    chunks = [replace(c, kept=not adds or place == last) for place, c in enumerate(chunks)]
     total: Any = model.recipe.parts()[0] if adds else None
     work = SumRows(total, getattr(model.memory, "rooted_", None))
-    rooted = work.rooted
-
-    def summed_here(encode: Encode) -> Iterator[tuple[Any, Encoded]]:
-        encoded = _encoded(chunks, engine, encode, shard, parts, say)
-        for chunk, done in zip(chunks, encoded, strict=True):
-            yield replace(work, rooted=rooted).sum(chunk, done)
-
-    outcomes = engine(work, chunks) if encode is None else summed_here(encode)
-    kept: list[NDArray[np.float32]] = []
-    classes, places = [np.empty(0, np.int64)], list[NDArray[np.int64]]()
-    reasons: dict[int, str] = {}
-    start = 0
-    for chunk, (memory, done) in zip(chunks, outcomes, strict=True):
-        if memory is not None:
-            if rooted is not None and memory.rooted_ != rooted:  # it took features otherwise
-                memory, _ = replace(work, rooted=rooted)(chunk)
-            rooted = memory.rooted_ if rooted is None else rooted
-            total.merge(memory, {number: number for number in memory.classes})
-        elif len(done.places):
-            kept.append(done.features)
-            classes.append(chunk.classes[done.places])
-        places.append(done.places + start)
-        reasons |= {place + start: why for place, why in done.reasons.items()}
+    last = len(chunks) - 1 if adds else 0
+    encoded = _encoded(chunks, engine, encode, parts) if encode is not None else None
+    summed = engine(work, chunks[:last]) if encode is None else iter(())
+    kept, classes = [], [np.empty(0, np.int64)]
+    places, reasons, start = list[NDArray[np.int64]](), dict[int, str](), 0
+    for number, chunk in enumerate(chunks):
+        sums, done = next(summed, None), None if encoded is None else next(encoded)
+        if number < last:
+            if sums is None and done is not None and len(done.places):
+                sums = work.sum(chunk, done)
+            elif sums is not None and work.rooted not in (None, sums.rooted_):
+                sums = work(chunk)  # it took features otherwise
+            if sums is not None:
+                work = replace(work, rooted=sums.rooted_)
+                total.merge(sums, {number: number for number in sums.classes})
+        else:
+            done = done or chunk.encode(None)
+            if len(done.places):
+                kept.append(done.features)
+                classes.append(chunk.labels[done.places])
+        places.append(start + (np.arange(len(chunk)) if done is None else done.places))
+        reasons |= {} if done is None else {start + at: why for at, why in done.reasons.items()}
         start += len(chunk)
+    if encoded is not None:
+        next(encoded, None)  # tells that all is done
     total = total if total is not None and total.classes else None
     width = model.n_features or (0 if total is None else len(next(iter(total.means_.values()))))
     features = np.concatenate(kept) if kept else np.empty((0, width), np.float32)
@@ -249,21 +205,12 @@ def add_up(
 
 
 def _encoded(
-    chunks: Sequence[Chunk],
-    engine: Engine,
-    work: Encode,
-    size: int,
-    parts: Parts | None,
-    say: Callable[[str], object],
+    chunks: Sequence[Samples], engine: Engine, work: Encode, parts: Parts | None
 ) -> Iterator[Encoded]:
-    """The features of each chunk of photographs; finished shards are kept on disk."""
-    shards = cut([file for chunk in chunks for file in chunk.samples.files or ()], size)
-    if parts is not None:
-        resume(parts, shards, say)
-    done, start = complete(parts, shards, lambda left: engine(work, left)), 0
-    for chunk in chunks:
-        own = shards[start : start + -(-len(chunk) // size)]
-        start += len(own)
+    """The features of each chunk of photographs; finished parts are kept on disk."""
+    of_chunk = [parts_of(chunk, work.part_size) for chunk in chunks]
+    done = complete(parts, [part for own in of_chunk for part in own], engine, work)
+    for own in of_chunk:
         yield joined(own, [next(done) for _ in own])
     next(done, None)  # tells that all is done
 

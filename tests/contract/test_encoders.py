@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from frugalvae.encoders import FROZEN, make_frozen
+from frugalvae.encoders import ENCODERS, make_encoder
 from frugalvae.testing.encoders import ENCODER_CHECKS
 from frugalvae.testing.rules import Rule
 
@@ -20,12 +20,12 @@ def clip_onnx(clip_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.mark.parametrize("rule", ENCODER_CHECKS, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("name", list(FROZEN))
+@pytest.mark.parametrize("name", list(ENCODERS))
 def test_every_encoder_keeps_every_rule(
     name: str, rule: Rule, request: pytest.FixtureRequest
 ) -> None:
     if name == "efficientnet":
-        rule(partial(make_frozen, name, size=64))
+        rule(partial(make_encoder, name, size=64))
     else:
         folder = request.getfixturevalue("clip_onnx" if name == "onnx" else "clip_folder")
-        rule(partial(make_frozen, name, model=folder))
+        rule(partial(make_encoder, name, model=folder))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frugalvae_lab.cli.main import main
+from frugalvae_lab.cli import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

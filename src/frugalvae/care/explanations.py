@@ -119,9 +119,9 @@ def explain(
 
     Examples
     --------
-    >>> from frugalvae.encoders import make_frozen
+    >>> from frugalvae.encoders import make_encoder
     >>> from frugalvae.model.model import Model
-    >>> encoder = make_frozen("efficientnet", size=64)
+    >>> encoder = make_encoder("efficientnet", size=64)
     >>> plain = [Image.new("RGB", (64, 64), colour) for colour in ("red", "blue")]
     >>> model = Model().learn(encode_photographs(encoder, plain), ["rose", "sky"])
     >>> found = explain(model, encoder, plain[0])

@@ -271,8 +271,8 @@ def unlearn(options: argparse.Namespace) -> None:
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
         found = more_rows(options, label, model, display)
-        again, taken = is_last_change(model, digest_of(("unlearn", label), found.x)), 0
-        if not again:  # such as a command that was killed, and typed again
+        repeated, taken = is_last_change(model, digest_of(("unlearn", label), found.x)), 0
+        if not repeated:  # such as a command that was killed, and typed again
             refuse_never_taught(model, label, found.images, found.digests)
             source, taken = options.inputs[0].resolve().name, len(found.x)
             model = changes.unlearn(model, label, found.x, found.digests, source=source).model

@@ -38,10 +38,10 @@ def offer(parser: argparse.ArgumentParser) -> None:
     """Say what the values of options may be: files, or names of parts."""
     import shtab
 
-    from frugalvae.encoders import FROZEN
+    from frugalvae.encoders import ENCODERS
     from frugalvae.parts import HEADS, MEMORIES
 
-    names = {"memory": MEMORIES, "head": HEADS, "encoder": FROZEN}
+    names = {"memory": MEMORIES, "head": HEADS, "encoder": ENCODERS}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from frugalvae.cli.options import add, add_encoder, add_ray, check_output, choice, settings_of
 from frugalvae.console import Display, print_json
-from frugalvae.encoders import MANY, check_frozen, make_frozen
+from frugalvae.encoders import ENCODERS, MODEL_HELP, make_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import duration, plural
 
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
     quarter of each class, always the same, is the test set. After a kill, the same command goes on.
     """
     from frugalvae.encoders.remembered import DEFAULT
-    from frugalvae.encoding import check_testable, encode_images
+    from frugalvae.encoding import check_testable, encode_samples
     from frugalvae.engines import engine
     from frugalvae.samples import counted, open_samples
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     with open_samples(options.images, "both", depth=options.depth) as images:
         check_testable(images)
         display.say(*images.notes, *counted(images.skipped), describe(images))
-        frozen = make_frozen(encoder, **settings)
+        frozen = make_encoder(encoder, **settings)
         on_ray = options.ray or options.ray_address  # else threads decode, and one process encodes
         where = engine(
             options.jobs if on_ray else 1,
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
             gpus=options.gpus,
         )
         with display.watching(), where as run_on:
-            report = encode_images(
+            report = encode_samples(
                 images,
                 options.output,
                 frozen,
@@ -90,9 +90,11 @@ def outcome(output: Path, images: Samples, report: Report) -> dict[str, Any]:
 
 def encoder_settings(encoder: str, options: argparse.Namespace) -> dict[str, Any]:
     """What the encoder is made with, or refuse it before images are looked for."""
-    check_frozen(encoder)
-    if options.model is None and encoder in MANY:
-        raise InputError(f"--encoder {encoder} needs a model: give --model with {MANY[encoder]}")
+    _ = ENCODERS[encoder]  # or say which there are
+    if options.model is None and encoder in MODEL_HELP:
+        raise InputError(
+            f"--encoder {encoder} needs a model: give --model with {MODEL_HELP[encoder]}"
+        )
     settings_of(options, "encoder")  # or refuse a setting of something else
     model = {} if options.model is None else {"model": options.model}
     return {**model, **choice(options).settings}

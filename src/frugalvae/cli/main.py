@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if verb in LABORATORY:
             near = f" It is 'frugalvae-lab {verb}': {LABORATORY_COMES_BY}."
         parser("").error(f"there is no command {verb!r}.{near} 'frugalvae --help' lists all")
-    known = [verb] if verb in arguments[:1] else []
+    known = (verb,) if verb in arguments[:1] else ()
     options, rest = parser(verb, only=known).parse_known_args(arguments)
     if rest and not take_late_folder(options, rest):
         parser(verb).error(f"unrecognized arguments: {' '.join(rest)}")

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders import FROZEN, VIEWS
+from frugalvae.encoders import ENCODERS, VIEWS
 from frugalvae.errors import InputError
 from frugalvae.files import check_place
 from frugalvae.images import BATCH_SIZE, holds_features
@@ -242,7 +242,9 @@ SHARED: dict[str, dict[str, Any]] = {
         "the first level (default: the outermost folders with images of their own)",
         type=positive,
     ),
-    "--encoder": _value("NAME", f"the frozen encoder: {', '.join(FROZEN)} (default: efficientnet)"),
+    "--encoder": _value(
+        "NAME", f"the frozen encoder: {', '.join(ENCODERS)} (default: efficientnet)"
+    ),
     "--head": _value(
         "NAME", f"{', '.join(HEADS)}, or module:Class (default: the memory's usual head)"
     ),

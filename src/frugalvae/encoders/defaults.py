@@ -1,22 +1,36 @@
-"""What an encoder need not write itself."""
+"""What an encoder need not write itself: preparation, identity, and several views of an image.
+
+The identity tells the features of one encoder from another's. The same network in ONNX and in
+PyTorch has other files, and other digests. Its features of one image that never changes agree,
+and so do a few numbers of them: the mark.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
-from frugalvae.encoders.identity import weights_digest
+from frugalvae.encoders import VIEWS
 from frugalvae.encoders.preprocess import Preprocessing
+from frugalvae.errors import check_choice
+from frugalvae.maths.arrays import unit
+from frugalvae.parts.protocols import Encoder
 from frugalvae.parts.registry import settings_of
 
 COMPARED = ("clip", "siglip")  # models that compare features with texts, at length one
+MARK_LENGTH = 16  # numbers of a mark
+MARK_TOLERANCE = 0.04  # of their length, two marks may differ: cosines of 0.999, equal lengths
+NEARER = 0.8  # of each side, which the view of the middle shows
 
 
 class EncoderDefaults:
@@ -40,6 +54,7 @@ class EncoderDefaults:
     [[1.0, 0.0, 0.0]]
     """
 
+    name: str = ""  # the one it was made by
     size: int = 224
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
     std: tuple[float, ...] = (1.0, 1.0, 1.0)
@@ -61,13 +76,18 @@ class EncoderDefaults:
         An encoder whose weights are not in attributes that are arrays gives an identity of
         its own, with a digest of its weights.
         """
-        kind, settings = type(self), json.dumps(settings_of(self), sort_keys=True)
+        settings = json.dumps(settings_of(self), sort_keys=True)
         arrays = {name: value for name, value in vars(self).items() if type(value) is np.ndarray}
+        return self._identity(settings, weights_digest({settings: np.empty(0), **arrays}))
+
+    def _identity(self, model: str, digest: str, **more: Any) -> dict[str, Any]:
+        kind = type(self)
         return {
-            "encoder": getattr(self, "name", f"{kind.__module__}:{kind.__qualname__}"),
-            "model": settings,
+            "encoder": self.name or f"{kind.__module__}:{kind.__qualname__}",
+            "model": model,
             "preprocessing": self.prepared.to_json(),
-            "weights": weights_digest({settings: np.empty(0), **arrays}),
+            "weights": digest,
+            **more,
         }
 
     def prepare(self, image: Image.Image) -> NDArray[np.float32]:
@@ -88,15 +108,12 @@ class ModelEncoder(EncoderDefaults):
 
     Attributes
     ----------
-    format
-        What the identity calls the encoder.
     model
-        The path or the name on the hub; of a path only the end is told.
+        The path or the name on the hub; of a path only the last part is in the identity.
     digest, probe
         Of the weights, and the mark of its features.
     """
 
-    format: str
     model: str | Path
     digest: str
     probe: list[float]
@@ -105,10 +122,144 @@ class ModelEncoder(EncoderDefaults):
     def identity(self) -> dict[str, Any]:
         """Which network it is."""
         path = Path(self.model)
-        return {
-            "encoder": self.format,
-            "model": path.resolve().name if path.exists() else str(self.model),
-            "preprocessing": self.prepared.to_json(),
-            "weights": self.digest,
-            "probe": self.probe,
-        }
+        model = path.resolve().name if path.exists() else str(self.model)
+        return self._identity(model, self.digest, probe=self.probe)
+
+
+# --------------------------------------------------------------------------- identity
+
+
+def weights_digest(weights: Mapping[str, NDArray[Any]]) -> str:
+    """A short name of all weights together: other weights, another name.
+
+    Types are called as PyTorch calls them, as in the first files.
+
+    >>> weights_digest({})
+    'e3b0c44298fc1c14'
+    """
+    digest = hashlib.sha256()
+    for name, weight in sorted(weights.items()):
+        digest.update(f"{name} {weight.shape} torch.{weight.dtype}".encode())
+        digest.update(np.ascontiguousarray(weight).data)
+    return digest.hexdigest()[:16]
+
+
+def drawn_image(side: int = 256) -> Image.Image:
+    """Waves of three colours with hard edges, the same on every machine."""
+    down, right = np.mgrid[:side, :side]
+    colours = [
+        down * right // 64,
+        (down * down + 3 * right) // 16,
+        5 * (down // 32) * (right // 32),
+    ]
+    return Image.fromarray(np.stack([colour % 256 for colour in colours], axis=2).astype(np.uint8))
+
+
+def mark(feature: NDArray[np.float32]) -> list[float]:
+    """A few numbers of a feature (d,): sums with pseudorandom signs."""
+    rows = np.arange(1, MARK_LENGTH + 1)[:, None] * np.arange(1, len(feature) + 1)
+    sums = np.cos(rows.astype(np.float64) ** 1.5) @ feature.astype(np.float64)  # (MARK_LENGTH,)
+    return [float(f"{value:.4g}") for value in sums]
+
+
+def marks_agree(one: object, other: object) -> bool:
+    """Whether two marks are of the same features; not if one of them is none.
+
+    >>> marks_agree([1.0, 2.0], [1.001, 2.0]), marks_agree([1.0, 2.0], [2.0, 4.0])
+    (True, False)
+    >>> marks_agree(None, [1.0])
+    False
+    """
+    try:
+        a, b = np.array(one, np.float64), np.array(other, np.float64)
+    except (TypeError, ValueError):  # a file may hold anything
+        return False
+    if a.shape != b.shape or a.ndim != 1 or not b.any():
+        return False
+    return bool(np.linalg.norm(a - b) <= MARK_TOLERANCE * np.linalg.norm(b))
+
+
+# --------------------------------------------------------------------------- names
+
+
+def sentence(name: str) -> str:
+    """A class's name as CLIP and SigLIP like to read it.
+
+    >>> sentence("001.Black_footed_Albatross")
+    'a photo of a Black footed Albatross.'
+    """
+    return f"a photo of a {spoken(name)}."
+
+
+def spoken(name: str) -> str:
+    """A class's name as people say it: folders often carry numbers and underscores.
+
+    >>> spoken("birds/001.Black_footed_Albatross"), spoken("707-320")
+    ('Black footed Albatross', '707-320')
+    """
+    last = name.rsplit("/", maxsplit=1)[-1]
+    return re.sub(r"^\d+\.", "", last).replace("_", " ").strip() or name
+
+
+# --------------------------------------------------------------------------- several views
+
+
+class Views:
+    """An encoder of two or four views of each photograph, whose features are averaged.
+
+    The feature of one photograph depends on how large the object is and on where it faces. The
+    average depends on that less, which is worth most where a class has few photographs. Encoding
+    takes two or four times as long; the file does not grow. Features have length one: those of
+    every view, so that all count the same, and their average.
+
+    Parameters
+    ----------
+    encoder
+        What encodes a view.
+    views
+        2: the photograph, and its middle (80 % of each side) mirrored. 4: both of them, and
+        both mirrored.
+
+    Examples
+    --------
+    >>> class LeftAndRight(EncoderDefaults):
+    ...     dim, size = 2, 10
+    ...     def encode(self, batch):
+    ...         return batch[:, 0, 0, [0, -1]]
+    >>> half = Image.new("RGB", (10, 10))
+    >>> half.paste("white", (0, 0, 5, 10))
+    >>> for encoder in (LeftAndRight(), Views(LeftAndRight(), 4)):
+    ...     encoder.encode(encoder.prepare(half)[None]).astype(float).round(2).tolist()
+    [[1.0, 0.0]]
+    [[0.71, 0.71]]
+    """
+
+    def __init__(self, encoder: Encoder, views: int = 2) -> None:
+        check_choice("views", views, VIEWS[1:])
+        self.encoder, self.views = encoder, views
+        self.dim, self.text_features = encoder.dim, encoder.text_features
+        self.side = encoder.side and ceil(encoder.side / NEARER)  # the middle is to be sharp, too
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The encoder's own, and how many views."""
+        return {**self.encoder.identity, "views": self.views}
+
+    def prepare(self, image: Image.Image) -> NDArray[np.float32]:
+        """The views one below the other, (3, views * height, width)."""
+        width, height = image.size
+        border = (1 - NEARER) / 2
+        box = (width * border, height * border, width * (1 - border), height * (1 - border))
+        middle = image.resize(image.size, Image.Resampling.BICUBIC, box=box)
+        views = [image, ImageOps.mirror(middle), ImageOps.mirror(image), middle][: self.views]
+        return np.concatenate([self.encoder.prepare(view) for view in views], axis=1)
+
+    def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features (n, dim) of length one, averaged over views."""
+        views = map(np.ascontiguousarray, np.split(batch, self.views, axis=2))
+        return unit(np.mean([unit(self.encoder.encode(view)) for view in views], axis=0))
+
+    def to(self, device: str | None) -> Self:
+        """Compute there from now on; ``None`` takes a GPU if there is one."""
+        self.encoder.to(device)
+        return self

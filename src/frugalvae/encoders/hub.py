@@ -24,7 +24,6 @@ SAFE = {"trust_remote_code": False}  # without it, transformers asks whether to 
 OWN = {**SAFE, "attn_implementation": "sdpa"}  # a model may name code on the hub for it
 #: How files end whose numbers have that precision.
 ENDINGS = {"float32": ("",), "float16": ("_fp16",), "int8": ("_int8", "_quantized", "_uint8")}
-FOLDERS = ("onnx/", "")
 ADAPTER = "adapter_config.json"
 SETTINGS = (*CONFIGS, "config.json", "tokenizer.json", "tokenizer_config.json")
 
@@ -133,7 +132,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without bars, notes and warnings of the libraries below: this one never prints."""
+    """Without bars, notes and warnings of ``transformers``: this library never prints."""
     from huggingface_hub.utils import logging as hub
     from transformers.utils import logging as chatter
 
@@ -154,6 +153,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _no_bars() -> Iterator[None]:
+    """Without bars of downloads."""
     from huggingface_hub import utils
 
     before = utils.are_progress_bars_disabled()
@@ -167,7 +167,7 @@ def _no_bars() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of a model.
+    """Where the files of a model are.
 
     Attributes
     ----------
@@ -175,34 +175,31 @@ class Layout:
         Of the images' tower, or of the only one.
     text
         Of the text tower, if there is one.
-    settings
-        Folders that may have settings, the nearest first.
+    folders
+        Those that may have settings, the nearest first.
     """
 
     graph: Path
     text: Path | None
-    settings: tuple[Path, ...]
+    folders: tuple[Path, ...]
 
-    def setting(self, name: str) -> Path | None:
+    def find(self, name: str) -> Path | None:
         """A file of settings, if it is there."""
-        return next((f / name for f in self.settings if (f / name).is_file()), None)
+        return next((f / name for f in self.folders if (f / name).is_file()), None)
 
 
 def find_layout(model: str | Path, precision: str) -> Layout:
     """The parts of a file, of a folder, or of a name on the hub, which is downloaded once."""
-    path = Path(model)
-    if path.is_file():
-        return _around(path)
-    if path.suffix == ".onnx":
-        raise InputError(f"{model}: there is no such file; check the path")
-    if not path.is_dir():
-        check_model(model)
-        path = snapshot(str(model), lambda names: needed(names, precision, model))
-    names = [file.relative_to(path).as_posix() for file in path.rglob("*.onnx")]
-    return _around(path / needed(names, precision, model)[-1])
-
-
-def _around(graph: Path) -> Layout:
+    graph = Path(model)
+    if not graph.is_file():
+        if graph.suffix == ".onnx":
+            raise InputError(f"{model}: there is no such file; check the path")
+        folder = graph
+        if not folder.is_dir():
+            check_model(model)
+            folder = snapshot(str(model), lambda names: needed(names, precision, model))
+        names = [file.relative_to(folder).as_posix() for file in folder.rglob("*.onnx")]
+        graph = folder / needed(names, precision, model)[-1]
     folder = graph.absolute().parent
     text = folder / graph.name.replace("vision_model", "text_model")
     has_text = text.name != graph.name and text.is_file()
@@ -210,34 +207,27 @@ def _around(graph: Path) -> Layout:
 
 
 def needed(names: Sequence[str], precision: str, model: str | Path) -> list[str]:
-    """Of all files that a model has, those that are needed, its graph last.
+    """Of all files that a model has, those that are needed; last the graph that takes images.
 
     >>> names = ["onnx/model.onnx", "onnx/model.onnx_data", "config.json", "model.bin"]
     >>> needed(names, "float32", "name")
     ['onnx/model.onnx_data', 'config.json', 'onnx/model.onnx']
     """
-    graph = find_graph(names, precision)
+    endings = ENDINGS[precision]
+    candidates = [
+        f"{folder}{kind}{ending}.onnx"
+        for kind in ("vision_model", "model")
+        for folder in ("onnx/", "")
+        for ending in endings
+    ]
+    graph = next((name for name in candidates if name in names), None)
     if graph is None:
         found = sorted(name for name in names if name.endswith(".onnx"))
-        expected = f"vision_model{ENDINGS[precision][0]}.onnx or model{ENDINGS[precision][0]}.onnx"
         raise InputError(
-            f"{model}: there is no {expected} in it nor in onnx/ (found: "
-            f"{', '.join(found) or 'none'}); give a file, or another encoder.precision"
+            f"{model}: there is no vision_model{endings[0]}.onnx or model{endings[0]}.onnx in it "
+            f"nor in onnx/ (found: {', '.join(found) or 'none'}); give a file, or another "
+            "encoder.precision"
         )
     graphs = (graph, graph.replace("vision_model", "text_model"))
     weights = {f"{name}{end}" for name in graphs for end in ("", "_data", ".data")} - {graph}
     return [n for n in names if n in weights or PurePosixPath(n).name in SETTINGS] + [graph]
-
-
-def find_graph(names: Sequence[str], precision: str) -> str | None:
-    """The graph that takes images.
-
-    >>> find_graph(["onnx/model.onnx", "onnx/vision_model.onnx"], "float32")
-    'onnx/vision_model.onnx'
-    """
-    for kind in ("vision_model", "model"):
-        for folder in FOLDERS:
-            for ending in ENDINGS[precision]:
-                if (name := f"{folder}{kind}{ending}.onnx") in names:
-                    return name
-    return None

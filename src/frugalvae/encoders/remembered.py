@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from frugalvae.encoders import FROZEN, MANY, check_frozen, make_frozen
+from frugalvae.encoders import ENCODERS, MODEL_HELP, make_encoder
 from frugalvae.errors import InputError
 from frugalvae.parts.protocols import Encoder
 from frugalvae.parts.registry import check_trusted
 
 DEFAULT = "efficientnet"  # whose models our code names
 GIVEN = "given"  # where it is remembered how to make the encoder again
-#: What tells encoders apart: a model may be moved and renamed.
-TELLING = ("encoder", "preprocessing", "weights", "unit", "views")
+#: What distinguishes encoders: a model may be moved and renamed.
+IDENTITY_KEYS = ("encoder", "preprocessing", "weights", "unit", "views")
 
 #: An encoder's identity, and how it was asked for; None for features of unknown origin.
 Remembered = dict[str, Any] | None
@@ -48,8 +48,8 @@ class Choice:
 
         An encoder or a model that is called as a module might be says nothing of that module.
         """
-        asked = [findable(name) for name in (self.encoder, self.model) if name]
-        places = [name for name in asked if not all(map(str.isidentifier, name.split(".")))]
+        names = [findable(name) for name in (self.encoder, self.model) if name]
+        places = [name for name in names if not all(map(str.isidentifier, name.split(".")))]
         return (*self.trust, *map(findable, self.trust), *places)
 
 
@@ -68,94 +68,71 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
             f"{file} was taught features, and does not say which encoder made them: images cannot "
             "be encoded for it; give features (.npz) of the same encoder"
         )
-    before = remembered.get(GIVEN) or implied(remembered)
-    name = before.get("name") or remembered.get("encoder") or DEFAULT
-    if choice.encoder is not None and remembered and choice.encoder != name:
-        if not {choice.encoder, name} <= MANY.keys():
+    before = (remembered.get(GIVEN) or {}).get("name") or remembered.get("encoder") or DEFAULT
+    name, settings = choice.encoder or before, settings_of(remembered)
+    if remembered and name != before:
+        if name not in MODEL_HELP or not (before in MODEL_HELP or "probe" in remembered):
             raise InputError(
-                f"--encoder {choice.encoder}: {file} was taught with {name}, and features of "
+                f"--encoder {name}: {file} was taught with {before}, and features of "
                 "another encoder mean nothing to it; leave --encoder out, or start another file"
             )
-        before = {}  # the same network in another format, perhaps
-    name = choice.encoder or name
+        settings = {key: value for key, value in settings.items() if key == "views"}
     check_named(name, choice.named, file)
-    settings = {**looks(remembered), **before.get("settings", {}), **choice.settings}
+    settings |= choice.settings
+    model = settings.get("model")
     if choice.model is not None:
-        settings["model"] = findable(choice.model) if name in MANY else choice.model
-    elif "model" in settings and name != DEFAULT and "model" not in choice.settings:
-        check_model_named(settings["model"], choice.named, file)
-    check_frozen(name)
-    check_model(name, settings.get("model"), file)
-    return {"name": name, "settings": settings}
-
-
-def check_named(name: str, named: Collection[str], file: Path | str) -> None:
-    """Refuse an encoder from outside that only a file names, and nobody has installed."""
-    if ":" in name and not FROZEN.offers(name):
-        what = f"{file} was taught with the encoder {name}, which is not part of frugalvae"
-        check_trusted(name, named, what, "--encoder", name)
-
-
-def check_model_named(model: str, named: Collection[str], file: Path | str) -> None:
-    """Refuse a model that only a file names: a path to open, or a name to ask a hub for."""
-    check_trusted(model, named, f"{file} was taught with the model {model}", "--model", model)
-
-
-def check_carried(remembered: Remembered, named: Collection[str], file: Path | str) -> None:
-    """Refuse to copy the name of an encoder from outside into another file."""
-    for name in names_of(remembered or {}):
-        check_named(name, named, file)
-
-
-def names_of(remembered: Mapping[str, Any]) -> list[str]:
-    """What an encoder is called, and how it was asked for."""
-    found = (remembered.get("encoder"), (remembered.get(GIVEN) or {}).get("name"))
-    return [name for name in found if name]
-
-
-def looks(remembered: Mapping[str, Any]) -> dict[str, Any]:
-    """How an encoder looks at images, as far as its identity tells what is not the default now.
-
-    >>> looks({"encoder": "efficientnet", "views": 4})
-    {'views': 4, 'unit': False}
-    >>> looks({}), looks({"encoder": "efficientnet", "unit": True})
-    ({}, {})
-    """
-    found = {"views": remembered["views"]} if "views" in remembered else {}
-    if remembered.get("encoder") == "efficientnet" and "unit" not in remembered:
-        found["unit"] = False  # it was taught before there was a choice
-    return found
-
-
-def implied(remembered: Mapping[str, Any]) -> dict[str, Any]:
-    """How to make an encoder of which only the identity is known.
-
-    >>> implied({"encoder": "clip", "model": "openai/clip-vit-base-patch32"})
-    {'settings': {'model': 'openai/clip-vit-base-patch32'}}
-    >>> implied({"encoder": "efficientnet", "model": "efficientnet-lite2"})
-    {'settings': {'model': 'lite2'}}
-    """
-    model, prepared = str(remembered.get("model")), remembered.get("preprocessing")
-    crop = prepared.get("crop") if isinstance(prepared, Mapping) else None
-    if remembered.get("encoder") in MANY and "/" in model:  # of a folder only the end is told
-        return {"settings": {"model": model}}
-    if remembered.get("encoder") == "efficientnet":
-        found = {"size": crop[0]} if crop else {}
-        if model.startswith("efficientnet-"):
-            found["model"] = model.removeprefix("efficientnet-")
-        return {"settings": found}
-    return {}
-
-
-def check_model(name: str, model: str | None, file: Path | str) -> None:
-    """Refuse a choice that no encoder can be made of."""
-    if model is None and name in MANY:
-        raise InputError(f"{file}: which model is its {name}? Give --model with {MANY[name]}")
+        model = findable(choice.model) if name in MODEL_HELP else choice.model
+        settings["model"] = model
+    elif model is not None and name != DEFAULT and "model" not in choice.settings:
+        what = f"{file} was taught with the model {model}"  # a path, or a name for the hub
+        check_trusted(model, choice.named, what, "--model", model)
+    if model is None and name in MODEL_HELP:
+        raise InputError(f"{file}: which model is its {name}? Give --model with {MODEL_HELP[name]}")
     if model is not None and os.path.isabs(model) and not os.path.exists(model):
         raise InputError(
             f"{model}: there is no such file or folder; say with --model where the {name} of "
             f"{file} is"
         )
+    return {"name": name, "settings": settings}
+
+
+def settings_of(remembered: Mapping[str, Any]) -> dict[str, Any]:
+    """What an encoder is made again with: as it was given, else as its identity implies.
+
+    >>> settings_of({"encoder": "onnx", "model": "openai/clip-vit-base-patch32", "views": 4})
+    {'views': 4, 'model': 'openai/clip-vit-base-patch32'}
+    >>> settings_of({"encoder": "efficientnet", "model": "efficientnet-lite2", "unit": True})
+    {'model': 'lite2'}
+    """
+    found = {"views": remembered["views"]} if "views" in remembered else {}
+    model, prepared = str(remembered.get("model")), remembered.get("preprocessing")
+    given, encoder = remembered.get(GIVEN), remembered.get("encoder")
+    if encoder == "efficientnet" and "unit" not in remembered:
+        found["unit"] = False  # it was taught before there was a choice
+    if given:
+        return {**found, **given.get("settings", {})}
+    if encoder == "efficientnet":
+        if isinstance(prepared, Mapping) and prepared.get("crop"):
+            found["size"] = prepared["crop"][0]
+        if model.startswith("efficientnet-"):
+            found["model"] = model.removeprefix("efficientnet-")
+    elif encoder in MODEL_HELP and "/" in model:  # of a folder the identity has only the end
+        found["model"] = model
+    return found
+
+
+def check_named(name: str, named: Collection[str], file: Path | str) -> None:
+    """Refuse an encoder from outside that only a file names, and nobody has installed."""
+    if ":" in name and not ENCODERS.offers(name):
+        what = f"{file} was taught with the encoder {name}, which is not part of frugalvae"
+        check_trusted(name, named, what, "--encoder", name)
+
+
+def check_carried(remembered: Remembered, named: Collection[str], file: Path | str) -> None:
+    """Refuse to copy the name of an encoder from outside into another file."""
+    kept = remembered or {}
+    for name in (kept.get("encoder"), (kept.get(GIVEN) or {}).get("name")):
+        check_named(name or "", named, file)
 
 
 def load_encoder(
@@ -163,7 +140,7 @@ def load_encoder(
 ) -> tuple[Encoder, dict[str, Any]]:
     """The encoder, and what the file is to remember of it."""
     given = choose(remembered, choice, file)
-    made = make_frozen(given["name"], **given["settings"])
+    made = make_encoder(given["name"], **given["settings"])
     check_same(remembered, made.identity, file, "the encoder here")
     return made, {**made.identity, GIVEN: given}
 
@@ -205,17 +182,13 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     >>> differences({"encoder": "onnx", "views": 2}, {"encoder": "onnx", "views": 4})
     ['views']
     """
-    found = [key for key in TELLING if one.get(key) != other.get(key)]
-    return [] if found and in_another_format(one, other) else found
+    from frugalvae.encoders.defaults import marks_agree
 
-
-def in_another_format(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether it is the same network in ONNX and in PyTorch: its features agree."""
-    from frugalvae.encoders.identity import agree
-
-    alike = all(one.get(key) == other.get(key) for key in ("preprocessing", "views"))
-    formats = one.get("encoder") != other.get("encoder")
-    return formats and alike and agree(one.get("probe"), other.get("probe"))
+    found = [key for key in IDENTITY_KEYS if one.get(key) != other.get(key)]
+    in_other_formats = "encoder" in found and not {"preprocessing", "views"} & {*found}
+    if in_other_formats and marks_agree(one.get("probe"), other.get("probe")):
+        return []  # the same network in ONNX and in PyTorch
+    return found
 
 
 def described(remembered: Mapping[str, Any]) -> str:

@@ -11,12 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import normalize
 
-from frugalvae.encoders.defaults import COMPARED, ModelEncoder
+from frugalvae.encoders.defaults import (
+    COMPARED,
+    ModelEncoder,
+    drawn_image,
+    mark,
+    sentence,
+    weights_digest,
+)
 from frugalvae.encoders.hub import pretrained, snapshot
-from frugalvae.encoders.identity import mark, picture, weights_digest
 from frugalvae.encoders.preprocess import CONFIGS, Preprocessing, from_config, read_config
-from frugalvae.encoders.text import sentence
-from frugalvae.encoders.text_tower import load_text_tower
 from frugalvae.errors import InputError
 from frugalvae.maths.devices import find_device
 
@@ -30,6 +34,7 @@ TOWERS = {
     "dinov2_with_registers": "Dinov2WithRegistersModel",
     "dinov3_vit": "DINOv3ViTModel",
 }
+TEXT_TOWERS = {"clip": "CLIPTextModelWithProjection", "siglip": "SiglipTextModel"}
 
 
 class TransformersEncoder(ModelEncoder):
@@ -61,6 +66,8 @@ class TransformersEncoder(ModelEncoder):
     frugalvae.errors.InputError: ./absent/: there is no such folder; check the path
     """
 
+    name = "transformers"
+
     def __init__(self, model: str | Path, device: str | None = None) -> None:
         self.kind = str(pretrained("AutoConfig", model).model_type)
         if self.kind not in TOWERS:
@@ -69,25 +76,20 @@ class TransformersEncoder(ModelEncoder):
                 f"here; known: {', '.join(TOWERS)}"
             )
         self.model = model
-        self.format = "clip" if self.kind.startswith("clip") else "transformers"
         self.prepared = _preprocessing(model)
         network = pretrained(TOWERS[self.kind], model)
         self.network = network.float().eval().requires_grad_(False)
-        self._check_size(network.config)
-        weights = self.network.state_dict()
-        self.digest = weights_digest({name: weight.numpy() for name, weight in weights.items()})
-        self.to(device)
-        [feature] = self.encode(self.prepare(picture())[None])
-        self.dim, self.probe = len(feature), mark(feature)
-
-    def _check_size(self, config: Any) -> None:
-        """Refuse images that a network of fixed positions does not take."""
-        side = config.image_size
+        side = network.config.image_size  # of networks that compare, positions are fixed
         if self.kind.startswith(COMPARED) and self.prepared.shape != (side, side):
             raise InputError(
                 f"{self.model}: its preprocessing gives images of {self.prepared.shape}, "
                 f"and its network takes {side} x {side}; correct {CONFIGS[0]}"
             )
+        weights = self.network.state_dict()
+        self.digest = weights_digest({name: weight.numpy() for name, weight in weights.items()})
+        self.to(device)
+        [feature] = self.encode(self.prepare(drawn_image())[None])
+        self.dim, self.probe = len(feature), mark(feature)
 
     def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features (n, dim)."""
@@ -102,30 +104,36 @@ class TransformersEncoder(ModelEncoder):
         return np.asarray(features, np.float32)
 
     def text_features(self, names: Sequence[str]) -> NDArray[np.float32] | None:
-        """Features of "a photo of a NAME.", of length one; None without a text tower."""
-        if self.kind == "clip":
-            tower = load_text_tower(str(self.model)).to(self.device)
-            return np.asarray(normalize(tower.describe(names), dim=1).cpu())
-        return self._siglip_features(names) if self.kind == "siglip" else None
+        """Features of "a photo of a NAME.", of length one; None without a text tower.
 
-    def _siglip_features(self, names: Sequence[str]) -> NDArray[np.float32]:
-        """SigLIP reads the last position, so that all texts are padded to its context."""
-        tower = pretrained("SiglipTextModel", self.model).float().eval().to(self.device)
-        tokenizer = pretrained("AutoTokenizer", self.model)
+        SigLIP reads the last position, so that all texts are padded to the context.
+        """
+        if self.kind not in TEXT_TOWERS:
+            return None
+        tower = pretrained(TEXT_TOWERS[self.kind], self.model).float().eval().to(self.device)
+        tokenizer, context = self._tokenizer(tower), tower.config.max_position_embeddings
+        texts = [sentence(name) for name in names]
         tokens = tokenizer(
-            [sentence(name) for name in names],
-            padding="max_length",
-            max_length=tower.config.max_position_embeddings,
-            return_tensors="pt",
-        )
-        if tokens["input_ids"].shape[1] > tower.config.max_position_embeddings:
+            texts, padding="max_length", max_length=context, return_tensors="pt", verbose=False
+        )["input_ids"]
+        if tokens.shape[1] > context:
             raise InputError(
-                f"a class's name makes more than {tower.config.max_position_embeddings} tokens; "
-                "give it another one"
+                f"a class's name makes more than {context} tokens; give it another one"
             )
         with torch.inference_mode():
-            found = tower(input_ids=tokens["input_ids"].to(self.device)).pooler_output
-            return np.asarray(normalize(found, dim=1).cpu())
+            found = tower(input_ids=tokens.to(self.device))
+            features = found.get("text_embeds", found.get("pooler_output"))
+            return np.asarray(normalize(features, dim=1).cpu())
+
+    def _tokenizer(self, tower: Any) -> Any:
+        tokenizer = pretrained("AutoTokenizer", self.model)
+        rows = tower.get_input_embeddings().num_embeddings
+        if 2 * len(tokenizer) < rows:  # without its files, a tokenizer of three tokens is made up
+            raise InputError(
+                f"{self.model}: its tokenizer knows {len(tokenizer)} tokens, its text tower "
+                f"{rows}; expected the tokenizer's files (tokenizer.json) beside the model's"
+            )
+        return tokenizer
 
     def to(self, device: str | None) -> TransformersEncoder:
         """Compute there from now on; ``None`` takes a GPU if there is one."""

@@ -6,6 +6,9 @@ from pathlib import Path
 #: 10 MB each: ``python -m lab.benchmarks.encoding batches``.
 BATCH_SIZE = 4
 
+#: Methods of packing in a zip that are read: stored and deflated. Others have no limit on memory.
+UNPACKED = (0, 8)
+
 
 def holds_features(path: Path) -> bool:
     """Whether a path is a feature file, not images."""

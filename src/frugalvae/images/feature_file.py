@@ -1,18 +1,32 @@
-"""Feature files: what a frozen encoder made of a data set, as one ``.npz``."""
+"""Feature files: what an encoder made of a data set, as one ``.npz``, read without trust.
+
+Nothing of a file is believed before it is checked: a few bytes can claim any number of entries of
+any shape. What a file claims is compared with the bytes that are there before anything is
+allocated, nothing is unpickled, and only regular files are opened.
+"""
 
 from __future__ import annotations
 
+import io
 import json
-from dataclasses import dataclass, replace
+import math
+import stat
+import sys
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from frugalvae.errors import FeatureFileError, InputError
-from frugalvae.files import json_object
-from frugalvae.images.npz import StoredRows, array_names, read_arrays, stored_rows, write_arrays
+from frugalvae.files import json_object, write_bytes
+from frugalvae.formatting import printable
+from frugalvae.images import UNPACKED
 from frugalvae.labels import as_labels, check_label
 from frugalvae.maths.split import Split
 
@@ -30,6 +44,9 @@ IDENTITY = {
 HOW = "make one with numpy.savez(path, x_train=..., y_train=..., x_test=..., y_test=...)"
 
 LARGE = 256_000_000  # bytes of features from which on they are read a share at a time
+ROOM = 100_000_000  # bytes that arrays may have in any case
+PACKED = 20  # how many times as large as their file they may be beyond that
+HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 @dataclass(frozen=True)
@@ -53,18 +70,61 @@ class Features(Split):
     encoder: dict[str, Any] | None = None
 
 
-def load_features(path: str | Path) -> Features:
-    """Read a feature file and check it.
+def load_features(path: str | Path, part: Literal["train", "test"] | None = None) -> Features:
+    """Read a feature file and check it; where one part is wanted, the other may be missing.
 
     The file is an ``.npz`` with ``x_train`` and ``x_test`` (any float type, shape
     (n, d)), ``y_train`` and ``y_test`` (integers or names, shape (n,)), and optionally
     ``class_names`` (one string a class, if labels are integers), ``text`` (one row a class) and
-    ``encoder`` (what made the features, as a JSON object in a string).
+    ``encoder`` (what made the features, as a JSON object in a string). To be learned, it may also
+    be what ``frugalvae sample`` writes: rows ``x`` of one class, its ``label``, and ``encoder``.
     """
     path = Path(path)
-    arrays = _numbered(read_arrays(path, {*REQUIRED, *OPTIONAL}))
+    names = set(array_names(path))
+    if part == "train" and {"x", "label"} <= names:
+        return _load_drawn(path)
+    arrays = read_arrays(path, {*REQUIRED, *OPTIONAL})
+    other = {"train": "test", "test": "train"}.get(part or "")
+    is_alone = {f"x_{part}", f"y_{part}"} <= names and not {f"x_{other}", f"y_{other}"} & names
+    if is_alone:  # it is checked as both
+        arrays |= {f"{kind}_{other}": arrays[f"{kind}_{part}"] for kind in "xy"}
+    arrays = _numbered(arrays)
     _check(path, arrays)
+    if is_alone:
+        arrays |= {f"{kind}_{other}": arrays[f"{kind}_{other}"][:0] for kind in "xy"}
     return _features(path, arrays)
+
+
+def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32]]:
+    """A feature file, and its training rows: of a large file, read when they are asked for.
+
+    The features of a large file have no rows of their own; all else of it is there.
+    """
+    stored = {name: stored_rows(path, name) for name in ("x_train", "x_test")}
+    rows, test = stored["x_train"], stored["x_test"]
+    if rows is None or test is None or len(rows) * rows.shape[1] * 4 <= LARGE:
+        features = load_features(path, "train")
+        return features, features.x_train
+    arrays = _numbered(read_arrays(path, {*REQUIRED, *OPTIONAL} - set(stored)))
+    for name, kept in (("x_train", rows), ("x_test", test)):
+        arrays[name] = np.broadcast_to(np.zeros(1, kept.dtype), kept.shape)
+    _check(path, arrays)
+    return _features(path, arrays | {name: arrays[name][:0] for name in stored}), rows
+
+
+def _load_drawn(path: Path) -> Features:
+    """Samples of one class that a memory drew."""
+    x, encoder = read_rows(path, ("x",))
+    label = as_labels(read_arrays(path, {"label"})["label"])
+    if label.shape != () or label.dtype.kind not in "Uiu" or not np.isfinite(x).all():
+        raise FeatureFileError(
+            f"{path}: label is {_describe(label)}, or x holds NaN or infinite values; expected "
+            "what 'frugalvae sample' writes"
+        )
+    wrong = _unfit(label[None].tolist())
+    if wrong:
+        raise FeatureFileError(f"{path}: {wrong[0]}")
+    return Features(path.stem, x, np.full(len(x), label), x[:0], label[None][:0], None, encoder)
 
 
 def _numbered(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -73,9 +133,9 @@ def _numbered(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     labels = [arrays[key] for key in ("y_train", "y_test") if key in arrays]
     if len(labels) < 2 or any(y.dtype.kind != "U" or y.ndim != 1 for y in labels):
         return arrays
-    said = np.concatenate(labels)
-    names = arrays.get("class_names", np.empty(0) if "text" in arrays else np.unique(said))
-    if names.dtype.kind != "U" or names.ndim != 1 or not np.isin(said, names).all():
+    given = np.concatenate(labels)
+    names = arrays.get("class_names", np.empty(0) if "text" in arrays else np.unique(given))
+    if names.dtype.kind != "U" or names.ndim != 1 or not np.isin(given, names).all():
         return arrays
     order = np.argsort(names)
     numbers = [order[np.searchsorted(names, y, sorter=order)] for y in labels]
@@ -100,65 +160,6 @@ def _features(path: Path, arrays: dict[str, NDArray[Any]]) -> Features:
     )
 
 
-def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32]]:
-    """A feature file, and its training rows: of a large file, read when they are asked for.
-
-    The features of a large file have no rows of their own; all else of it is there.
-    """
-    stored = {name: stored_rows(path, name) for name in ("x_train", "x_test")}
-    rows, test = stored["x_train"], stored["x_test"]
-    large = rows is not None and len(rows) * rows.shape[1] * 4 > LARGE
-    if not large or rows is None or test is None:
-        features = load_training(path)
-        return features, features.x_train
-    arrays = _numbered(read_arrays(path, {*REQUIRED, *OPTIONAL} - set(stored)))
-    for name, kept in (("x_train", rows), ("x_test", test)):
-        arrays[name] = np.broadcast_to(np.zeros(1, kept.dtype), kept.shape)
-    _check(path, arrays)
-    return _features(path, arrays | {n: arrays[n][:0] for n in stored}), rows
-
-
-def load_testing(path: str | Path) -> Features:
-    """The same of a file that is tested, which may have no training samples."""
-    return _one_part(Path(path), "test", "train")
-
-
-def _one_part(path: Path, wanted: str, other: str) -> Features:
-    """A feature file that may have nothing of one of its two parts."""
-    names = set(array_names(path))
-    if not {f"x_{wanted}", f"y_{wanted}"} <= names or {f"x_{other}", f"y_{other}"} & names:
-        return load_features(path)
-    arrays = read_arrays(path, {f"x_{wanted}", f"y_{wanted}", *OPTIONAL})
-    twins = {f"{kind}_{other}": arrays[f"{kind}_{wanted}"] for kind in "xy"}
-    arrays = _numbered(arrays | twins)
-    _check(path, arrays)
-    found = _features(path, arrays)
-    none = {f"{kind}_{other}": getattr(found, f"{kind}_{other}")[:0] for kind in "xy"}
-    return replace(found, **none)
-
-
-def load_training(path: str | Path) -> Features:
-    """The same of a file that is learned, which may have no test samples.
-
-    It may also be what ``frugalvae sample`` writes: rows ``x`` of one class, its ``label``, and
-    ``encoder``.
-    """
-    path = Path(path)
-    if not {"x", "label"} <= set(array_names(path)):
-        return _one_part(path, "train", "test")
-    x, encoder = read_rows(path, ("x",))
-    label = as_labels(read_arrays(path, {"label"})["label"])
-    if label.shape != () or label.dtype.kind not in "Uiu" or not np.isfinite(x).all():
-        raise FeatureFileError(
-            f"{path}: label is {_describe(label)}, or x holds NaN or infinite values; expected "
-            "what 'frugalvae sample' writes"
-        )
-    wrong = _unfit(label[None].tolist())
-    if wrong:
-        raise FeatureFileError(f"{path}: {wrong[0]}")
-    return Features(path.stem, x, np.full(len(x), label), x[:0], label[None][:0], None, encoder)
-
-
 def read_rows(
     path: Path, names: tuple[str, ...]
 ) -> tuple[NDArray[np.float32], dict[str, Any] | None]:
@@ -180,29 +181,29 @@ def read_encoder(path: Path, arrays: dict[str, NDArray[Any]]) -> dict[str, Any] 
         return None
     kept = arrays["encoder"]
     text = kept.shape == () and kept.dtype.kind == "U"
-    told = json_object(kept.item()) if text else None
-    if told is None:
+    found = json_object(kept.item()) if text else None
+    if found is None:
         shape = _describe(kept)
         raise FeatureFileError(f"{path}: encoder is {shape}, expected a JSON object as string")
-    wrong = _malformed(told, IDENTITY)
+    wrong = _malformed(found, IDENTITY)
     if wrong:
         raise FeatureFileError(
             f"{path}: encoder is malformed: {', '.join(wrong)} is not what 'frugalvae encode' "
             "writes; make the file again, or leave encoder out"
         )
-    return told
+    return found
 
 
-def _malformed(told: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+def _malformed(identity: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     """Which entries are not what is expected, where they are there."""
     wrong = []
     for key, kind in expected.items():
-        if key not in told:
+        if key not in identity:
             continue
-        if not isinstance(told[key], dict if isinstance(kind, dict) else kind):
+        if not isinstance(identity[key], dict if isinstance(kind, dict) else kind):
             wrong.append(key)
         elif isinstance(kind, dict):
-            wrong += [f"{key}.{inner}" for inner in _malformed(told[key], kind)]
+            wrong += [f"{key}.{inner}" for inner in _malformed(identity[key], kind)]
     return wrong
 
 
@@ -298,3 +299,144 @@ def _unfit(names: list[str]) -> list[str]:
 
 def _describe(array: NDArray[Any]) -> str:
     return f"{array.dtype} of shape {array.shape}"
+
+
+# --------------------------------------------------------------------------- arrays
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays by their names: all of them, or no file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    write_bytes(path, buffer.getvalue())
+
+
+def read_arrays(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
+    """Those of some arrays that a file has; others are not read."""
+    with _opened(path) as archive:
+        entries = _entries(archive)
+        chosen = {name: entry for name, entry in entries.items() if name in wanted}
+        claimed, there = sum(entry.file_size for entry in chosen.values()), path.stat().st_size
+        if claimed > ROOM + PACKED * there:
+            raise ValueError(f"{there:,} bytes claim to be arrays of {claimed:,}")
+        return {name: _read(archive, name, entry) for name, entry in chosen.items()}
+
+
+def array_names(path: Path) -> list[str]:
+    """The names of all arrays of a file."""
+    with _opened(path) as archive:
+        return list(_entries(archive))
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of an array in a feature file, which are read from it when they are asked for.
+
+    Attributes
+    ----------
+    path, offset
+        The file, and where in it the first row begins.
+    dtype, shape
+        What is there: any type of floats, (n, d).
+    """
+
+    path: Path
+    offset: int
+    dtype: str
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        dtype, width = np.dtype(self.dtype), self.shape[1]
+        found = np.empty((len(rows), width), dtype)
+        each = width * dtype.itemsize
+        with open(self.path, "rb") as file:
+            for place, row in enumerate(rows.tolist()):
+                file.seek(self.offset + row * each)
+                if file.readinto(found[place].data) < each:
+                    raise FeatureFileError(f"{self.path}: it has become shorter; make it again")
+        return found.astype(np.float32, copy=False)
+
+
+def stored_rows(path: Path, name: str) -> StoredRows | None:
+    """Where the rows of an array are, unless they are packed or not one after the other."""
+    with _opened(path) as archive:
+        entry = _entries(archive).get(name)
+        if entry is None or entry.compress_type != zipfile.ZIP_STORED:
+            return None
+        with archive.open(entry) as file:
+            shape, dtype, in_columns = _header(file)
+            start = file.tell()
+        claimed = math.prod(shape) * dtype.itemsize
+        if in_columns or len(shape) != 2 or dtype.kind != "f" or claimed + start != entry.file_size:
+            return None
+    with open(path, "rb") as whole:
+        whole.seek(entry.header_offset)
+        lengths = whole.read(30)[26:]  # of the name and of more, in a header of their own
+    before = 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+    return StoredRows(path, entry.header_offset + before + start, dtype.str, shape)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """A file that is a zip archive; whatever is wrong with it is one kind of error."""
+    shown = printable(str(path))
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise FeatureFileError(f"{shown}: there is no such file; check the path") from error
+    try:
+        if not stat.S_ISREG(mode):
+            raise ValueError("it is not a regular file")
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no zip archive")
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except Exception as error:  # a damaged archive fails in zlib, tokenize and elsewhere
+        raise FeatureFileError(
+            f"{shown}: not a readable .npz file of plain arrays "
+            f"({printable(str(error)) or type(error).__name__}); make it again with 'frugalvae "
+            "encode' or numpy.savez"
+        ) from error
+
+
+def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    found: dict[str, zipfile.ZipInfo] = {}
+    for entry in archive.infolist():
+        name = entry.filename.removesuffix(".npy")
+        if name in found:
+            raise ValueError(f"{name} is there twice")
+        if name != entry.filename:
+            found[name] = entry
+    return found
+
+
+def _read(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """An array, after its shape was found to be that of its bytes."""
+    if entry.compress_type not in UNPACKED:
+        raise ValueError(f"{name} is packed in a way that is not read here")
+    with archive.open(entry) as file:
+        shape, dtype, _ = _header(file)
+        if dtype.hasobject or dtype.kind == "V":
+            raise ValueError(f"{name} holds objects")
+        count = math.prod(shape)
+        if min(shape, default=0) < 0 or count * dtype.itemsize != entry.file_size - file.tell():
+            raise ValueError(f"{name} claims the shape {shape} of {dtype}, which its bytes are not")
+        file.seek(0)
+        array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+    if dtype.kind == "U" and array.nbytes:
+        letters = np.frombuffer(array.tobytes(), np.dtype("u4").newbyteorder(dtype.byteorder))
+        if letters.max() > sys.maxunicode:  # NumPy would fail when it is looked at
+            raise ValueError(f"{name} holds what is no text")
+    return array
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Shape and type of an array, and whether it is written column by column."""
+    version = npy.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"an array in version {version} of its format, expected 1.0 or 2.0")
+    shape, in_columns, dtype = HEADERS[version](file)
+    return shape, dtype, in_columns

@@ -37,33 +37,21 @@ Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 THREADS = os.cpu_count() or 1
 AHEAD = 3  # batches that are ready or being decoded while the network works on one
 BLOCK = 4096  # rows of features whose digests are computed at a time
-DECODERS = 2  # threads that decode beside the network on Ray, which may be on a GPU
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Shard:
-    """Some consecutive images of a data set: what is encoded and written at a time."""
-
-    number: int
-    files: Sequence[File]
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-
-@dataclass(frozen=True)
 class Encoded:
-    """What came of a shard.
+    """What came of some photographs, or of rows of features.
 
     Attributes
     ----------
     features
         Of the images that could be read, shape (m, d), float32.
     places
-        Where in the shard each of these is.
+        Where among all each of these is.
     reasons
         Why each of the others could not be read, by its place.
     """
@@ -78,8 +66,8 @@ def encode_photographs(
 ) -> NDArray[np.float32]:
     """Features (n, d) of photographs; an error that names those that cannot be read.
 
-    >>> from frugalvae.encoders import make_frozen
-    >>> encoder = make_frozen("efficientnet", size=64)
+    >>> from frugalvae.encoders import make_encoder
+    >>> encoder = make_encoder("efficientnet", size=64)
     >>> encode_photographs(encoder, Image.new("RGB", (80, 60), "red")).shape
     (1, 1280)
     """
@@ -93,7 +81,7 @@ def encode_photographs(
     if not given:
         raise InputError("no photographs were given; give paths, images of Pillow, or arrays")
     with reading_images():
-        done = encode_files(given, encoder, BATCH_SIZE, THREADS)
+        done = encode_files(encoder, given)
     for place, why in done.reasons.items():
         shown = given[place] if isinstance(given[place], str | Path) else f"number {place}"
         raise InputError(
@@ -103,36 +91,26 @@ def encode_photographs(
     return done.features
 
 
-def encode_files(files: Sequence[File], encoder: Encoder, batch_size: int, threads: int) -> Encoded:
+def encode_files(
+    encoder: Encoder, files: Sequence[Any], batch_size: int = BATCH_SIZE, threads: int = THREADS
+) -> Encoded:
     """Features of some files, which are kept nowhere."""
-    [(_, encoded)] = encode_here([Shard(0, files)], encoder, batch_size, threads)
-    return encoded
+    return next(encode_groups(encoder, [files], batch_size, threads))
 
 
-def encode_batches(
-    encoder: Encoder, files: Sequence[File], batch_size: int = BATCH_SIZE
-) -> Iterator[tuple[range, Encoded]]:
-    """Features a batch at a time, as soon as it is done, with the places of its files.
-
-    Decoding goes on meanwhile.
-    """
-    starts = range(0, len(files), batch_size)
-    shards = [Shard(start, files[start : start + batch_size]) for start in starts]
-    for shard, encoded in encode_here(shards, encoder, batch_size, THREADS):
-        yield range(shard.number, shard.number + len(shard.files)), encoded
-
-
-def encode_here(
-    shards: Sequence[Shard], encoder: Encoder, batch_size: int, threads: int
-) -> Iterator[tuple[Shard, Encoded]]:
-    """Encode one shard after the other; decoding does not stop between them."""
-    files = [file for shard in shards for file in shard.files]
+def encode_groups(
+    encoder: Encoder, groups: Sequence[Sequence[File]], batch_size: int, threads: int
+) -> Iterator[Encoded]:
+    """Features of one group of files after the other; decoding does not stop between them."""
+    files = [file for group in groups for file in group]
     ready = ahead(partial(prepare, encoder), files, threads, AHEAD * batch_size)
     steps = track(range(len(files)), "encoding images")
     counted = (item for _, item in zip(steps, ready, strict=True))
-    for shard in shards:
-        yield shard, encode(encoder, islice(counted, len(shard.files)), batch_size)
-    next(counted, None)  # tells that all is done
+    for number, group in enumerate(groups, start=1):
+        done = encode(encoder, islice(counted, len(group)), batch_size)
+        if number == len(groups):
+            next(counted, None)  # tells that all is done
+        yield done
 
 
 def ahead(
@@ -159,7 +137,7 @@ def ahead(
 def prepare(encoder: Encoder, photograph: File | Photograph) -> NDArray[np.float32] | str:
     """What the network takes of a photograph; or why it cannot be read."""
     try:
-        return encoder.prepare(opened(photograph, getattr(encoder, "side", None)))
+        return encoder.prepare(opened(photograph, encoder.side))
     except Exception as error:  # Pillow and zipfile fail in many ways
         return reason(error)
 

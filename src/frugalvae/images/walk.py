@@ -25,10 +25,10 @@ from pathlib import Path, PurePosixPath
 
 from frugalvae.errors import InputError
 from frugalvae.formatting import printable, size
+from frugalvae.images import UNPACKED
 from frugalvae.images.classes import HOW, role_of
 from frugalvae.images.decode import HEAD, NO_FILE, File, format_of, on_disk, read_file
 from frugalvae.images.limits import MOST_BYTES
-from frugalvae.images.npz import UNPACKED
 
 #: What claims to be an image; other files are images if their content is one.
 ENDINGS = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
@@ -125,15 +125,15 @@ def is_hidden(name: str) -> bool:
 
 def _folder(root: Path) -> Found:
     found = Found(Path(os.path.abspath(root)).name)  # "." has no name
-    seen: set[tuple[int, int]] = set()
+    visited: set[tuple[int, int]] = set()
     folders, links = [PurePosixPath()], list[PurePosixPath]()
     while folders or links:
         inside = folders.pop() if folders else links.pop()  # links last: own names go first
         state = os.stat(root / inside)
-        if (state.st_dev, state.st_ino) in seen:
+        if (state.st_dev, state.st_ino) in visited:
             found.skip(f"{inside}/", REPEATED)
             continue
-        seen.add((state.st_dev, state.st_ino))
+        visited.add((state.st_dev, state.st_ino))
         deeper, before = len(folders) + len(links), len(found.files)
         for entry in _entries(root / inside):
             path = inside / entry.name

@@ -99,7 +99,6 @@ def gap_for_coverage(missed: Array, samples: float, coverage: float) -> float:
 
 
 POWERS = 1.5 ** np.arange(1.0, 11.0)  # powers of densities that are tried, 1.5 to 58, (10,)
-EARLIER = 24.0 * 2.0 ** np.arange(-2.0, 2.6, 0.5)  # about those of older files, (10,)
 HELD_OUT = 25  # samples of a class, in one batch, that are held out
 FEW = 128  # rows whose principal axes are found at once
 USUAL, WORTH = 12.0, 10  # the power with little evidence, and the samples that it is worth
@@ -179,16 +178,10 @@ class Evidence:
         return cls.of_arrays(np.zeros(SURE), shifts=np.array(shifts))
 
     @classmethod
-    def of_older_file(cls, sums: Array) -> Evidence:
-        """Of sums (12,) in which the power was not divided by the root of the lead, usually 8."""
-        sure = np.interp(np.log(POWERS), np.log(EARLIER), sums[2:SURE])
-        return cls.of_arrays(np.concatenate([sums[:2], sure]))
-
-    @classmethod
     def of_arrays(
         cls, sums: Array, margins: Array | None = None, shifts: Array | None = None
     ) -> Evidence:
-        """Of what a file keeps: older ones had no margins."""
+        """Of what a file keeps: margins only where a budget has room for them."""
         margins = np.zeros(COUNTED) if margins is None else margins
         shifts = np.zeros(SHIFTS) if shifts is None else shifts
         return cls(np.concatenate([sums, margins, shifts]).astype(np.float32))

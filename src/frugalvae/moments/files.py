@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 LARGEST = float(np.finfo(np.float32).max)
-OLDER = "evidence"  # what files called the evidence when leads did not matter
 MOST = 255  # margins in a bin, in a byte of a file
 MOST_SAMPLES = 2**32 - 1  # of a class, in four bytes
 
@@ -53,11 +52,8 @@ def rounded(memory: ClassSums) -> dict[str, Array]:
     return found
 
 
-def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> bool:
-    """Fill an empty memory from a file's arrays, or raise if they do not fit together.
-
-    Returns whether :func:`rounded` would give these very arrays: those of older files it would not.
-    """
+def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> None:
+    """Fill an empty memory from a file's arrays, or raise if they do not fit together."""
     if {type(label) for label in labels} != {int} or len(set(labels)) < len(labels):
         raise MemoryFileError(f"labels of a MomentMemory are {str(labels)[:40]!r}")
     _check_arrays(arrays, len(labels), memory.rank_)
@@ -73,14 +69,11 @@ def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> b
     memory.evidence_ = {label: own for label, own in evidence if own.sums.any()}
     if "correlations" in arrays:
         memory.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
-    return not {OLDER, "taken"} & arrays.keys()
 
 
 def evidence_of(arrays: dict[str, Array]) -> list[Evidence]:
     """The evidence of each class, in the order of a file's labels."""
-    sums = arrays[_evidence_name(arrays)]
-    if OLDER in arrays:
-        return [Evidence.of_older_file(own) for own in sums]
+    sums = arrays["held_out"]
     if "margins" in arrays:
         return list(map(Evidence.of_arrays, sums, arrays["margins"], arrays["shifts"]))
     return list(map(Evidence.of_arrays, sums))
@@ -94,10 +87,6 @@ def of_kind(state: dict[str, Any], name: str, kind: type) -> Any:
     return value
 
 
-def _evidence_name(arrays: dict[str, Array]) -> str:
-    return OLDER if OLDER in arrays else "held_out"
-
-
 def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
     """Raise unless arrays have the shapes and types that :meth:`MomentMemory.arrays` gives."""
     if not {"roots", "means"} <= arrays.keys() or arrays["means"].ndim != 2:
@@ -108,15 +97,13 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         "means": ((classes, dim), np.int16),
         "mean_scales": ((classes,), np.float32),
         "squares": ((classes,), np.float32),
-        _evidence_name(arrays): ((classes, SURE), np.float32),
+        "held_out": ((classes, SURE), np.float32),
         "roots": ((rows, rank), np.int8),
         "root_scales": ((rows,), np.float32),
         "root_rows": ((classes,), np.uint32),
     }
     if "variances" not in arrays and rank != dim:
         raise MemoryFileError(f"a MomentMemory with {rank} of {dim} coordinates, and no covariance")
-    if "taken" in arrays:  # of older files
-        expected["taken"] = (classes,), np.float32
     if "margins" in arrays:
         expected["margins"] = (classes, COUNTED), np.uint8
         expected["shifts"] = (classes, SHIFTS), np.float32

@@ -402,22 +402,29 @@ class MomentMemory(ClassSums, MemoryDefaults):
 
     def state(self) -> dict[str, Any]:
         """What a file keeps: settings, and arrays in as few bytes as cost nothing measurable."""
-        settings = {"budget": self.budget, "directions": self.directions, "root": self.root}
-        learned = {"rooted": self.rooted_, "labels": list(self.counts_), "rank": self.rank_}
-        rest = {"other_squares": self.other_squares_}
-        return {"settings": settings, **learned, **rest, "arrays": self.arrays()}
+        return {
+            "budget": self.budget,
+            "directions": self.directions,
+            "root": self.root,
+            "rooted": self.rooted_,
+            "labels": list(self.counts_),
+            "rank": self.rank_,
+            "other_squares": self.other_squares_,
+            "arrays": self.arrays(),
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> MomentMemory:
         """The memory of a file."""
-        memory = cls(**of_kind(state, "settings", dict))
+        memory = cls(**{name: state[name] for name in ("budget", "directions", "root")})
         labels, arrays = of_kind(state, "labels", list), of_kind(state, "arrays", dict)
         memory.rooted_ = of_kind(state, "rooted", bool)
         memory.other_squares_ = of_kind(state, "other_squares", float)
         memory.rank_ = of_kind(state, "rank", int)
-        same = bool(labels or arrays) and restore(memory, labels, arrays)
-        if same and cls is MomentMemory:  # others may change what they were given
-            memory._derived["arrays"] = arrays  # rounding takes as long as all else of a load
+        if labels or arrays:
+            restore(memory, labels, arrays)
+            if cls is MomentMemory:  # others may change what they were given
+                memory._derived["arrays"] = arrays  # rounding takes as long as all else of a load
         return memory
 
     def arrays(self) -> dict[str, Array]:

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from frugalvae.encoders.text import spoken
-from frugalvae.encoders.text_tower import Precision, TextTower, groups, load_text_tower
+from frugalvae.encoders.defaults import spoken
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import find_device
+from frugalvae.paper.clip import Precision, TextTower, groups, load_text_tower
 from frugalvae.paper.equations import cosine_logits
 from frugalvae.paper.networks import MLP
 from frugalvae.parts.cosine import replay_epochs
@@ -142,7 +142,7 @@ class PromptHead(HeadDefaults):
     ----------
     model
         The CLIP whose image tower made the features, in ``transformers`` format: a folder, or a
-        name on the hub. Or a :class:`~frugalvae.encoders.text_tower.TextTower`.
+        name on the hub. Or a :class:`~frugalvae.paper.clip.TextTower`.
     epochs, samples
         The number of epochs, and samples per class in an epoch.
     passes

@@ -309,15 +309,20 @@ class Head(Protocol):
 class Encoder(Protocol):
     """A frozen, pretrained encoder. It can be pickled, to go to another process.
 
-    An encoder may have a ``side``: what it resizes the shorter side of an image to.
-    Photographs are then decoded no larger than that needs.
-
     :class:`frugalvae.encoders.defaults.EncoderDefaults` gives all but ``dim`` and ``encode``.
     """
 
     @property
     def dim(self) -> int:
         """Feature dimension."""
+        ...
+
+    @property
+    def side(self) -> int | None:
+        """What the shorter side of an image is resized to; None if every pixel counts.
+
+        Photographs are decoded no larger than that needs.
+        """
         ...
 
     @property

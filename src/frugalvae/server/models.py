@@ -8,10 +8,16 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,  # as pydantic needs it before Python 3.12
+)
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
-from pydantic.json_schema import models_json_schema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from frugalvae import __version__
 from frugalvae.model.answers import THRESHOLD
@@ -22,9 +28,14 @@ if TYPE_CHECKING:
 MOST = 100  # classes that may be named in one answer
 
 
-def absent() -> Any:
+def without_default(schema: dict[str, Any]) -> None:
+    """Say nothing of a default."""
+    del schema["default"]
+
+
+def absent(**about: Any) -> Any:
     """The default of a field that need not be there, and is not null."""
-    return Field(default=None, json_schema_extra=lambda schema: schema.pop("default"))
+    return Field(default=None, json_schema_extra=without_default, **about)
 
 
 def as_share(value: object) -> object:
@@ -64,9 +75,6 @@ Ids = Annotated[
     Field(description="pictures of /predict that are still remembered"),
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
 ]
-Revision = Annotated[
-    str, Field(description="refuse the change if the file is in another state by now")
-]
 
 
 # --------------------------------------------------------------------------- what is sent
@@ -75,21 +83,22 @@ Revision = Annotated[
 class PredictOptions(BaseModel):
     """What may be asked of ``/predict``."""
 
-    top: int = Field(1, ge=1, le=MOST, description="how many classes to name")
-    min_probability: Share = Field(0.0, description="name only classes at least this probable")
-    unknown: bool = Field(False, description="say whether it is any of the classes")
-    threshold: Annotated[
-        Share, Field(description="how familiar it has to look to be known; implies unknown")
-    ] = absent()
-    error: Annotated[
-        Share,
-        Field(description="answer only where at most this share of answers is wrong: adds sure"),
-    ] = absent()
-    sets: Annotated[
-        Share, Field(description="name as many classes as hold the right one so often: adds set")
-    ] = absent()
+    top: int = Field(default=1, ge=1, le=MOST, description="how many classes to name")
+    min_probability: Share = Field(
+        default=0.0, description="name only classes at least this probable"
+    )
+    unknown: bool = Field(default=False, description="say whether it is any of the classes")
+    threshold: Share = absent(
+        description="how familiar it has to look to be known; implies unknown"
+    )
+    error: Share = absent(
+        description="answer only where at most this share of answers is wrong: adds sure"
+    )
+    sets: Share = absent(
+        description="name as many classes as hold the right one so often: adds set"
+    )
     kept: Literal["tray", "quiet", "no"] = Field(
-        "tray",
+        default="tray",
         description="tray: remembered with a small picture, and listed in /recent; quiet: "
         "remembered by its id alone, to be taught; no: not at all",
     )
@@ -108,23 +117,17 @@ class PredictOptions(BaseModel):
 class ExplainOptions(BaseModel):
     """What may be asked of ``/explain``."""
 
-    picture: bool = Field(False, description="answer with a picture of it, as PNG")
+    picture: bool = Field(default=False, description="answer with a picture of it, as PNG")
 
 
 class ClassesOptions(BaseModel):
     """What may be asked of ``/classes``."""
 
-    brief: bool = Field(False, description="only names and numbers of samples")
+    brief: bool = Field(default=False, description="only names and numbers of samples")
 
 
-class PredictRequest(BaseModel):
+class IdsRequest(BaseModel):
     """Images that are remembered."""
-
-    ids: Ids = []
-
-
-class ClearRequest(BaseModel):
-    """Some of the remembered images; all that are listed without it."""
 
     ids: Ids = absent()
 
@@ -140,7 +143,7 @@ class Change(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    revision: Revision = absent()
+    revision: str = absent(description="refuse the change if the file is in another state by now")
 
 
 class LearnRequest(Change):
@@ -172,109 +175,90 @@ class ForgetRequest(Change):
     label: Name
 
 
-class UndoRequest(Change):
-    """Nothing more."""
-
-
 # --------------------------------------------------------------------------- what is answered
 
+Error = TypedDict("Error", {"error": str})
+Chance = TypedDict("Chance", {"label": Label, "probability": Share})
+Unreadable = TypedDict("Unreadable", {"input": str, "reason": str})
+TaughtAs = Annotated[str | None, Field(description="the class that was taught this very picture")]
+Answer = TypedDict(
+    "Answer",
+    {
+        "input": str,
+        "label": Label | None,
+        "known": bool | None,
+        "familiarity": Share | None,
+        "top": list[Chance],
+        "id": NotRequired[str],
+        "taught": NotRequired[TaughtAs],
+        "sure": NotRequired[bool],
+        "set": NotRequired[list[Label]],
+    },
+)
+Predictions = TypedDict(
+    "Predictions",
+    {
+        "file": str,
+        "predictions": list[Answer],
+        "unreadable": list[Unreadable],
+        "skipped": list[Unreadable],
+        "seconds": float,
+        "revision": str | None,
+    },
+)
+Recent = TypedDict("Recent", {"seconds": float, "questions": list[Answer]})
+Removed = TypedDict("Removed", {"removed": Count})
+Suggestion = TypedDict(
+    "Suggestion", {"id": str, "label": Label, "doubt": Share, "known": bool, "why": str}
+)
+Suggestions = TypedDict("Suggestions", {"suggestions": list[Suggestion], "groups": list[list[str]]})
+Evidence = TypedDict(
+    "Evidence",
+    {"label": Label, "probability": Share, "part": str, "taught": list[dict[str, Any]]},
+)
+Explanation = TypedDict(
+    "Explanation",
+    {
+        "classes": list[Evidence],
+        "influence": list[list[float]],
+        "seconds": float,
+        "revision": str,
+    },
+)
 
-class Error(BaseModel):
-    """A refusal."""
-
-    error: str
-
-
-class Chance(BaseModel):
-    """A class, and how probable it is."""
-
-    label: Label
-    probability: Share
-
-
-class Unreadable(BaseModel):
-    """An input that was left out."""
-
-    input: str
-    reason: str
-
-
-class Answer(BaseModel):
-    """What an image shows."""
-
-    input: str
-    label: Label | None
-    known: bool | None
-    familiarity: Share | None
-    top: list[Chance]
-    id: str = absent()
-    taught: Annotated[
-        str | None, Field(description="the class that was taught this very picture")
-    ] = absent()
-    sure: bool = absent()
-    set: list[Label] = absent()
-
-
-class Predictions(BaseModel):
-    """An answer for each image."""
-
-    file: str
-    predictions: list[Answer]
-    unreadable: list[Unreadable]
-    skipped: list[Unreadable]
-    seconds: float
-    revision: str | None
-
-
-class Size(BaseModel):
-    """What a file was before a change."""
-
-    bytes: Count
-    classes: Count
-
-
-class SizeAfter(Size):
-    """What it is afterwards, and how many samples the class has."""
-
-    samples: Count
-
-
-class TakenFor(BaseModel):
-    """A class that another is taken for, and how often."""
-
-    label: Label
-    share: Share
-
-
-class Lesson(BaseModel):
-    """What came of teaching."""
-
-    label: Label
-    new: bool
-    learned: Count
-    already: Count
-    copies: Count
-    moved: dict[str, Count]
-    gone: Annotated[list[str], Field(description="classes that had no others than those moved")]
-    unreadable: list[Unreadable]
-    near: str | None
-    before: Size
-    after: SizeAfter
-    confused: list[TakenFor]
-    interval: Interval | None
-    warnings: list[str]
-    seconds: float
-    revision: str
+Before = TypedDict("Before", {"bytes": Count, "classes": Count})
+After = TypedDict("After", {"bytes": Count, "classes": Count, "samples": Count})
+TakenFor = TypedDict("TakenFor", {"label": Label, "share": Share})
+Gone = Annotated[list[str], Field(description="classes that had no others than those moved")]
+Lesson = TypedDict(
+    "Lesson",
+    {
+        "label": Label,
+        "new": bool,
+        "learned": Count,
+        "already": Count,
+        "copies": Count,
+        "moved": dict[str, Count],
+        "gone": Gone,
+        "unreadable": list[Unreadable],
+        "near": str | None,
+        "before": Before,
+        "after": After,
+        "confused": list[TakenFor],
+        "interval": Interval | None,
+        "warnings": list[str],
+        "seconds": float,
+        "revision": str,
+    },
+)
+FileState = TypedDict("FileState", {"revision": str, "bytes": Count, "classes": Count})
 
 
-class Changed(BaseModel):
+class Changed(FileState):
     """What a change came to, and what the file is now."""
 
     text: str
     label: Label
-    revision: str
-    bytes: Count
-    classes: Count
 
 
 class Forgotten(Changed):
@@ -283,158 +267,73 @@ class Forgotten(Changed):
     receipt: dict[str, Any]
 
 
-class Undone(BaseModel):
+class Undone(FileState):
     """What was taken back, and what the file is now."""
 
     text: str
     event: dict[str, Any] | None
     gone: list[str]
     back: list[str]
-    revision: str
-    bytes: Count
-    classes: Count
 
 
-class LastChange(BaseModel):
-    """What ``/undo`` takes back."""
-
-    text: str
-    when: str | None
-
-
-class Expected(BaseModel):
-    """What to expect of new images."""
-
-    accuracy: Share
-    low: Share
-    high: Share
-    held_out: Count
-    enough: bool
-    classes: dict[str, Share]
-    intervals: dict[str, Interval]
-
-
-class Keep(BaseModel):
-    """How long, and how many, images are remembered; and whether a folder keeps them."""
-
-    seconds: float
-    most: Count
-    bytes: Count
-    folder: bool
-
-
-class Status(BaseModel):
-    """What the file knows, and how the server is set."""
-
-    file: str
-    revision: str | None
-    bytes: Count
-    classes: Count
-    samples: Count
-    teach: bool
-    undo: LastChange | None
-    broken: str | None
-    warnings: list[str]
-    expected: Expected | None = absent()
-    keep: Keep
-    limits: dict[str, Any]
-
-
-class ClassRow(BaseModel):
-    """One class."""
-
-    label: Label
-    samples: Count
-    task: Count
-    accuracy: Share | None = absent()
-    interval: Interval | None = absent()
-
-
-class Confusion(BaseModel):
-    """A class, and what it is taken for."""
-
-    label: Label
-    taken_for: Label
-    share: Share
-
-
-class Classes(BaseModel):
-    """All classes."""
-
-    revision: str | None
-    accuracy: Share | None
-    interval: Interval | None
-    classes: list[ClassRow]
-    confused: list[Confusion]
-
-
-class Event(BaseModel):
-    """A change."""
-
-    text: str
-
-
-class History(BaseModel):
-    """Every change."""
-
-    events: list[Event]
-    undo: bool
-
-
-class Evidence(BaseModel):
-    """A class that is compared, and what it was taught."""
-
-    label: Label
-    probability: Share
-    part: str
-    taught: list[dict[str, Any]]
-
-
-class Explanation(BaseModel):
-    """What speaks for the class of an image."""
-
-    classes: list[Evidence]
-    influence: list[list[float]]
-    seconds: float
-    revision: str
-
-
-class Suggestion(BaseModel):
-    """An image that would teach much, and why."""
-
-    id: str
-    label: Label
-    doubt: Share
-    known: bool
-    why: str
-
-
-class Suggestions(BaseModel):
-    """Images that would teach most, and groups of images that look alike."""
-
-    suggestions: list[Suggestion]
-    groups: list[list[str]]
-
-
-class Recent(BaseModel):
-    """Remembered images, and for how many seconds they are."""
-
-    seconds: float
-    questions: list[Answer]
-
-
-class Removed(BaseModel):
-    """How many were forgotten."""
-
-    removed: Count
-
-
-class Health(BaseModel):
-    """Whether all is well."""
-
-    status: Literal["ok", "degraded"]
-    problem: str | None
-    revision: str | None
+LastChange = TypedDict("LastChange", {"text": str, "when": str | None})
+Expected = TypedDict(
+    "Expected",
+    {
+        "accuracy": Share,
+        "low": Share,
+        "high": Share,
+        "held_out": Count,
+        "enough": bool,
+        "classes": dict[str, Share],
+        "intervals": dict[str, Interval],
+    },
+)
+Keep = TypedDict("Keep", {"seconds": float, "most": Count, "bytes": Count, "folder": bool})
+Status = TypedDict(
+    "Status",
+    {
+        "file": str,
+        "revision": str | None,
+        "bytes": Count,
+        "classes": Count,
+        "samples": Count,
+        "teach": bool,
+        "undo": LastChange | None,
+        "broken": str | None,
+        "warnings": list[str],
+        "expected": NotRequired[Expected | None],
+        "keep": Keep,
+        "limits": dict[str, Any],
+    },
+)
+ClassRow = TypedDict(
+    "ClassRow",
+    {
+        "label": Label,
+        "samples": Count,
+        "task": Count,
+        "accuracy": NotRequired[Share | None],
+        "interval": NotRequired[Interval | None],
+    },
+)
+Confusion = TypedDict("Confusion", {"label": Label, "taken_for": Label, "share": Share})
+Classes = TypedDict(
+    "Classes",
+    {
+        "revision": str | None,
+        "accuracy": Share | None,
+        "interval": Interval | None,
+        "classes": list[ClassRow],
+        "confused": list[Confusion],
+    },
+)
+Event = TypedDict("Event", {"text": str})
+History = TypedDict("History", {"events": list[Event], "undo": bool})
+Health = TypedDict(
+    "Health",
+    {"status": Literal["ok", "degraded"], "problem": str | None, "revision": str | None},
+)
 
 
 # --------------------------------------------------------------------------- the OpenAPI document
@@ -461,7 +360,7 @@ class Operation:
     method: str
     path: str
     work: Callable[[Any, Request], Awaitable[Any]]
-    answer: type[BaseModel] | str | None = None
+    answer: Any = None
     body: type[BaseModel] | None = None
     images: bool = False
     options: type[BaseModel] | None = None
@@ -476,27 +375,29 @@ class Operation:
 
 BINARY = {"type": "string", "format": "binary"}
 RAW = {f"image/{kind}": {"schema": BINARY} for kind in ("jpeg", "png", "webp")}
+REFERENCE = "#/components/schemas/{model}"
 REFUSED = {
     "description": "Refused: `error` says what was given, what was expected and what to do.",
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    "content": {"application/json": {"schema": {"$ref": REFERENCE.format(model="Error")}}},
 }
 
 
 def description(file: str, operations: Iterable[Operation]) -> dict[str, Any]:
     """The whole OpenAPI document; the file is named by its name alone."""
     paths: dict[str, Any] = {}
-    answers: list[Any] = [(Error, "serialization")]
+    answers: dict[str, Any] = {"Error": TypeAdapter(Error)}
     for one in operations:
         if one.answer is None:
             continue
         if isinstance(one.answer, str):
-            content: dict[str, Any] = {
-                one.answer: {"schema": BINARY} if "image" in one.answer else {}
-            }
+            content: dict[str, Any] = {one.answer: {"schema": {"type": "string"}}}
         else:
-            answers.append((one.answer, "serialization"))
-            ref = f"#/components/schemas/{one.answer.__name__}"
-            content = {"application/json": {"schema": {"$ref": ref}}}
+            answers[one.answer.__name__] = TypeAdapter(one.answer)
+            content = {
+                "application/json": {
+                    "schema": {"$ref": REFERENCE.format(model=one.answer.__name__)}
+                }
+            }
         if one.or_png:
             content["image/png"] = {"schema": BINARY}
         answered = {"description": "what was asked for", "content": content}
@@ -505,7 +406,10 @@ def description(file: str, operations: Iterable[Operation]) -> dict[str, Any]:
             operation["requestBody"] = {"required": True, "content": bodies(one.body, one.images)}
         operation["responses"] = {"200": answered, "4XX": REFUSED, "503": REFUSED}
         paths[one.path] = {one.method.lower(): operation}
-    _, schemas = models_json_schema(answers, ref_template="#/components/schemas/{model}")
+    schemas = TypeAdapter.json_schemas(
+        [(name, "serialization", adapter) for name, adapter in answers.items()],
+        ref_template=REFERENCE,
+    )[1]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -598,11 +502,9 @@ def page(document: dict[str, Any], address: str) -> str:
     True
     """
     operations = [
-        f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
-        f"<p>{escape(operation['summary'])} {escape(operation['description'])}</p>"
-        f"{operation_as_html(operation)}"
+        f"<h2><code>{method.upper()} {escape(path)}</code></h2>{as_html(one)}"
         for path, found in document["paths"].items()
-        for method, operation in found.items()
+        for method, one in found.items()
     ]
     schemas = [
         f"<h3 id='{name}'>{name}</h3><pre>{escape(json.dumps(schema, indent=1))}</pre>"
@@ -610,27 +512,24 @@ def page(document: dict[str, Any], address: str) -> str:
     ]
     return PAGE.format(
         title=escape(document["info"]["title"]),
-        version=escape(document["info"]["version"]),
+        version=document["info"]["version"],
         address=escape(address),
         operations="".join(operations),
         schemas="".join(schemas),
     )
 
 
-def operation_as_html(operation: dict[str, Any]) -> str:
-    """What can be asked, sent and is answered."""
-    rows = [
-        f"<tr><td><code>{escape(one['name'])}</code></td><td>"
-        f"{escape(' | '.join(one['schema'].get('enum', [one['schema']['type']])))}</td>"
-        f"<td>{escape(one.get('description', ''))}</td></tr>"
-        for one in operation["parameters"]
-    ]
-    parts = [f"<table>{''.join(rows)}</table>"]
+def as_html(operation: dict[str, Any]) -> str:
+    """What can be asked, sent, and is answered."""
+    parts = [f"<p>{escape(operation['summary'])} {escape(operation['description'])}</p><table>"]
+    for one in operation["parameters"]:
+        about = escape(one.get("description", ""))
+        parts.append(f"<tr><td><code>{one['name']}</code></td><td>{about}</td></tr>")
+    parts.append("</table>")
     for kind, body in operation.get("requestBody", {}).get("content", {}).items():
-        names = body["schema"].get("properties", {})
-        fields = ", ".join(f"<code>{escape(name)}</code>" for name in names)
-        parts.append(f"<p>Send <code>{kind}</code>: {fields or 'the bytes of an image'}</p>")
+        fields = ", ".join(body["schema"].get("properties", {})) or "the bytes of an image"
+        parts.append(f"<p>Send <code>{kind}</code>: {fields}</p>")
     for kind, body in operation["responses"]["200"]["content"].items():
-        name = body.get("schema", {}).get("$ref", "").rpartition("/")[2]
+        name = body["schema"].get("$ref", "").rpartition("/")[2]
         parts.append(f"<p>Answer: {f'<a href=#{name}>{name}</a>' if name else kind}</p>")
     return "".join(parts)

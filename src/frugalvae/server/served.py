@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from frugalvae.digests import DIGEST, OLDER
+from frugalvae.digests import DIGEST
 from frugalvae.errors import BusyError, FrugalError, MemoryFileError
 from frugalvae.labels import label_named
 from frugalvae.server.guard import RefusedError, without_paths
 from frugalvae.server.workers import Workers
 from frugalvae.storage.model_file import Contents, describe
-from frugalvae.storage.objects import Writer
+from frugalvae.storage.parts import Writer
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
 
@@ -57,10 +57,10 @@ class Snapshot:
     def taught_as(self, digest: bytes) -> Any:
         """The label of the class that was taught the picture with this digest; None if none was."""
         model = self.model
-        for known in np.array([digest, digest[:OLDER]], DIGEST).tolist():
-            if known in self._taught:
-                return model.classes[model.numbers == self._taught[known]].tolist()[0]
-        return None
+        (known,) = np.array([digest], DIGEST).tolist()  # without zeros at its end
+        if known not in self._taught:
+            return None
+        return model.classes[model.numbers == self._taught[known]].tolist()[0]
 
     @cached_property
     def _taught(self) -> dict[bytes, int]:

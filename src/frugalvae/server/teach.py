@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from frugalvae.server.models import (
     LearnRequest,
     MergeRequest,
     RenameRequest,
-    UndoRequest,
 )
 from frugalvae.server.predict import refuse_unreadable
 from frugalvae.server.status import event_json
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from frugalvae.server.served import Served, Snapshot
 
 Body = TypeVar("Body", bound=Change)
+Verb = Callable[["Served", Body], tuple["Snapshot", dict[str, Any]]]
+Endpoint = Callable[["ServerState", Request], Awaitable[dict[str, Any]]]
 
 SOURCE = "the page or HTTP"  # in the history
 
@@ -141,7 +143,11 @@ def lesson(
         "gone": changed.gone,
         "near": near(str(label), list(map(str, known))) if is_new else None,
         "before": {"bytes": size, "classes": len(known)},
-        "after": {**snapshot.to_json(), "samples": samples},
+        "after": {
+            "bytes": snapshot.summary.bytes,
+            "classes": len(model.classes),
+            "samples": samples,
+        },
         "confused": [
             {"label": other.label, "share": other.share}
             for other in neighbours_of(model, label)
@@ -156,70 +162,60 @@ def lesson(
 # --------------------------------------------------------------------------- other changes
 
 
-async def change(
-    server: ServerState,
-    request: Request,
-    model: type[Body],
-    verb: Callable[[Served, Model, Body], tuple[Snapshot, dict[str, Any]]],
-) -> dict[str, Any]:
-    """Run a verb on the model on disk, and say what it came to and what the file is now."""
-    sent, served = (await read(server, request)).parse(model), server.served
+def change(body: type[Body]) -> Callable[[Verb[Body]], Endpoint]:
+    """Make an endpoint of a verb: it reads what was sent, and runs inside the file's lock."""
 
-    def work() -> dict[str, Any]:
-        check_revision(served, sent)
-        snapshot, found = verb(served, served.model_to_change(), sent)
-        return {**found, **snapshot.to_json()}
+    def made(verb: Verb[Body]) -> Endpoint:
+        @wraps(verb)
+        async def endpoint(server: ServerState, request: Request) -> dict[str, Any]:
+            sent, served = (await read(server, request)).parse(body), server.served
 
-    return await served.change(work)
+            def work() -> dict[str, Any]:
+                check_revision(served, sent)
+                snapshot, found = verb(served, sent)
+                return {**found, **snapshot.to_json()}
+
+            return await served.change(work)
+
+        return endpoint
+
+    return made
 
 
-async def rename(server: ServerState, request: Request) -> dict[str, Any]:
+@change(RenameRequest)
+def rename(served: Served, sent: RenameRequest) -> tuple[Snapshot, dict[str, Any]]:
     """Give a class another name."""
-
-    def verb(served: Served, model: Model, sent: RenameRequest) -> tuple[Snapshot, dict[str, Any]]:
-        label = served.label_named(model, sent.old)
-        renamed = changes.rename(model, label, sent.to, case_matters=sent.case_matters)
-        text = f"{label} is called {renamed.label} now"
-        return served.save(renamed.model), {"text": text, "label": renamed.label}
-
-    return await change(server, request, RenameRequest, verb)
+    model = served.model_to_change()
+    label = served.label_named(model, sent.old)
+    renamed = changes.rename(model, label, sent.to, case_matters=sent.case_matters)
+    text = f"{label} is called {renamed.label} now"
+    return served.save(renamed.model), {"text": text, "label": renamed.label}
 
 
-async def merge_classes(server: ServerState, request: Request) -> dict[str, Any]:
+@change(MergeRequest)
+def merge_classes(served: Served, sent: MergeRequest) -> tuple[Snapshot, dict[str, Any]]:
     """Make one class part of another."""
-
-    def verb(served: Served, model: Model, sent: MergeRequest) -> tuple[Snapshot, dict[str, Any]]:
-        label, other = (served.label_named(model, typed) for typed in (sent.label, sent.other))
-        merged = changes.merge_classes(model, label, [other])
-        text = f"{other} is part of {label} now"
-        return served.save(merged.model), {"text": text, "label": label}
-
-    return await change(server, request, MergeRequest, verb)
+    model = served.model_to_change()
+    label, other = (served.label_named(model, typed) for typed in (sent.label, sent.other))
+    merged = changes.merge_classes(model, label, [other])
+    return served.save(merged.model), {"text": f"{other} is part of {label} now", "label": label}
 
 
-async def forget(server: ServerState, request: Request) -> dict[str, Any]:
+@change(ForgetRequest)
+def forget(served: Served, sent: ForgetRequest) -> tuple[Snapshot, dict[str, Any]]:
     """Remove a class, with a receipt."""
-
-    def verb(served: Served, model: Model, sent: ForgetRequest) -> tuple[Snapshot, dict[str, Any]]:
-        label = served.label_named(model, sent.label)
-        forgotten = changes.forget(served.store, model, label)
-        found = {"text": f"{label} is forgotten", "label": label, "receipt": forgotten.receipt}
-        return served.take_up(forgotten.model), found
-
-    return await change(server, request, ForgetRequest, verb)
+    model = served.model_to_change()
+    label = served.label_named(model, sent.label)
+    forgotten = changes.forget(served.store, model, label)
+    found = {"text": f"{label} is forgotten", "label": label, "receipt": forgotten.receipt}
+    return served.take_up(forgotten.model), found
 
 
-async def undo(server: ServerState, request: Request) -> dict[str, Any]:
+@change(Change)
+def undo(served: Served, _: Change) -> tuple[Snapshot, dict[str, Any]]:
     """Take back the last change, whoever made it."""
-    sent, served = (await read(server, request)).parse(UndoRequest), server.served
-
-    def work() -> dict[str, Any]:
-        check_revision(served, sent)
-        undone = changes.undo(served.store)
-        snapshot = served.reload_after_undo()
-        event = event_json(undone.event) if undone.event else None
-        text = f"undone: {event['text']}" if event else "undone"
-        found = {"text": text, "event": event, "gone": undone.gone, "back": undone.back}
-        return {**found, **snapshot.to_json()}
-
-    return await served.change(work)
+    undone = changes.undo(served.store)
+    event = event_json(undone.event) if undone.event else None
+    text = f"undone: {event['text']}" if event else "undone"
+    found = {"text": text, "event": event, "gone": undone.gone, "back": undone.back}
+    return served.reload_after_undo(), found

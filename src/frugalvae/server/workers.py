@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.digests import digest
-from frugalvae.encoders.remembered import TELLING, Choice, Remembered, load_encoder
+from frugalvae.encoders.remembered import IDENTITY_KEYS, Choice, Remembered, load_encoder
 from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images
 from frugalvae.images.photographs import reason
 from frugalvae.server.guard import CLIENT, RefusedError
@@ -194,7 +194,7 @@ class EncoderPool:
         """The features of an image; or why it cannot be read."""
         loaded = self.load(remembered)
         try:
-            image = self.decode(content, getattr(loaded.encoder, "side", None))
+            image = self.decode(content, loaded.encoder.side)
             prepared = loaded.encoder.prepare(image)
         except Exception as error:  # Pillow fails in many ways
             return reason(error)
@@ -221,7 +221,7 @@ class EncoderPool:
 
 def key_of(remembered: Remembered) -> str:
     """Tells encoders apart whose features cannot be compared."""
-    return json.dumps([(remembered or {}).get(name) for name in TELLING], sort_keys=True)
+    return json.dumps([(remembered or {}).get(name) for name in IDENTITY_KEYS], sort_keys=True)
 
 
 def small_jpeg(image: Image.Image) -> bytes:

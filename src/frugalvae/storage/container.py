@@ -18,7 +18,9 @@ import numpy as np
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.files import json_object
 from frugalvae.maths.arrays import Array
-from frugalvae.storage.document import FORMAT, GET_ANOTHER, migrated
+
+FORMAT = 3
+GET_ANOTHER = "get another copy, or save the classifier again"
 
 LONGEST_HEADER = 2**25  # bytes: parsed, JSON takes up to twenty times as many
 MOST_AXES = 8
@@ -50,17 +52,13 @@ def to_bytes(document: dict[str, Any], arrays: dict[str, Array]) -> bytes:
 
 
 def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The document, brought to this version's format, and the arrays, as views of the bytes."""
+    """The document and the arrays, as views of the bytes, of a file of this version's format."""
     document, table, start = _header(content)
-    if document["format"] > FORMAT:
-        raise MemoryFileError(
-            f"it was written by a newer version of frugalvae (format {document['format']}, this "
-            f"version reads up to {FORMAT}); pip install --upgrade frugalvae"
-        )
+    _check_format(document["format"])
     digest = document.get("sha256")
     if _digest(content, str(digest)) != digest:
         raise MemoryFileError(f"it is damaged: its checksum does not fit; {GET_ANOTHER}")
-    return migrated(document), _arrays(table, content, start)
+    return document, _arrays(table, content, start)
 
 
 def _header(content: bytes) -> tuple[dict[str, Any], dict[str, Any], int]:
@@ -77,6 +75,20 @@ def _header(content: bytes) -> tuple[dict[str, Any], dict[str, Any], int]:
         "it is no file that FrugalClassifier.save() wrote, or its beginning is damaged; "
         f"{GET_ANOTHER}"
     )
+
+
+def _check_format(found: int) -> None:
+    if found > FORMAT:
+        raise MemoryFileError(
+            f"it was written by a newer version of frugalvae (format {found}, this version reads "
+            f"format {FORMAT}); pip install --upgrade frugalvae"
+        )
+    if found < FORMAT:
+        raise MemoryFileError(
+            f"it was written by an earlier version of frugalvae (format {found}, this version "
+            f"reads format {FORMAT}); convert it with python -m lab.benchmarks.convert OLD NEW, "
+            "in the folder of FrugalVAE"
+        )
 
 
 def _arrays(table: dict[str, Any], content: bytes, start: int) -> dict[str, Array]:

@@ -3,7 +3,8 @@
 :func:`read_file` is the one way into a file, for every verb: it checks all that can be checked
 without making the parts. :func:`load` makes them of what it gives, and checks what they hold.
 :func:`save` loads what it is going to write by the same two, and lets the outcome answer, before
-it replaces anything: a file that was written can be loaded.
+it replaces anything: a file that was written can be loaded. Loading draws no samples: that
+self-test is part of saving, and of ``frugalvae status --verify``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,21 +32,29 @@ from frugalvae.files import write_bytes
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.devices import computing_on
 from frugalvae.model.model import Model, Recipe
+from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.checks import check_kept, check_learned
-from frugalvae.storage.container import from_bytes, to_bytes
-from frugalvae.storage.document import (
-    GET_ANOTHER,
-    as_kept,
+from frugalvae.parts.protocols import is_tempered
+from frugalvae.storage.container import GET_ANOTHER, from_bytes, to_bytes
+from frugalvae.storage.parts import Reader, Writer, class_named, is_ours
+from frugalvae.storage.schema import (
     check_document,
     labels_from_json,
     labels_to_json,
     read_confidence,
     read_digests,
 )
-from frugalvae.storage.model_checks import check_answers, check_model, check_roles, parts_of
-from frugalvae.storage.objects import Reader, Writer
+from frugalvae.storage.tables import check_held, table_of
+
+if TYPE_CHECKING:
+    from frugalvae.parts.protocols import Head, Memory
+    from frugalvae.parts.registry import Registry
 
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
+DRAWN = 8  # classes that the self-test draws from, of memories that know their means without it
+
+
+# --------------------------------------------------------------------------- writing
 
 
 def save(model: Model, path: str | Path) -> None:
@@ -73,6 +82,53 @@ def modules_of(model: Model, writer: Writer) -> list[str]:
     """Modules of parts from outside that a model has: whoever made it had imported them."""
     asked = [name for name in (model.recipe.memory, model.recipe.head) if isinstance(name, str)]
     return [name.partition(":")[0] for name in [*writer.classes, *asked] if ":" in name]
+
+
+def describe(model: Model, writer: Writer) -> dict[str, Any]:
+    """The document of a model; its arrays go to the writer."""
+    names = model.feature_names
+    return {
+        "library": __version__,
+        "classes": labels_to_json(model.classes),
+        "numbers": model.numbers.tolist(),
+        "task_of_class": model.task_of_class.tolist(),
+        "n_samples_of_class": model.n_samples_of_class.tolist(),
+        "n_tasks": model.n_tasks,
+        "n_taught": model.n_taught,
+        "n_features": model.n_features,
+        "feature_names": None if names is None else list(names),
+        "head_due": model.head_stale,
+        "parameters": {
+            name: writer.write(getattr(model.recipe, name), f"parameters.{name}")
+            for name in PARAMETERS
+        }
+        | {"calibrate": bool(model.recipe.calibrate)},
+        "memory": writer.write(model.memory, "memory"),
+        "head": writer.write(model.head, "head"),
+        "confidence": {
+            "temperature": model.calibration.temperature,
+            **model.taught_novelty.to_json(),
+        },
+        "encoder": model.encoder,
+        "history": list(model.history),
+    } | digests_json(model, writer)
+
+
+def digests_json(model: Model, writer: Writer) -> dict[str, Any]:
+    """Digests and other names of classes, if there are any."""
+    found: dict[str, Any] = {}
+    for name in BY_DIGEST:
+        by_class, none = getattr(model, name), np.empty(0, DIGEST)
+        if by_class:
+            kept = [by_class.get(number, none) for number in model.numbers.tolist()]
+            rows = writer.write(pack_digests(kept), name)
+            found[name] = {"counts": [len(of_class) for of_class in kept], "rows": rows}
+    if model.aliases:
+        found["aliases"] = dict(model.aliases)
+    return found
+
+
+# --------------------------------------------------------------------------- reading
 
 
 @dataclass(frozen=True)
@@ -115,10 +171,16 @@ def read_file(path: Path, named: Path | None = None) -> Contents:
 def _checked(content: bytes) -> Contents:
     document, arrays = from_bytes(content)
     check_document(document, len(content))
-    return Contents(as_kept(document), arrays, len(content))
+    return Contents(document, arrays, len(content))
 
 
-def load(path: str | Path, device: str | None = None, *, trust: Collection[str] = ()) -> Model:
+def load(
+    path: str | Path,
+    device: str | None = None,
+    *,
+    trust: Collection[str] = (),
+    answering: bool = True,
+) -> Model:
     """A model from a file, checked: it knows what it claims to know, and can answer.
 
     Parameters
@@ -127,90 +189,42 @@ def load(path: str | Path, device: str | None = None, *, trust: Collection[str] 
         Where parts that need PyTorch compute.
     trust
         Modules that parts from outside may be imported from.
+    answering
+        Make what answers need, and see that they are finite. Whoever has other work to do
+        meanwhile calls :func:`check_answering` later, before the first answer.
     """
-    return make(read_file(Path(path)), path, device, [trust] if isinstance(trust, str) else trust)
+    trust = [trust] if isinstance(trust, str) else trust
+    return make(read_file(Path(path)), path, device, trust, answering=answering)
 
 
 def make(
-    contents: Contents, named: str | Path, device: str | None = None, trust: Collection[str] = ()
+    contents: Contents,
+    named: str | Path,
+    device: str | None = None,
+    trust: Collection[str] = (),
+    *,
+    answering: bool = True,
 ) -> Model:
     """The model of a file that was read; ``named`` is what errors call the file."""
     with _faults_of(named), computing_on(device):
         reader = Reader(contents.arrays, trust)
-        check_roles(contents.document, trust)
-        model = revive(contents.document, reader, device)
-        check_model(model, reader)
+        _check_roles(contents.document, trust)
+        model = model_from_document(contents.document, reader, device)
+        _check_model(model, reader)
+    if answering:
+        check_answering(model, named)
     return model
 
 
-def verify(model: Model, named: str | Path) -> None:
-    """The self-test: draw samples from the model of a file, and let it classify them."""
-    with _faults_of(named), computing_on(model.recipe.device):
-        check_answers(model)
+def check_answering(model: Model, named: str | Path) -> None:
+    """Make what the answers of a file's model need, and refuse it if they are not finite."""
+    if len(model.classes) and not model.head_stale:
+        with _faults_of(named), computing_on(model.recipe.device):
+            zero = np.zeros((1, model.n_features))
+            _check_finite(model.logits(zero), (1, len(model.classes)))
 
 
-@contextmanager
-def _faults_of(named: str | Path) -> Iterator[None]:
-    """Errors inside the block are faults of that file."""
-    try:
-        with np.errstate(all="ignore"):
-            yield
-    except DeviceError:  # no fault of the file
-        raise
-    except (MissingPackageError, UntrustedError, MemoryFileError) as error:
-        raise type(error)(f"{named}: {error}") from error
-    except Exception as error:  # a file can be wrong in more ways than can be foreseen
-        raise MemoryFileError(
-            f"{named}: its parts do not fit together ({type(error).__name__}: {error}); "
-            f"{GET_ANOTHER}"
-        ) from error
-
-
-def describe(model: Model, writer: Writer) -> dict[str, Any]:
-    """A model as JSON; its arrays go to the writer."""
-    names = model.feature_names
-    return {
-        "library": __version__,
-        "classes": labels_to_json(model.classes),
-        "numbers": model.numbers.tolist(),
-        "task_of_class": model.task_of_class.tolist(),
-        "n_samples_of_class": model.n_samples_of_class.tolist(),
-        "n_tasks": model.n_tasks,
-        "n_taught": model.n_taught,
-        "n_features": model.n_features,
-        "feature_names": None if names is None else list(names),
-        "head_due": model.head_stale,
-        "parameters": {
-            name: writer.write(getattr(model.recipe, name), f"parameters.{name}")
-            for name in PARAMETERS
-        }
-        | {"calibrate": bool(model.recipe.calibrate)},
-        "memory": writer.write(model.memory, "memory"),
-        "head": writer.write(model.head, "head"),
-        "confidence": {
-            "temperature": model.calibration.temperature,
-            **model.taught_novelty.to_json(),
-        },
-        "encoder": model.encoder,
-        "history": list(model.history),
-    } | taught(model, writer)
-
-
-def taught(model: Model, writer: Writer) -> dict[str, Any]:
-    """Digests and other names of classes, if there are any."""
-    found: dict[str, Any] = {}
-    for name in BY_DIGEST:
-        by_class, none = getattr(model, name), np.empty(0, DIGEST)
-        if by_class:
-            kept = [by_class.get(number, none) for number in model.numbers.tolist()]
-            rows = writer.write(pack_digests(kept), name)
-            found[name] = {"counts": [len(of_class) for of_class in kept], "rows": rows}
-    if model.aliases:
-        found["aliases"] = dict(model.aliases)
-    return found
-
-
-def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Model:
+def model_from_document(document: dict[str, Any], reader: Reader, device: str | None) -> Model:
     """The model that a checked document describes."""
     parameters, read = document["parameters"], reader.read
     names = document["feature_names"]
@@ -238,3 +252,144 @@ def revive(document: dict[str, Any], reader: Reader, device: str | None) -> Mode
         read_digests(document, "withheld", read),
         document.get("aliases", {}),
     )
+
+
+@contextmanager
+def _faults_of(named: str | Path) -> Iterator[None]:
+    """Errors inside the block are faults of that file."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except DeviceError:  # no fault of the file
+        raise
+    except (MissingPackageError, UntrustedError, MemoryFileError) as error:
+        raise type(error)(f"{named}: {error}") from error
+    except Exception as error:  # a file can be wrong in more ways than can be foreseen
+        raise MemoryFileError(
+            f"{named}: its parts do not fit together ({type(error).__name__}: {error}); "
+            f"{GET_ANOTHER}"
+        ) from error
+
+
+# --------------------------------------------------------------------------- checks of every load
+
+
+def _check_roles(document: dict[str, Any], trust: Collection[str]) -> None:
+    """Refuse, before any of it is made, a class from outside that is no memory or no head."""
+    for role, registry in (("memory", MEMORIES), ("head", HEADS)):
+        for written in (document[role], document["parameters"][role]):
+            name = written.get("class") if isinstance(written, dict) else written
+            if isinstance(name, str) and ":" in name:
+                registry.check(class_named(name, trust), name)
+
+
+def _check_model(model: Model, reader: Reader) -> None:
+    """Refuse a model that does not know what it claims to know."""
+    if reader.unused:
+        raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
+    _check_part("memory", model.recipe.memory, model.memory, MEMORIES)
+    _check_part("head", model.recipe.head, model.head, HEADS)
+    if not len(model.classes):
+        return
+    memory, head = parts_of(model)
+    for part in (memory, head):  # before any of it is made
+        if hasattr(part, "derived_bytes"):
+            reader.spend(part.derived_bytes(model.n_features))
+    held: list[Memory | Head] = [memory] if model.head_stale else [memory, head]
+    for part in held:
+        check_held(part, model.n_features)
+    if getattr(head, "memory_", None) not in (None, memory):
+        raise MemoryFileError("its head reads another memory than its own")
+    numbers, by_name = model.numbers.tolist(), set(getattr(head, "by_name", ()))
+    _check_taught(memory, [number for number in numbers if number not in by_name])
+    _check_counts(model, by_name)
+    if model.head_stale and head.needs_every_task:
+        raise MemoryFileError("its head is said to be due, and is one that never is")
+    if not model.head_stale:
+        _check_taught(head, numbers)
+
+
+def parts_of(model: Model) -> tuple[Memory, Head]:
+    """Memory and head of a model that was taught."""
+    assert model.memory is not None
+    assert model.head is not None
+    return model.memory, model.head
+
+
+def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
+    named = template is None
+    if isinstance(template, str):
+        named = ":" in template or template in registry
+    fresh = _is_of(template, registry) and getattr(template, "classes", None) == []
+    if not (named or fresh) or not (taught is None or _is_of(taught, registry)):
+        raise MemoryFileError(f"its {role} is none that this version knows")
+
+
+def _is_of(part: Any, registry: Registry) -> bool:
+    """Whether it is a memory, or a head: one of ours, or from a module that is trusted."""
+    ours = registry.modules.get(type(part).__name__) == type(part).__module__
+    return ours or (hasattr(part, "classes") and not is_ours(type(part)))
+
+
+def _check_taught(part: Memory | Head, numbers: list[int]) -> None:
+    """Sizes first: then nothing that is made from the settings can be out of proportion."""
+    kept = part.arrays()
+    stored = sum(array.nbytes for array in kept.values())
+    if stored != sum(component.bytes for component in part.components()):
+        raise MemoryFileError(f"its {type(part).__name__} is not of the size that it should be")
+    if sorted(part.classes) != numbers:
+        raise MemoryFileError(f"its {type(part).__name__} does not know its {len(numbers)} classes")
+    if table_of(part) is None:  # else what it holds was checked
+        check_kept(part, kept)
+
+
+def _check_counts(model: Model, by_name: set[int]) -> None:
+    """A class has no samples if it is known by name alone; memories that count must agree."""
+    memory = parts_of(model)[0]
+    counted = memory.counts_ if is_tempered(memory) else None
+    for number, count in model.count_of.items():
+        expected = 0 if number in by_name else counted and counted.get(number)
+        if expected not in (None, count):
+            raise MemoryFileError(
+                f"it says that its class {number} has {count} samples; its memory has {expected}"
+            )
+
+
+def _check_finite(rows: Any, shape: tuple[int, int]) -> None:
+    if rows.shape != shape or not np.isfinite(rows).all():
+        raise MemoryFileError("it gives answers of the wrong shape, or that are not finite")
+
+
+# --------------------------------------------------------------------------- the self-test
+
+
+def verify(model: Model, named: str | Path) -> None:
+    """Draw samples of classes of a file's model, and let it classify what was drawn."""
+    with _faults_of(named), computing_on(model.recipe.device):
+        check_answers(model)
+
+
+def check_answers(model: Model) -> None:
+    """Draw from each class, and classify what was drawn; where that is slow, of some classes."""
+    if not len(model.classes):
+        return
+    memory, head = parts_of(model)
+    if not memory.arrays():  # it keeps nothing, and says so when it is asked
+        return
+    rng, drawn = np.random.default_rng(0), []
+    for number in _drawn_from(memory):
+        drawn.append(memory.sample(number, 1, rng))
+        _check_finite(drawn[-1], (1, model.n_features))
+    if not model.head_stale:
+        rows = np.concatenate(drawn)
+        _check_finite(head.logits(rows), (len(rows), len(model.classes)))
+
+
+def _drawn_from(memory: Memory) -> list[int]:
+    """The classes that the self-test draws from."""
+    numbers = sorted(memory.classes)
+    if getattr(memory, "covariance", None) == "full":
+        return numbers[:1]  # each takes an eigendecomposition, and keeps it
+    if hasattr(memory, "mapped_means"):
+        return numbers[:: 1 + len(numbers) // DRAWN]
+    return numbers

@@ -16,12 +16,13 @@ command sees whether the file was replaced, and finishes the change.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import (
     FrugalError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # a wrong path is refused before NumPy is imported
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 BLOCK = 2**16  # bytes of files that are compared at once
 STALE = 60  # seconds after which nobody is still writing a file
+QUANTILES = "the quantiles of familiarity are of all classes together, and still count its samples"
 
 
 class Store:
@@ -81,13 +83,35 @@ class Store:
                 "was; make room on the disk, and run the same command again"
             ) from error
 
-    def load(self, *, empty: bool = False) -> Model:
-        """The model in the file, which must know a class unless it may be ``empty``."""
+    def load(self, *, empty: bool = False, answering: bool = True) -> Model:
+        """The model in the file, which must know a class unless it may be ``empty``.
+
+        Whoever is not ``answering`` yet calls :meth:`check_answering` before the first answer.
+        """
         from frugalvae.storage.model_file import load
 
         self.check_there()
+        with self._offering_undo():
+            model = load(self.given, trust=self._trust, answering=answering)
+        if not (empty or len(model.classes)):
+            raise InputError(
+                f"{self.given} knows no class: all that it was taught was taken back; "
+                f"'frugalvae learn {self.given} FOLDER' teaches it"
+            )
+        return model
+
+    def check_answering(self, model: Model) -> None:
+        """Make what answers need, and refuse the file if they are not finite."""
+        from frugalvae.storage.model_file import check_answering
+
+        with self._offering_undo():
+            check_answering(model, self.given)
+
+    @contextmanager
+    def _offering_undo(self) -> Iterator[None]:
+        """Errors about a file that cannot be used name the way back, if there is one."""
         try:
-            model = load(self.given, trust=self._trust)
+            yield
         except MemoryFileError as error:
             if type(error) is not MemoryFileError or not self.undo.exists():
                 raise
@@ -95,12 +119,6 @@ class Store:
                 f"{error}; 'frugalvae undo {self.given}' goes back to what it was before the last "
                 "change"
             ) from error.__cause__
-        if not (empty or len(model.classes)):
-            raise InputError(
-                f"{self.given} knows no class: all that it was taught was taken back; "
-                f"'frugalvae learn {self.given} FOLDER' teaches it"
-            )
-        return model
 
     def read(self) -> Contents:
         """What the file says of itself, without making the model."""
@@ -213,3 +231,36 @@ def _same(one: Path, other: Path) -> bool:
             if not block:
                 return True
     return False
+
+
+# --------------------------------------------------------------------------- receipts
+
+
+def checksum_of(path: Path) -> str:
+    """SHA-256 of a file, as ``sha256sum`` prints it."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def size_and_checksum(store: Store) -> dict[str, Any]:
+    """What a receipt says of a file, before and after."""
+    return {"bytes": store.path.stat().st_size, "sha256": checksum_of(store.path)}
+
+
+def receipt(
+    model: Model, label: Any, remains: list[str], before: dict[str, Any], after: dict[str, Any]
+) -> dict[str, Any]:
+    """What was removed from a file, what remains, and when."""
+    event = model.history[-1]
+    if model.taught_novelty.quantiles and not event["scrub"]:
+        remains = [*remains, QUANTILES]
+    return {
+        "class": label,
+        "samples": event["classes"][str(label)],
+        "bytes": before["bytes"] - after["bytes"],
+        "remains": remains,
+        "classes": len(model.classes),
+        "before": before,
+        "after": after,
+        "when": event["when"],
+        "scrub": event["scrub"],
+    }

@@ -49,8 +49,6 @@ NAMES = {
 }
 NAMES["LiteralVAEMemory"] = NAMES["VAEMemory"]
 
-SHORT = {"MomentMemory": "moments"}  # names of parts that write their state themselves
-
 
 @dataclass(frozen=True)
 class Layer:
@@ -72,7 +70,7 @@ class Summary:
     ----------
     tasks
         The classes of each task and how many samples each was taught: 0 if it is known by name
-        only, None if an old file does not say.
+        only.
     components
         Parameters and bytes, by the names of ``memory_report()``.
     layers
@@ -87,7 +85,7 @@ class Summary:
     bytes: int
     changed: str
     classes: int
-    tasks: list[dict[str, int | None]]
+    tasks: list[dict[str, int]]
     features: int
     encoder: dict[str, Any] | None
     memory: str
@@ -116,7 +114,7 @@ def summarise(
     document = contents.document
     try:
         layers, parts = list(layers_of(document["memory"] or {})), components(contents)
-        expected = expected_of(contents) if model is None else told_by(model.forecast)
+        expected = expected_of(contents) if model is None else forecast_json(model.forecast)
     except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
         raise MemoryFileError(f"{store.given}: what it says of its layers is wrong") from error
     return Summary(
@@ -142,20 +140,18 @@ def last_changed(document: Mapping[str, Any]) -> str:
     """When it was last taught or changed, as its history says; copying a file changes nothing.
 
     >>> last_changed({"history": []})
-    'at a time that it does not tell'
+    'at an unknown time'
     """
     when = document["history"][-1].get("when") if document["history"] else None
-    return local_time(when) if isinstance(when, str) else "at a time that it does not tell"
+    return local_time(when) if isinstance(when, str) else "at an unknown time"
 
 
-def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
+def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int]]:
     """Classes and how many samples each was taught, by task."""
-    labels = document["classes"]["values"]
-    counts = document["n_samples_of_class"]
-    counted = (document["memory"] or {}).get("class") in SHORT  # so that 0 means: by name only
-    tasks: list[dict[str, int | None]] = [{} for _ in range(document["n_tasks"])]
+    labels, counts = document["classes"]["values"], document["n_samples_of_class"]
+    tasks: list[dict[str, int]] = [{} for _ in range(document["n_tasks"])]
     for label, task, count in zip(labels, document["task_of_class"], counts, strict=True):
-        tasks[task][str(label)] = count if count or counted else None
+        tasks[task][str(label)] = count
     return tasks
 
 
@@ -164,22 +160,22 @@ def name_of(document: Mapping[str, Any], role: str) -> str:
     part = document[role] or document["parameters"][role]
     if not isinstance(part, dict):
         return str(part or "the usual one")
-    return str(part.get("name") or SHORT.get(part["class"], part["class"]))
+    return str(part.get("name") or part["class"])
 
 
 def expected_of(contents: Contents) -> dict[str, Any] | None:
     """What to expect of new samples, as the memory says it that has margins."""
-    from frugalvae.storage.objects import Reader
+    from frugalvae.storage.parts import Reader
 
     document = contents.document
     if f"{KEPT}margins" not in contents.arrays:
         return None
     found = Reader(contents.arrays, ()).read(document["memory"], "memory").forecast()
     labels = dict(zip(document["numbers"], document["classes"]["values"], strict=True))
-    return told_by(found and replace(found, labels=[labels[y] for y in found.labels]))
+    return forecast_json(found and replace(found, labels=[labels[y] for y in found.labels]))
 
 
-def told_by(forecast: Forecast | None) -> dict[str, Any] | None:
+def forecast_json(forecast: Forecast | None) -> dict[str, Any] | None:
     """A forecast as plain values, if there is one."""
     return forecast.to_json() if forecast else None
 
@@ -211,7 +207,7 @@ def component_name(path: str, contents: Contents) -> str:
     names = NAMES.get(about["class"], {})
     own = inside.partition(".")[0].strip("_").replace("_", " ")
     name = next((name for place, name in names.items() if fnmatchcase(inside, place)), own)
-    if name == "covariances" and about["settings"].get("covariance") == "diagonal":
+    if name == "covariances" and about["state"].get("covariance") == "diagonal":
         name = "variances"
     first = f"{part}.{'.'.join(inside.split('.')[:2])}.network.layers.0.0"
     if name == "decoder" and first not in contents.arrays:
@@ -223,7 +219,7 @@ def layers_of(memory: Mapping[str, Any]) -> Iterator[Layer]:
     """The null space of each layer after the last task."""
     from frugalvae.paper.records import is_saturated
 
-    states = [state["fields"] for state in memory.get("learned", {}).get("layers_", [])]
+    states = [record["state"] for record in memory.get("state", {}).get("layers_", [])]
     last = max((state["task"] for state in states), default=0)
     for state in states:
         if state["task"] == last:
@@ -297,7 +293,7 @@ def moved_in_words(event: Mapping[str, Any]) -> str:
     return shown
 
 
-def named(classes: dict[str, int | None], most: int) -> str:
+def named(classes: Mapping[str, int | None], most: int) -> str:
     """Classes and how many samples each was taught.
 
     >>> named({"emu": 30, "dax": None, "heron": 0, "cat": 2}, most=3)

@@ -6,16 +6,15 @@ An entry says of an attribute how many there are, what they are, and of which sh
     "square d d"         one symmetric matrix, as wide as features
 
 How many: one for ``each`` class, or for ``some``; a ``list``; one, if nothing is said. What they
-are: a name in :data:`KINDS`, or the class of an object. Sides: ``d`` is the
-feature dimension, ``k`` the number of classes; ``*`` may be any length, and ``+`` any but 0; ``A``
-is the same wherever it stands in an object; any other is a setting or an attribute. An entry that
-ends in ``?`` may be missing, or empty.
+are: a name in :data:`KINDS`, or the class of an object. Sides: ``d`` is the feature dimension,
+``k`` the number of classes; ``*`` may be any length, and ``+`` any but 0; any other is a setting
+or an attribute. An entry that ends in ``?`` may be missing, or empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -23,12 +22,11 @@ import numpy as np
 
 from frugalvae.errors import MemoryFileError
 from frugalvae.maths.arrays import Array
-from frugalvae.storage.objects import as_array, is_tensor
 
 LONGEST = 1e15  # of what is in units of features, which are at most 1e14
 LARGEST = 1e36  # of any other float: many of them can be added up within float32
 MOST = 2**53  # of a whole number: floats are exact up to there
-TOGETHER = 2**18  # numbers of small arrays that are looked at at once
+TOGETHER = 2**18  # numbers of small arrays that are compared at once
 
 #: Letters of the types that numbers of a kind may have, and the least and the largest of them.
 KINDS: dict[str, tuple[str, float, float]] = {
@@ -37,11 +35,12 @@ KINDS: dict[str, tuple[str, float, float]] = {
     "positive": ("f", 0.0, LARGEST),  # or 0
     "scale": ("f", 1e-36, LARGEST),
     "root": ("f", -1e20, 1e20),  # features by the root of a count
-    "square": ("f", -LARGEST, LARGEST),  # no entry of the diagonal is negative
+    "square": ("f", -LARGEST, LARGEST),  # as wide as high; no entry of the diagonal is negative
     "packed": ("f", -LARGEST, LARGEST),  # the upper triangle of one, row by row
     "count": ("iu", 1, MOST),
     "whole": ("iu", 0, MOST),
     "truth": ("b", 0, 1),
+    "number": ("fiu", -np.inf, np.inf),
 }
 
 MEANS = {"means_": "each feature d"}
@@ -58,8 +57,18 @@ VAE = {
     "priors_": "list PriorState?",
 }
 
+#: Records and settings that are single numbers: checked as soon as they are made.
+RECORDS: dict[str, dict[str, str]] = {
+    "LayerState": dict.fromkeys(["task", "decoder", "layer", "size"], "count")
+    | {"rank": "whole", "proportion": "number"},
+    "PriorState": dict.fromkeys(["residual", "smallest_distance", "mean_radius"], "number")
+    | {"task": "count", "iterations": "whole", "converged": "truth"},
+    "NormalPrior": {"scale": "number"},
+    "UniformPrior": {"scale": "number"},
+}
+
 #: By class; of Gaussians, by their kind of covariance.
-TABLES: dict[str, dict[str, str]] = {
+TABLES: dict[str, dict[str, str]] = RECORDS | {
     "MomentMemory": MEANS
     | {
         "rooted_": "truth",
@@ -93,7 +102,7 @@ TABLES: dict[str, dict[str, str]] = {
         "inputs": "list LayerInputs?",
         "tasks": "count",
     },
-    "LayerInputs": {"sum_": "square A A"},
+    "LayerInputs": {"sum_": "square * *"},
     "BayesHead": {"text_": "some float d?", "evidence_": "positive 5?", "memory_": "memory"},
     "NearestMeanHead": MEANS,
     "StreamingLDAHead": COUNTED | {"scatter_": "square d d"},
@@ -129,9 +138,19 @@ def check_held(part: Any, width: int) -> None:
     if table_of(part) is None:  # one from outside checks itself
         return
     known = list(part.classes)
-    whole = all(type(label) is int for label in known)
-    _require(whole, f"its {type(part).__name__} numbers its classes {known[:3]}")
+    if not all(type(label) is int for label in known):
+        raise MemoryFileError(f"its {type(part).__name__} numbers its classes {known[:3]}")
     _Held(part, width, known).check()
+
+
+def check_record(part: Any) -> None:
+    """Refuse a record of ours whose fields are not what its table has.
+
+    >>> from frugalvae.parts.gaussian import GaussianMemory
+    >>> check_record(GaussianMemory())  # which is no record
+    """
+    if type(part).__name__ in RECORDS:
+        _Held(part, 0, []).check()
 
 
 def table_of(part: Any) -> dict[str, str] | None:
@@ -150,22 +169,23 @@ class _Held:
     width: int
     known: list[int]
     holder: _Held | None = None
-    letters: dict[str, int] = field(default_factory=dict)
 
     def check(self) -> None:
         """Compare all that it holds with its table."""
-        table = table_of(self.part)
-        _require(table is not None, f"it holds a {type(self.part).__name__} where none belongs")
-        assert table is not None
+        table, kind = table_of(self.part), type(self.part).__name__
+        if table is None:
+            raise MemoryFileError(f"it holds a {kind} where none belongs")
         for name in vars(self.part):
-            kept = name in table or name.startswith("_") or not name.endswith("_")
-            _require(kept, f"its {type(self.part).__name__} has {name}, which none has")
+            if name.endswith("_") and not name.startswith("_") and name not in table:
+                raise MemoryFileError(f"its {kind} has {name}, which none has")
         for name, entry in table.items():
             self._entry(name, entry)
 
     def _entry(self, name: str, entry: str) -> None:
         value = getattr(self.part, name, None)
-        if entry.endswith("?") and (value is None or (is_container(value) and not value)):
+        if entry.endswith("?") and (
+            value is None or (isinstance(value, dict | list) and not value)
+        ):
             return
         many, kind, sides = parsed(entry)
         found = self._items(value, many)
@@ -175,57 +195,47 @@ class _Held:
             self._arrays(name, found, kind, sides, entry)
         else:
             for one in found:
-                right = self._right(one, kind, sides)
-                if not right:
+                if not self._right(one, kind, sides):
                     self._refuse(name, one, entry)
 
     def _items(self, value: Any, many: str) -> list[Any] | None:
         """What there is several of; None if it is not so many."""
-        if many == "each":
-            right = isinstance(value, dict) and value.keys() == set(self.known)
-            return list(value.values()) if right else None
-        if many == "some":
-            right = isinstance(value, dict) and value.keys() <= set(self.known) and bool(value)
-            return list(value.values()) if right else None
+        if many == "one":
+            return [value]
         if many == "list":
             return value if isinstance(value, list) and value else None
-        return [value]
+        if not isinstance(value, dict) or not value.keys() <= set(self.known):
+            return None
+        enough = len(value) == len(self.known) if many == "each" else value
+        return list(value.values()) if enough else None
 
     def _arrays(self, name: str, found: list[Any], kind: str, sides: list[str], entry: str) -> None:
         letters, least, most = KINDS[kind]
-        arrays = []
+        arrays: list[Array] = []
         for one in found:
             array = numbers(one)
-            if array is None or array.dtype.kind not in letters or not self._fits(array, sides):
+            fits = array is not None and array.dtype.kind in letters and array.ndim == len(sides)
+            if array is None or not fits or not all(map(self._is_as_long, sides, array.shape)):
                 self._refuse(name, one, entry)
             else:
                 arrays.append(array)
         for part in _together(arrays):
             if not (part.min(initial=least) >= least and part.max(initial=least) <= most):
                 self._refuse(name, part, entry, f", from {part.min():g} to {part.max():g}")
-        for diagonal in map(DIAGONALS.get(kind, _none), arrays):
+        for array in arrays if kind in ("square", "packed") else []:
+            if kind == "square" and array.shape[0] != array.shape[1]:
+                self._refuse(name, array, entry)
+            diagonal = array.diagonal() if kind == "square" else packed_diagonal(array)
             if not diagonal.min(initial=0.0) >= 0.0:
                 self._refuse(name, diagonal, entry, f", with {diagonal.min():g} in its diagonal")
 
-    def _fits(self, array: Array, sides: list[str]) -> bool:
-        if array.ndim != len(sides):
-            return False
-        return all(
-            self._side(side, length) == length
-            for side, length in zip(sides, array.shape, strict=True)
-        )
-
-    def _side(self, side: str, length: int) -> int:
-        """How long a side should be that has such a length."""
-        if side == "*":
-            return length
-        if side == "+":
-            return max(1, length)
-        if side in "ABC":
-            return self.letters.setdefault(side, length)
-        return self._length(side)
+    def _is_as_long(self, side: str, length: int) -> bool:
+        if side in ("*", "+"):
+            return side == "*" or length > 0
+        return self._length(side) == length
 
     def _length(self, side: str) -> int:
+        """How long a side should be."""
         factor, star, rest = side.partition("*")
         if star:
             return int(factor) * self._length(rest)
@@ -262,7 +272,7 @@ class _Held:
             return False
         if kind == "MLP":
             return self._network(one, sides)
-        if kind not in RECORDS:  # whose fields are plain values, which were checked
+        if kind not in RECORDS:  # which were checked when they were made
             _Held(one, self.width, self.known, self).check()
         return kind != "Decoder" or _protects(one)
 
@@ -273,7 +283,7 @@ class _Held:
             return False
         embedding = tables[0].shape[1] if tables else 0
         before = layers[0].weight.shape[1] - embedding
-        right = before == self._side(sides[0], before)
+        right = self._is_as_long(sides[0], before)
         for table in tables:
             right = right and tuple(table.shape) == (len(self.known), embedding) and finite(table)
         for layer in layers:
@@ -281,17 +291,21 @@ class _Held:
             right = right and into == before + embedding and tuple(layer.bias.shape) == (out,)
             right = right and finite(layer.weight) and finite(layer.bias)
             before = out
-        return right and before == self._side(sides[1], before)
+        return right and self._is_as_long(sides[1], before)
 
     def _refuse(self, name: str, value: Any, entry: str, more: str = "") -> None:
         array = numbers(value)
         given = f"{str(value)[:40]!r}" if array is None else f"{array.dtype} of shape {array.shape}"
         raise MemoryFileError(
-            f"{name} of its {type(self.part).__name__} is {given}{more}; expected {in_words(entry)}"
+            f"{name} of its {type(self.part).__name__} is {given}{more}; expected {entry}"
         )
 
 
-RECORDS = ("LayerState", "PriorState")
+def _protects(decoder: Any) -> bool:
+    """Whether a decoder has sums of the inputs of its first layers."""
+    widths = [layer.weight.shape[1] for layer in decoder.network.layers]
+    sums = [len(inputs.sum_) for inputs in decoder.inputs]
+    return sums == widths[: len(sums)]
 
 
 def parsed(entry: str) -> tuple[str, str, list[str]]:
@@ -305,21 +319,22 @@ def parsed(entry: str) -> tuple[str, str, list[str]]:
     return many, words[0], words[1:]
 
 
-def in_words(entry: str) -> str:
-    """What an entry expects, for errors.
+# --------------------------------------------------------------------------- numbers
 
-    >>> in_words("each positive d"), in_words("rank"), in_words("list Decoder")
-    ('each positive (d)', 'rank', 'list Decoder')
-    """
-    many, kind, sides = parsed(entry)
-    shape = f" ({', '.join(sides)})" if sides else ""
-    return f"{'' if many == 'one' else many + ' '}{kind}{shape}"
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch, which need not be installed to ask."""
+    return type(value).__module__.startswith("torch") and hasattr(value, "detach")
+
+
+def as_array(value: Any) -> Array:
+    """An array, or a tensor as one."""
+    return value.detach().cpu().numpy() if is_tensor(value) else value
 
 
 def numbers(value: Any) -> Array | None:
     """An array, a tensor or a single number as an array; None of anything else."""
-    if is_tensor(value):
-        return as_array(value)
+    value = as_array(value)
     if isinstance(value, np.ndarray | np.generic | bool | int | float):
         found = np.asarray(value)
         return found if found.dtype.kind in "biuf" else None
@@ -332,9 +347,14 @@ def finite(tensor: Any) -> bool:
     return array.dtype.kind == "f" and bool((np.abs(array) <= LARGEST).all())
 
 
-def is_container(value: Any) -> bool:
-    """Whether a value holds others by place or by class."""
-    return isinstance(value, dict | list)
+def packed_diagonal(triangle: Array) -> Array:
+    """The diagonal of a symmetric matrix of which the upper triangle is given, row by row.
+
+    >>> packed_diagonal(np.array([1, 2, 3, 4, 5, 6]))
+    array([1, 4, 6])
+    """
+    size = int((2 * len(triangle)) ** 0.5)
+    return triangle[np.cumsum([0, *range(size, 1, -1)])] if size else triangle
 
 
 def _together(arrays: list[Array]) -> Iterator[Array]:
@@ -347,28 +367,3 @@ def _together(arrays: list[Array]) -> Iterator[Array]:
             some = []
     if some:
         yield np.concatenate(some) if len(some) > 1 else some[0]
-
-
-def _diagonal(triangle: Array) -> Array:
-    """The diagonal of a symmetric matrix of which the upper triangle is given, row by row."""
-    size = int((2 * len(triangle)) ** 0.5)
-    return triangle[np.cumsum([0, *range(size, 1, -1)])] if size else triangle
-
-
-def _none(array: Array) -> Array:
-    return array.ravel()[:0]
-
-
-DIAGONALS: dict[str, Callable[[Array], Array]] = {"square": np.diagonal, "packed": _diagonal}
-
-
-def _protects(decoder: Any) -> bool:
-    """Whether a decoder has sums of the inputs of its first layers."""
-    widths = [layer.weight.shape[1] for layer in decoder.network.layers]
-    sums = [len(inputs.sum_) for inputs in decoder.inputs]
-    return sums == widths[: len(sums)]
-
-
-def _require(right: bool, otherwise: str) -> None:
-    if not right:
-        raise MemoryFileError(otherwise)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from frugalvae.encoders.identity import picture
+from frugalvae.encoders.defaults import drawn_image
 from frugalvae.testing.rules import Rule, check, require
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def check_encoder(make: Callable[[], Encoder]) -> None:
 def features_are_as_wide_as_it_says(make: Callable[[], Encoder]) -> None:
     """Features are (n, dim), float32 and finite, of images of any shape."""
     encoder = make()
-    images = [picture(), picture(40).resize((90, 40)), Image.new("RGB", (7, 31))]
+    images = [drawn_image(), drawn_image(40).resize((90, 40)), Image.new("RGB", (7, 31))]
     for image in images:
         prepared = encoder.prepare(image)
         require(
@@ -46,7 +46,7 @@ def an_image_does_not_depend_on_the_batch(make: Callable[[], Encoder]) -> None:
     """Nor on what was encoded before."""
     encoder = make()
     one, other = (
-        encoder.prepare(image) for image in (picture(), Image.new("RGB", (256, 256), "red"))
+        encoder.prepare(image) for image in (drawn_image(), Image.new("RGB", (256, 256), "red"))
     )
     alone = [encoder.encode(image[None]) for image in (one, other)]
     together = encoder.encode(np.stack([one, other]))
@@ -71,7 +71,7 @@ def tells_what_it_is(make: Callable[[], Encoder]) -> None:
 def goes_to_another_process(make: Callable[[], Encoder]) -> None:
     """It can be pickled, and moved to a device."""
     encoder = make()
-    prepared = encoder.prepare(picture())[None]
+    prepared = encoder.prepare(drawn_image())[None]
     before = encoder.encode(prepared)
     after = pickle.loads(pickle.dumps(encoder.to("cpu"))).encode(prepared)
     require(np.allclose(before, after, rtol=1e-3, atol=1e-4), "a pickled copy gives other features")

@@ -27,7 +27,7 @@ from frugalvae.model.history import (
 )
 from frugalvae.model.plan import Intake, choose_samples, taught_digests
 from frugalvae.parts.checks import check_kind
-from frugalvae.storage.receipts import receipt, state
+from frugalvae.storage.store import receipt, size_and_checksum
 from frugalvae.storage.summary import difference
 
 if TYPE_CHECKING:
@@ -208,11 +208,11 @@ def forget(
     ``x`` (n, d), all samples that the class was taught, is taken out of what classes share;
     ``scrub`` relearns what they share, and cannot be undone.
     """
-    before = state(store)
+    before = size_and_checksum(store)
     after, remains = forgetting.forget(model, label, x, scrub=scrub)
     after = with_digest(after)
     store.save(after, undoable=not scrub)
-    return Forgotten(after, receipt(after, label, remains, before, state(store)))
+    return Forgotten(after, receipt(after, label, remains, before, size_and_checksum(store)))
 
 
 @dataclass

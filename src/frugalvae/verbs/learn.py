@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from frugalvae import encoding
 from frugalvae.care.lists import refuse_guesses
 from frugalvae.encoders.remembered import Choice, check_same, load_encoder
-from frugalvae.encoding import Parts, depends_on
-from frugalvae.engines import Engine, here
+from frugalvae.encoding import Encode, Parts, depends_on
+from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, quoted, shortened
 from frugalvae.images import BATCH_SIZE
@@ -21,7 +20,7 @@ from frugalvae.labels import check_case
 from frugalvae.model.naming import read_names, teach_names, unread
 from frugalvae.model.plan import Intake, choose_samples
 from frugalvae.samples import Samples, refuse
-from frugalvae.sums import take
+from frugalvae.sums import encode_and_sum
 
 if TYPE_CHECKING:
     from frugalvae.model.model import Model
@@ -98,7 +97,7 @@ def learn(
     case_matters: bool = True,
     strict: bool = False,
     dry_run: bool = False,
-    engine: Engine = here,
+    engine: Engine = run_in_process,
     batch_size: int = BATCH_SIZE,
     place: Path | None = None,
     load: Any = load_encoder,
@@ -183,23 +182,24 @@ def learn(
             remove_parts(place, samples)
         return lesson
     encoder, remembered = samples.encoder(model.remembered, choice, file, load)
-    parts, shard = None, batch_size * max(encoding.SHARD // batch_size, 1)
+    parts = None
     if encoder is not None and place is not None:
         classes = [intake.labels.tolist(), intake.digests.tobytes().hex()]
-        parts = Parts(place, depends_on(samples, encoder.identity, shard, classes=classes))
-    how: dict[str, Any] = {"batch_size": batch_size, "shard": shard, "parts": parts, "say": say}
-    taken = take(model, samples, intake, encoder, engine, **how)
-    lesson.unreadable, lesson.missing = taken.unreadable, taken.missing
+        size = Encode(encoder, batch_size).part_size
+        parts = Parts(place, depends_on(samples, encoder.identity, size, classes=classes), say)
+    how: dict[str, Any] = {"batch_size": batch_size, "parts": parts}
+    summed = encode_and_sum(model, samples, intake, encoder, engine, **how)
+    lesson.unreadable, lesson.missing = summed.unreadable, summed.missing
     if strict:
-        refuse(taken.unreadable)
-    if not taken.counts:
+        refuse(summed.unreadable)
+    if not summed.counts:
         remove_parts(place, samples)
-    taken.check_new(samples.name)
-    if taken.counts:
+    summed.check_new(samples.name)
+    if summed.counts:
         renamed = replace(model, aliases={**model.aliases, **same})
-        taught = withholding(renamed.learn(**taken.lesson))
+        taught = withholding(renamed.learn(**summed.lesson))
         lesson.model = replace(taught, encoder=remembered) if remembered else taught
-        lesson.learned = taken.counts
+        lesson.learned = summed.counts
     return lesson
 
 
@@ -238,8 +238,8 @@ def only_withheld(before: Model, after: Model) -> Model:
 def remove_parts(place: Path | None, samples: Samples) -> None:
     """Remove what was encoded of these photographs before: all of them are learned."""
     if place is not None and samples.files is not None:
-        parts = Parts(place, depends_on(samples, {}, 0))
-        if parts.are_of("images"):
+        parts, images = Parts(place, {}), depends_on(samples, {}, 0)["images"]
+        if parts.there() and parts.before().get("images", images) == images:
             parts.remove()
 
 

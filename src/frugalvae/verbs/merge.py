@@ -15,8 +15,7 @@ from frugalvae.labels import as_label, check_case, label_named, like
 from frugalvae.model import merging
 from frugalvae.model.history import is_last_change, with_digest
 from frugalvae.model.model import Model
-from frugalvae.storage.receipts import checksum_of
-from frugalvae.storage.store import Store
+from frugalvae.storage.store import Store, checksum_of
 
 OF = "of"  # the checksum of a file that was merged, in its event of the history
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,20 +22,11 @@ from frugalvae.images.feature_file import Features, load_features
 from frugalvae_lab.images.dataset import Images, digit_images, load_digits, load_images
 
 
-@dataclass(frozen=True)
-class DataSet:
+class DataSet(NamedTuple):
     """A data set that experiments know by name.
 
-    Attributes
-    ----------
-    title
-        The usual name.
-    backbone
-        The frozen encoder that made the features; ``None`` for images.
-    file
-        The name of its file in the data folder; may have wildcards.
-    source
-        Where the images come from.
+    Its usual name; the frozen encoder that made the features, ``None`` for images; the name of its
+    file in the data folder, which may have wildcards; and where the images come from.
     """
 
     title: str
@@ -145,29 +136,39 @@ def find_data(
     """
     found, absent = {}, {}
     for name in names:
-        paths = _as_given(given[name]) if given.get(name) else _usual_places(name)
-        parts = name.split("+")
+        parts, known = name.split("+"), CATALOGUE.get(name)
         if len(parts) > 1 and name not in given:
             several, missing = find_data(parts, given, image_size=image_size)
             if missing:
                 absent[name] = "; ".join(missing.values())
             else:
                 found[name] = join(name, list(several.values()))
-        elif name in BUNDLED and name not in given:
+            continue
+        if name in BUNDLED and name not in given:
             found[name] = make_source(name, None, BUNDLED[name]())
-        elif not paths:
-            folder = data_folder()
-            known = CATALOGUE.get(name)
+            continue
+        paths = in_data_folder(known.file) if known and known.file else []
+        if given.get(name):  # a file or a folder, or several separated by commas
+            path = Path(given[name])
+            one = path.suffix == ".npz" or path.exists()  # the name may have a comma
+            paths = [path] if one else [Path(part) for part in given[name].split(",")]
+        if paths:
+            data = (
+                load_features(paths[0])
+                if paths[0].suffix == ".npz"
+                else load_images(paths, size=image_size)
+            )
+            found[name] = make_source(name, ",".join(map(str, paths)), data)
+        elif known:
             absent[name] = (
-                f"{folder / known.file} does not exist; get {known.title} from {known.source}, and "
-                f"set FRUGALVAE_DATA to the folder of its file or give --data {name}=FILE"
-                if known
-                else f"no file was given for it.{suggestion(name, CATALOGUE)} Give --data "
+                f"{data_folder() / known.file} does not exist; get {known.title} from "
+                f"{known.source}, and set FRUGALVAE_DATA to the folder of its file or give --data "
                 f"{name}=FILE"
             )
         else:
-            told = ",".join(map(str, paths))
-            found[name] = make_source(name, told, _load(paths, image_size))
+            absent[name] = (
+                f"no file was given for it.{suggestion(name, CATALOGUE)} Give --data {name}=FILE"
+            )
     return found, absent
 
 
@@ -238,21 +239,3 @@ def fingerprint(data: Features | Images) -> str:
         hasher.update(f"{array.dtype.str}{array.shape}".encode())
         hasher.update(array.tobytes())
     return hasher.hexdigest()[:16]
-
-
-def _usual_places(name: str) -> list[Path]:
-    known = CATALOGUE.get(name)
-    return in_data_folder(known.file) if known and known.file else []
-
-
-def _as_given(path: str) -> list[Path]:
-    """A file or a folder, whose name may have a comma, or several separated by commas."""
-    one = path.endswith(".npz") or Path(path).exists()
-    return [Path(path)] if one else [Path(part) for part in path.split(",")]
-
-
-def _load(paths: Sequence[Path], size: int) -> Features | Images:
-    """Load a feature file, or images of folders and archives."""
-    if paths[0].suffix == ".npz":
-        return load_features(paths[0])
-    return load_images(paths, size=size)

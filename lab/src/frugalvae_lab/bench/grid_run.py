@@ -1,28 +1,28 @@
-"""Run what is missing of experiments, and write each run as it ends."""
+"""Run what is missing of experiments, write each run as it ends, and show how it goes."""
 
 from __future__ import annotations
 
 import shlex
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from rich.progress import TimeRemainingColumn
+
+from frugalvae.console import Display
 from frugalvae.errors import InputError
-from frugalvae.formatting import plural
+from frugalvae.formatting import duration, plural
 from frugalvae.images.feature_file import load_features, write_features
 from frugalvae_lab.bench.data_sources import Source, find_data, parse_data
-from frugalvae_lab.bench.display import Clock, GridDisplay
-from frugalvae_lab.bench.execute import Encoding
-from frugalvae_lab.bench.grid import EVERYTHING, Cell, Only, grid, takes
+from frugalvae_lab.bench.grid import Cell, grid, selected, takes
 from frugalvae_lab.bench.pool import Job, Outcome, Pool
 from frugalvae_lab.bench.results import Results
-from frugalvae_lab.bench.sharing import together
-from frugalvae_lab.bench.spec import Experiment
-from frugalvae_lab.bench.toml import foreign_parts, read_experiments
+from frugalvae_lab.bench.run import Encoding
+from frugalvae_lab.bench.specification import Experiment, read_experiments
 
 
 def run_grid(
@@ -34,7 +34,8 @@ def run_grid(
     changes: Sequence[tuple[str, str, Any]] = (),
     trust: tuple[str, ...] = (),
     results: Path = Path("results"),
-    only: Only = EVERYTHING,
+    rows: Sequence[str] = (),
+    protocols: Sequence[str] = (),
     again: bool = False,
     plan: bool = False,
     quiet: bool = False,
@@ -54,27 +55,34 @@ def run_grid(
         Replace those in the files.
     trust
         Modules and classes that the files may name: no other is imported.
-    only
-        The rows and columns to run now.
+    rows, protocols
+        The rows and columns to run now, by name; without any, all.
     again
         Run what is done, too.
     plan
         List what is missing, and run nothing.
     """
-    experiments, sources, absent = asked_for(paths, data, seeds, changes, trust)
+    experiments = read_experiments(paths, changes, trust)
+    given = parse_data(data)
+    update: dict[str, Any] = {"seeds": list(seeds)} if seeds is not None else {}
+    update |= {"data": list(given)} if given else {}
+    experiments = [entry.model_copy(update=update) for entry in experiments]
+    names = list(dict.fromkeys(name for entry in experiments for name in entry.data))
+    sources, absent = find_data(names, {name: path for name, path in given.items() if path})
+    if given and absent:
+        raise InputError("; ".join(absent.values()))
     store, display = Results(results), GridDisplay(quiet)
     for name, reason in absent.items():
         display.say(f"skipped {name}: {reason}")
     about = {name: source.to_json() for name, source in sources.items()}
-    only.check(experiments)
-    wanted = grid(experiments, about, only)
+    wanted = grid(selected(experiments, rows, protocols), about)
     if not wanted:
         why = (
             "; ".join(dict.fromkeys(absent.values()))
             or "the columns that were asked for are not for this data"
         )
         raise InputError(f"nothing to run: none of the data fits; {why}")
-    missing = together([cell for cell in wanted if again or store.load(cell) is None])
+    missing = [cell for cell in wanted if again or store.load(cell) is None]
     for cell in missing if plan else ():
         display.say(cell.name)
     done = len(wanted) - len(missing)
@@ -85,28 +93,7 @@ def run_grid(
         store.prepare()  # after what may fail
         for experiment in experiments:
             remember(store, experiment, about, command(paths, data, seeds, changes, trust))
-        return work(missing, wanted, sources, pool, store, display) if pool else 0
-
-
-def asked_for(
-    paths: Sequence[Path],
-    data: Sequence[str],
-    seeds: Sequence[int] | None,
-    changes: Sequence[tuple[str, str, Any]],
-    trust: tuple[str, ...],
-) -> tuple[list[Experiment], dict[str, Source], dict[str, str]]:
-    """The experiments, their data, and the reason for each data set that is missing."""
-    experiments = read_experiments(paths, changes, trust)
-    if seeds is not None:
-        experiments = [replace(entry, seeds=tuple(seeds)) for entry in experiments]
-    given = parse_data(data)
-    if given:
-        experiments = [replace(entry, data=tuple(given)) for entry in experiments]
-    names = list(dict.fromkeys(name for entry in experiments for name in entry.data))
-    sources, absent = find_data(names, {name: path for name, path in given.items() if path})
-    if given and absent:
-        raise InputError("; ".join(absent.values()))
-    return experiments, sources, absent
+        return work(missing, sources, pool, store, display) if pool else 0
 
 
 def remember(
@@ -125,9 +112,7 @@ def remember(
         same = known.get("fingerprint") == about[name]["fingerprint"]
         seeds = {*experiment.seeds, *(known["seeds"] if same else ())}
         grown[name] = {**about[name], "seeds": sorted(seeds), "command": made_by}
-    foreign = foreign_parts(experiment)  # a report is made without importing them
-    content = {"experiment": experiment.source, "data": grown}
-    store.write_table(experiment.name, content | ({"parts": foreign} if foreign else {}))
+    store.write_table(experiment.name, {"experiment": experiment.source, "data": grown})
 
 
 def command(
@@ -155,27 +140,24 @@ def command(
 
 def work(
     missing: Sequence[Cell],
-    wanted: Sequence[Cell],
     sources: Mapping[str, Source],
     pool: Pool,
     store: Results,
     display: GridDisplay,
 ) -> int:
     """Run the missing cells, write each as it ends, and return the number that failed."""
-    known = {cell.key: record for cell in wanted if (record := store.load(cell)) is not None}
-    display.start(len(missing), Clock(missing, list(known.values()), pool.slots))
+    display.start(len(missing))
     with display.progress:
         encoded, broken = encode_missing(missing, sources, pool, store, display)
         runnable = [cell for cell in missing if cell.key in encoded]
-        for outcome in chain(broken, run_all(runnable, encoded, pool, display)):
+        for outcome in chain(broken, run_all(runnable, encoded, pool)):
             cell = outcome.job
             assert isinstance(cell, Cell)
             if outcome.traceback is None:
                 store.finish(cell, outcome.result)
-                display.finished(cell, outcome.result, outcome.seconds)
             else:
                 store.fail(cell, outcome.traceback)
-                display.failed(cell, outcome.traceback)
+            display.ended(cell, outcome)
     display.summary(pool.slots)
     return display.failures
 
@@ -205,8 +187,8 @@ def encode_missing(
     places = {key: store.folder / "encoded" / f"{key}.npz" for key in distinct}
     absent = [encoding for key, encoding in distinct.items() if not places[key].exists()]
     tracebacks = {}
-    for outcome in run_all(absent, {e.key: e.cell.data for e in absent}, pool, display):
-        display.encoded(outcome.job.name, outcome.seconds)
+    for outcome in run_all(absent, {e.key: e.cell.data for e in absent}, pool):
+        display.say(f"encoder: {outcome.job.name}, {duration(outcome.seconds)}")
         if outcome.traceback is None:
             write_features(places[outcome.job.key], outcome.result)
         else:
@@ -226,9 +208,7 @@ def encode_missing(
     return names, broken
 
 
-def run_all(
-    jobs: Sequence[Job], data: Mapping[str, str], pool: Pool, display: GridDisplay
-) -> Iterator[Outcome]:
+def run_all(jobs: Sequence[Job], data: Mapping[str, str], pool: Pool) -> Iterator[Outcome]:
     """Outcomes as they come; as many jobs run at a time as the pool has slots."""
     waiting, running = deque(jobs), 0
     while waiting or running:
@@ -236,7 +216,46 @@ def run_all(
             job = waiting.popleft()
             pool.start(job, data[job.key])
             running += 1
-        display.running(running)
         for outcome in pool.wait(0.5):
             running -= 1
             yield outcome
+
+
+# --------------------------------------------------------------------------- what is shown
+
+
+class GridDisplay(Display):
+    """Runs: done, running, failed, and the time left. A line for each that ended."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__(quiet, TimeRemainingColumn())
+        self.done, self.failures, self.spent = 0, 0, 0.0
+
+    def start(self, total: int) -> None:
+        """Get ready for that many runs."""
+        self.total, self.started = total, time.perf_counter()
+        self.task = self.progress.add_task("runs", total=total)
+
+    def ended(self, cell: Cell, outcome: Outcome) -> None:
+        """A run has ended, well or not."""
+        if outcome.traceback is None:
+            self.done += 1
+            self.spent += outcome.seconds
+            accuracy = outcome.result["metrics"]["final_average_accuracy"]
+            text = "" if accuracy is None else f"{accuracy:.1%}, "
+            text += duration(outcome.seconds)
+        else:
+            self.failures += 1
+            text = f"FAILED, {outcome.traceback.strip().splitlines()[-1]}"
+        ended = self.done + self.failures
+        self.progress.update(self.task, completed=ended, description=f"{self.failures} failed")
+        self.say(f"{ended} of {self.total}  {cell.name}: {text}")
+
+    def summary(self, slots: int) -> None:
+        """What it came to."""
+        wall = duration(time.perf_counter() - self.started)
+        if self.done + self.failures:
+            self.say(
+                f"{plural(self.done, 'run')} done, {self.failures} failed: {duration(self.spent)} "
+                f"of work in {wall}, {slots} at a time"
+            )

@@ -15,7 +15,7 @@ from frugalvae_lab.bench.metrics import (
     precision_and_recall,
     relative_frechet_distance,
 )
-from frugalvae_lab.bench.spec import SAMPLE_MEASURES, Part
+from frugalvae_lab.bench.specification import SAMPLE_MEASURES, Part
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from frugalvae.images.feature_file import Features
     from frugalvae.paper.placement import Placement, Prior
     from frugalvae.parts.protocols import Memory
-    from frugalvae_lab.bench.stream_run import Record
+    from frugalvae_lab.bench.run import Record
 
 Samples = NDArray[np.float32]
 

@@ -1,32 +1,30 @@
 """Run jobs several at a time: in processes of this machine, or on Ray.
 
-Why not joblib or loky for the first: there, a worker that dies fails all jobs under way, which
-may have run for hours, and workers outlive a parent that is killed. Here one job is lost and
-tried again.
+Runs take from a second to hours, so that each is written as it ends, in any order: unlike the
+engines of :mod:`frugalvae.engines`, which keep the order of their pieces. Each process is a pool of
+its own: if one dies, one run is lost, and is tried again.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
 import tempfile
 import time
 import traceback
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import connection, get_context
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from frugalvae.images.feature_file import Features
 from frugalvae.processes import TRIES, Cluster, end_with_parent, starting
-from frugalvae_lab.bench.execute import Encoding, encode_first_task, make_run
 from frugalvae_lab.bench.grid import Cell
+from frugalvae_lab.bench.run import Encoding, encode_first_task, make_run
 from frugalvae_lab.images.dataset import Images
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")  # of a data set
@@ -44,139 +42,85 @@ class Outcome:
     seconds: float = 0.0
 
 
-class Pool(Protocol):
-    """What runs jobs, several at a time."""
-
-    @property
-    def slots(self) -> int:
-        """How many jobs it can run at once."""
-        ...
-
-    def share(self, name: str, data: Features | Images) -> None:
-        """Give all jobs access to data by a name."""
-        ...
-
-    def start(self, job: Job, data: str) -> None:
-        """Start a job on shared data; there must be a free slot."""
-        ...
-
-    def wait(self, seconds: float) -> list[Outcome]:
-        """The jobs that have ended, after at most that time."""
-        ...
-
-    def close(self) -> None:
-        """Stop everything."""
-        ...
-
-
 def perform(job: Job, data: Any) -> tuple[Any, str | None, float]:
     """The job's result, or the traceback of what it raised; and how long it took."""
-    started = time.perf_counter()
+    started, result, failure = time.perf_counter(), None, None
     try:
-        result: Any = (
-            encode_first_task(job, data) if isinstance(job, Encoding) else make_run(job, data)
-        )
-        return result, None, time.perf_counter() - started
+        result = encode_first_task(job, data) if isinstance(job, Encoding) else make_run(job, data)
     except Exception:
-        return None, traceback.format_exc(), time.perf_counter() - started
+        failure = traceback.format_exc()
+    return result, failure, time.perf_counter() - started
 
 
 class ProcessPool:
-    """Processes that each run one job after the other.
-
-    If a process dies, its job is tried again in a new one. After three deaths the job has
-    failed.
-    """
+    """Processes. After three deaths of its process, a job has failed."""
 
     def __init__(self, processes: int, threads: int = 1) -> None:
-        self.slots = processes
-        self.threads = threads
+        self.slots, self.threads = processes, threads
         self.folder = Path(tempfile.mkdtemp(prefix="frugalvae-"))
-        self.workers: list[_Worker] = []
+        self.idle: list[ProcessPoolExecutor] = []
+        self.running: dict[Future[Any], tuple[ProcessPoolExecutor, Job, str, int]] = {}
 
     def share(self, name: str, data: Features | Images) -> None:
         """Write the arrays to files that every process maps into its memory."""
         save_shared(self.folder / name, data)
 
-    def start(self, job: Job, data: str) -> None:
+    def start(self, job: Job, data: str, tries: int = 1) -> None:
         """Give the job to an idle process, or to a new one."""
-        idle = next((worker for worker in self.workers if worker.job is None), None)
-        if idle is None:
-            idle = _Worker(self.folder, self.threads)
-            self.workers.append(idle)
-        self._give(idle, job, data, tries=1)
-
-    def _give(self, worker: _Worker, job: Job, data: str, tries: int) -> None:
-        worker.job, worker.data, worker.tries = job, data, tries
-        with contextlib.suppress(OSError):  # it died while idle; wait() will notice
-            worker.pipe.send((job, data))
+        context = get_context("spawn")  # a forked PyTorch may hang
+        while True:
+            new = not self.idle
+            process = (
+                ProcessPoolExecutor(1, context, _start, (self.folder,)) if new else self.idle.pop()
+            )
+            try:
+                with starting(self.threads):
+                    future = process.submit(_perform, job, data)
+            except BrokenProcessPool:  # it died while idle
+                continue
+            self.running[future] = process, job, data, tries
+            return
 
     def wait(self, seconds: float) -> list[Outcome]:
         """Collect jobs that have ended; start again those whose process died."""
-        busy = {worker.pipe: worker for worker in self.workers if worker.job is not None}
         ended = []
-        for pipe in connection.wait(list(busy), seconds):
-            worker = busy[pipe]  # type: ignore[index]
-            assert worker.job is not None
+        for future in wait(self.running, seconds, FIRST_COMPLETED).done:
+            process, job, data, tries = self.running.pop(future)
             try:
-                ended.append(Outcome(worker.job, *worker.pipe.recv()))
-                worker.job = None
-            except (EOFError, OSError):
-                ended += self._replace(worker)
+                ended.append(Outcome(job, *future.result()))
+                self.idle.append(process)
+            except BrokenProcessPool:
+                if tries < TRIES:
+                    self.start(job, data, tries + 1)
+                else:
+                    reason = f"the process died {TRIES} times: out of memory?"
+                    ended.append(Outcome(job, traceback=reason))
         return ended
-
-    def _replace(self, worker: _Worker) -> list[Outcome]:
-        """Try a lost job again in a new process, or give it up."""
-        worker.process.join()
-        self.workers.remove(worker)
-        assert worker.job is not None
-        if worker.tries == TRIES:
-            code = worker.process.exitcode
-            reason = f"the process died {TRIES} times (exit code {code}): out of memory?"
-            return [Outcome(worker.job, traceback=reason)]
-        fresh = _Worker(self.folder, self.threads)
-        self.workers.append(fresh)
-        self._give(fresh, worker.job, worker.data, worker.tries + 1)
-        return []
 
     def close(self) -> None:
         """Stop all processes, whatever they are doing."""
-        for worker in self.workers:
-            worker.process.kill()
-            worker.process.join()
+        for pool in [*self.idle, *(one[0] for one in self.running.values())]:
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+            pool.shutdown(cancel_futures=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class _Worker:
-    """A process, the pipe to it, and its job."""
-
-    def __init__(self, folder: Path, threads: int) -> None:
-        context = get_context("spawn")  # a forked PyTorch may hang
-        self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(
-            target=_serve, args=(theirs, folder), daemon=True
-        )
-        with starting(threads):
-            self.process.start()
-        theirs.close()
-        self.job: Job | None = None
-        self.data, self.tries = "", 0
+_folder: list[Path] = []  # of shared data, in a process of the pool
+_loaded: dict[str, Any] = {}  # the data of the job before
 
 
-def _serve(pipe: Connection, folder: Path) -> None:
-    """Perform jobs until the parent ends, even if the parent is killed."""
-    remove = partial(shutil.rmtree, folder, ignore_errors=True)  # several workers may do so at once
-    end_with_parent(remove)
-    loaded: dict[str, Any] = {}
-    try:
-        while True:
-            job, name = pipe.recv()
-            if name not in loaded:
-                loaded = {name: load_shared(folder / name)}  # the data before is released
-            pipe.send(perform(job, loaded[name]))
-    except (EOFError, BrokenPipeError):
-        remove()
-        os._exit(1)
+def _start(folder: Path) -> None:
+    """Get a process ready; when the parent is killed, the last to leave removes the folder."""
+    end_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
+    _folder[:] = [folder]
+
+
+def _perform(job: Job, name: str) -> tuple[Any, str | None, float]:
+    if name not in _loaded:
+        _loaded.clear()
+        _loaded[name] = load_shared(_folder[0] / name)
+    return perform(job, _loaded[name])
 
 
 def save_shared(folder: Path, data: Features | Images) -> None:
@@ -257,3 +201,6 @@ class RayPool:
         self.running.clear()
         self.shared.clear()
         self.cluster.close()
+
+
+Pool = ProcessPool | RayPool

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from frugalvae.errors import InputError, check_number, needing
+from frugalvae.errors import check_number, needing
 from frugalvae.maths.arrays import Array, one_hot, stack, unit
 from frugalvae.maths.matrices import pack
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task
-from frugalvae_lab.maths.late_rows import LateRows
-from frugalvae_lab.maths.projection import normal_matrix
-from frugalvae_lab.maths.ridge import solve_dual, solve_ridge
+from frugalvae_lab.heads.projection import normal_matrix
+from frugalvae_lab.heads.ridge import SOLVING, LateRows, solve_dual, solve_ridge
 
-SOLVING = threading.RLock()  # several threads may predict at once
 JITTER = 1e-4  # added to variances, as the authors do
 
 
@@ -135,32 +131,6 @@ class AnaCPHead(HeadDefaults):
     def update(self, task: Task, count: int, replay: Replay) -> None:
         """Add the samples to all sums."""
         self.learn(task, replay)
-
-    def merge(
-        self, other: AnaCPHead, labels: Mapping[int, int], counts: object, others: object
-    ) -> None:
-        """Add the sums of another head, if it projects features alike."""
-        mine, theirs = ((h.seed_, h.width, h.layers) for h in (self, other))
-        if mine != theirs:
-            raise InputError(
-                "the two heads project features differently; teach both with the same width, "
-                "layers and random_state"
-            )
-        for head in (self, other):
-            head._sum_up()
-        self.scatter_ = self.scatter_ + other.scatter_
-        self.grams_ = [one + two for one, two in zip(self.grams_, other.grams_, strict=True)]
-        for label, mean in other.means_.items():
-            known, n = labels[label], other.counts_[label]
-            before = self.counts_.get(known, 0)
-            if before:
-                apart = (mean - self.means_[known]).astype(np.float64)
-                self.scatter_ += np.outer(apart, apart) * (before * n / (before + n))
-                mean = (self.means_[known] + apart * (n / (before + n))).astype(np.float32)
-            self.means_[known], self.counts_[known] = mean, before + n
-            self.sums_[known] = self.sums_.get(known, np.float32(0)) + other.sums_[label]
-        self.count_ += other.count_
-        self.solved_, self._rule = [], None
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's means. The others keep their weights until more is learned."""

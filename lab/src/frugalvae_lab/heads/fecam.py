@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from frugalvae.errors import check_number
@@ -74,24 +72,6 @@ class FeCAMHead(HeadDefaults):
         self.roots_[label] = mixed(rows)
         self.counts_[label] = before.count + len(x)
         self._rules.pop(label, None)
-
-    def merge(
-        self, other: FeCAMHead, labels: Mapping[int, int], counts: object, others: object
-    ) -> None:
-        """Add means and scatters of another head."""
-        self.powered_ = self.powered_ if self.means_ else other.powered_
-        for theirs, mean in other.means_.items():
-            label, n = labels[theirs], other.counts_[theirs]
-            before, rows = self.counts_.get(label, 0), other.roots_[theirs]
-            joined = mean
-            if before:
-                apart = mean - self.means_[label]
-                weight = np.float32((before * n / (before + n)) ** 0.5)
-                rows = mixed(np.concatenate([self.roots_[label], rows, weight * apart[None]]))
-                joined = self.means_[label] + apart * np.float32(n / (before + n))
-            self.means_[label], self.roots_[label] = joined, rows
-            self.counts_[label] = before + n
-            self._rules.pop(label, None)
 
     def forget(self, label: int) -> list[str]:
         """Drop all that is kept of the class."""

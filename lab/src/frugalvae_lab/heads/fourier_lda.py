@@ -1,23 +1,21 @@
-"""What heads share that are linear discriminant analysis on random Fourier features."""
+"""KLDA, KLDA-E and RanDumb: linear discriminant analysis on random Fourier features."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from frugalvae.errors import InputError, check_number
+from frugalvae.errors import check_number
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.matrices import pack, solve_positive
 from frugalvae.maths.running_sums import RunningSums
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task
-from frugalvae_lab.maths.late_rows import LateRows
-from frugalvae_lab.maths.projection import normal_matrix, uniform_vector
-
-SOLVING = threading.RLock()  # several threads may predict at once
+from frugalvae_lab.heads.projection import normal_matrix, uniform_vector
+from frugalvae_lab.heads.ridge import SOLVING, LateRows
 
 
 class FourierLDA(HeadDefaults):
@@ -27,9 +25,9 @@ class FourierLDA(HeadDefaults):
     relative to one over the variance of the first task's features, summed over them, so that it
     does not depend on their scale; of a single sample, half of its squared length stands for the
     variance. Learning task by task, in any batches, gives what learning
-    everything at once gives. As long as no sum was loaded or merged and there are fewer samples
+    everything at once gives. As long as no sum was loaded and there are fewer samples
     than features, it is solved for as many unknowns as samples, which is the same and much faster;
-    the scatter is not even formed then, until it is saved or merged. A subclass says how the
+    the scatter is not even formed then, until it is saved. A subclass says how the
     covariance is regularised.
     """
 
@@ -93,36 +91,6 @@ class FourierLDA(HeadDefaults):
         """Bring the scatters up to date; rows are let go."""
         with SOLVING:
             self.scatters_ = self._late.summed(self.scatters_, np.float32)
-
-    def merge(
-        self,
-        other: FourierLDA,
-        labels: Mapping[int, int],
-        counts: Mapping[int, int],
-        others: Mapping[int, int],
-    ) -> None:
-        """Add means and scatter of another head, if it maps features alike."""
-        mine, theirs = ((h.seed_, h.gamma_, h.width, h.maps) for h in (self, other))
-        if mine != theirs:
-            raise InputError(
-                "the two heads map features differently; the width of the kernel follows from the "
-                "first task, so teach both the same first task with the same random_state"
-            )
-        for head in (self, other):
-            head._sum_up()
-        both = zip(self.scatters_, other.scatters_, strict=True)
-        self.scatters_ = [one + two for one, two in both]
-        for label, mean in other.means_.items():
-            known, n = labels[label], others[label]
-            before = counts.get(known, 0)
-            apart = mean - self.means_[known] if before else np.zeros_like(mean)
-            weight = np.float32(before * n / (before + n))
-            for scatter, gap in zip(self.scatters_, apart, strict=True):
-                scatter += weight * np.outer(gap, gap) if before else 0
-            joined = self.means_[known] + apart * (n / (before + n)) if before else mean
-            self.means_[known] = joined.astype(np.float32)
-        self.count_ += other.count_
-        self._rule = None
 
     def forget(self, label: int) -> list[str]:
         """Drop the class's means."""
@@ -220,3 +188,104 @@ class FourierLDA(HeadDefaults):
             component("head: scatter", self.maps * self.width**2, self.maps * triangle(self.width)),
             component("head: seed, gamma and count", 0, 3, width=8),
         ]
+
+
+class KLDAHead(FourierLDA):
+    """Linear discriminant analysis on random Fourier features; no replay.
+
+    Parameters
+    ----------
+    width
+        Random features of each map.
+    gamma
+        The width of the Gaussian kernel, relative to one over the variance of the first task's
+        features.
+    ridge
+        What is added to each variance, as a share of the mean variance.
+    maps
+        How many maps there are, whose scores are averaged.
+
+    References
+    ----------
+    Momeni, Mazumder and Liu, "Continual Learning Using a Kernel-Based Method Over Foundation
+    Models", 2025.
+    """
+
+    def __init__(
+        self, *, width: int = 5000, gamma: float = 0.1, ridge: float = 0.1, maps: int = 1
+    ) -> None:
+        super().__init__(width, gamma, maps)
+        check_number("ridge", ridge, 1e-6)
+        self.ridge = ridge
+
+    def _regularised(self, level: float, squares: float) -> tuple[float, float]:
+        return 1.0, self.ridge * (level or 1.0)
+
+
+class KLDAEnsembleHead(KLDAHead):
+    """The same with five maps."""
+
+    def __init__(self, *, maps: int = 5, **settings: Any) -> None:
+        super().__init__(maps=maps, **settings)
+
+
+class RanDumbHead(FourierLDA):
+    """Linear discriminant analysis on random Fourier features with OAS shrinkage; no replay.
+
+    Parameters
+    ----------
+    width
+        Number of random features.
+    gamma
+        The width of the Gaussian kernel, relative to one over the variance of the first task's
+        features.
+    shrinkage
+        The share of the identity that is mixed into the shrunk covariance.
+
+    References
+    ----------
+    Prabhu et al., "RanDumb: A Simple Approach that Questions the Efficacy of Continual
+    Representation Learning", 2024. Chen et al., "Shrinkage Algorithms for MMSE Covariance
+    Estimation", 2010.
+    """
+
+    def __init__(self, *, width: int = 10_000, gamma: float = 1.0, shrinkage: float = 1e-4) -> None:
+        super().__init__(width, gamma, maps=1)
+        check_number("shrinkage", shrinkage, 1e-12, 1)
+        self.shrinkage = shrinkage
+
+    def _regularised(self, level: float, squares: float) -> tuple[float, float]:
+        share = oas_share(level, squares, self.width, self.count_)
+        kept = 1 - self.shrinkage
+        return kept * (1 - share), kept * share * level + self.shrinkage
+
+
+def oas(covariance: Array, samples: int) -> Array:
+    """A covariance (m, m) of so many samples, shrunk to a multiple of the identity.
+
+    The oracle approximating shrinkage estimator.
+
+    >>> oas(np.diag([3.0, 1.0]), 99).round(2).tolist()
+    [[2.87, 0.0], [0.0, 1.13]]
+    """
+    size, level = len(covariance), float(covariance.diagonal().mean())
+    squares = float(np.einsum("ij,ij->", covariance, covariance))
+    share = oas_share(level, squares, size, samples)
+    shrunk: Array = (1 - share) * covariance
+    shrunk[np.diag_indices(size)] += share * level
+    return shrunk
+
+
+def oas_share(level: float, squares: float, size: int, samples: int) -> float:
+    """How much of it becomes a multiple of the identity.
+
+    Parameters
+    ----------
+    level, squares
+        The mean of its diagonal entries, and the sum of squares of all its entries.
+    size, samples
+        Its number of rows, and of how many samples it is.
+    """
+    mean = squares / size**2
+    apart = (samples + 1) * (mean - level**2 / size)
+    return min(1.0, (mean + level**2) / apart) if apart > 0 else 1.0

@@ -68,9 +68,12 @@ def load_images(paths: str | Path | Sequence[str | Path], size: int = 32) -> Ima
         if len(roots) > 1:
             raise InputError(f"{root}: a CIFAR archive cannot be merged; load it alone")
         return _load_cifar(root, size)
-    with ExitStack() as opened:
-        found = merged([walk(root, opened) for root in roots])
-        return _read(list_classes(found, "both"), size)
+    with ExitStack() as opened, reading_images():
+        images = list_classes(merged([walk(root, opened) for root in roots]), "both")
+        reading = track(range(len(images)), "reading images")
+        x = np.stack([_decoded(images, number, size) for number in reading])
+    y, test = images.labels, images.test
+    return Images(images.name, x[~test], y[~test], x[test], y[test])
 
 
 def merged(parts: Sequence[Found]) -> Found:
@@ -97,15 +100,6 @@ def _load_cifar(path: Path, size: int) -> Images:
             for x in (x_train, x_test)
         )
     return Images(path.name.split(".")[0], x_train, y_train, x_test, y_test)
-
-
-def _read(images: Samples, size: int) -> Images:
-    """Decode all files."""
-    reading = track(range(len(images)), "reading images")
-    with reading_images():
-        x = np.stack([_decoded(images, number, size) for number in reading])
-    y, test = images.labels, images.test
-    return Images(images.name, x[~test], y[~test], x[test], y[test])
 
 
 def _decoded(images: Samples, number: int, size: int) -> NDArray[np.uint8]:

@@ -7,24 +7,25 @@ size. All others are rivals.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-from frugalvae_lab.report import ranks
-from frugalvae_lab.report.pareto import Point, ordered
-from frugalvae_lab.report.ranks import Duel
-from frugalvae_lab.report.results_table import Column, Entry, Line, Table
+from frugalvae_lab.report.frontier import Point, ordered
+from frugalvae_lab.report.tables import Column, Entry, Line, Table, seconds
+
+Matrix = NDArray[np.float64]
 
 ALL = "all"  # the protocol with all samples
+LEVEL = 0.05  # of tests
 
 
-@dataclass(frozen=True, eq=False)
-class Gap:
+class Gap(NamedTuple):
     """Ours minus the best rival's in a column, in points."""
 
     column: Column
@@ -32,8 +33,7 @@ class Gap:
     rival: str
 
 
-@dataclass(frozen=True, eq=False)
-class Standing:
+class Standing(NamedTuple):
     """One method over all columns.
 
     Attributes
@@ -59,22 +59,6 @@ class Standing:
     calibration: float | None
     learn: float | None
     answer: float | None
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """One method in one column: accuracy, and what else was measured, mean over seeds."""
-
-    name: str
-    entry: Entry
-
-    def mean(self, metric: str) -> float:
-        """A score of the runs, in percent."""
-        return 100 * statistics.fmean(record["metrics"][metric] for record in self.entry.records)
-
-    def seconds(self, part: str) -> float:
-        """Time to ``learn`` or to ``predict``."""
-        return seconds(self.entry.records, part)
 
 
 class Race:
@@ -103,7 +87,7 @@ class Race:
         """
         found = []
         for number in range(len(self.table.columns)):
-            seeds = {name: by_seed(entries[number]) for name, entries in self.entries.items()}
+            seeds = {name: entries[number].by_seed for name, entries in self.entries.items()}
             there = {name: values for name, values in seeds.items() if values}
             common = set.intersection(*map(set, there.values())) if there else set()
             found.append(
@@ -135,7 +119,7 @@ class Race:
         if not self.complete:
             return {}
         table = [[self.scores[number][name] for name in self.ranked] for number in self.complete]
-        found = ranks.mean_ranks(np.array(table)).tolist()
+        found = mean_ranks(np.array(table)).tolist()
         return dict(sorted(zip(self.ranked, found, strict=True), key=lambda pair: pair[1]))
 
     @property
@@ -146,7 +130,7 @@ class Race:
     @property
     def critical_difference(self) -> float:
         """How far apart mean ranks must be to differ by more than chance."""
-        return ranks.critical_difference(len(self.ranks), len(self.complete))
+        return critical_difference(len(self.ranks), len(self.complete))
 
     @property
     def chance(self) -> float:
@@ -161,21 +145,14 @@ class Race:
 
     def _standing(self, name: str) -> Standing:
         entries = self.entries[name]
-        pairs = list(zip(self.table.columns, entries, strict=True))
-        whole = [entry for column, entry in pairs if column.protocol == ALL and entry.values]
-        kept = [entry.parameters("bytes") or 0.0 for entry in whole]
         common = [entries[n] for n in self.complete] if name in self.ranks else entries
         records = [record for entry in common for record in entry.records]
-        errors = [
-            statistics.fmean(100 * record["metrics"]["calibration_error"] for record in found)
-            for found in (entry.records for entry in common)
-            if found
-        ]
+        errors = [entry.score("calibration_error") for entry in common if entry.records]
         return Standing(
             name,
             self.ranks.get(name),
             {protocol: self._mean(name, protocol) for protocol in self.protocols},
-            (min(kept), max(kept)) if kept else None,
+            self.kept_bytes(name, "", ALL),
             statistics.fmean(errors) if errors else None,
             seconds(records, "learn") if records else None,
             seconds(records, "predict") if records else None,
@@ -194,15 +171,15 @@ class Race:
     def duels(self) -> list[Duel]:
         """Ours against each rival, in the order of their ranks."""
         rivals = [name for name in self.order if name in self.rivals]
-        found = [ranks.duel(name, np.array(d)) for name in rivals if (d := self._differences(name))]
-        corrected = ranks.holm([one.p for one in found])
+        found = [duel(name, np.array(d)) for name in rivals if (d := self._differences(name))]
+        corrected = holm([one.p for one in found])
         return [replace(one, holm=p) for one, p in zip(found, corrected, strict=True)]
 
     def _differences(self, rival: str) -> list[float]:
         """Ours minus the rival's in each column that both have: mean over seeds of both."""
         found = []
         for ours, theirs in zip(self.entries[self.ours], self.entries[rival], strict=True):
-            one, other = by_seed(ours), by_seed(theirs)
+            one, other = ours.by_seed, theirs.by_seed
             both = one.keys() & other.keys()
             if both:
                 found.append(statistics.fmean(one[seed] - other[seed] for seed in both))
@@ -250,30 +227,26 @@ class Race:
 
     def entry(self, name: str, data: str, protocol: str) -> Entry:
         """The runs of a method in a column."""
-        (found,) = (
-            entry
-            for column, entry in zip(self.table.columns, self.entries[name], strict=True)
-            if (column.data, column.protocol) == (data, protocol)
-        )
-        return found
+        columns = [(column.data, column.protocol) for column in self.table.columns]
+        return self.entries[name][columns.index((data, protocol))]
 
-    def kept_bytes(self, name: str, data: str) -> tuple[float, float] | None:
-        """Fewest and most bytes that a method keeps of a data set."""
+    def kept_bytes(self, name: str, data: str, protocol: str = "") -> tuple[float, float] | None:
+        """Fewest and most bytes that a method keeps of a data set, or under a protocol."""
         kept = [
             entry.parameters("bytes") or 0.0
             for column, entry in zip(self.table.columns, self.entries[name], strict=True)
-            if column.data == data and entry.values
+            if data in ("", column.data) and protocol in ("", column.protocol) and entry.values
         ]
         return (min(kept), max(kept)) if kept else None
 
-    def results(self, data: str, protocol: str) -> list[Result]:
+    def results(self, data: str, protocol: str) -> list[tuple[str, Entry]]:
         """All methods that have a column, best first."""
         found = [
-            Result(line.row.name, entry)
+            (line.row.name, entry)
             for line, column, entry in self.table.entries
             if (column.data, column.protocol) == (data, protocol) and entry.values
         ]
-        return sorted(found, key=lambda result: -(result.entry.mean or 0.0))
+        return sorted(found, key=lambda pair: -(pair[1].mean or 0.0))
 
     @property
     def data(self) -> dict[str, str]:
@@ -281,19 +254,129 @@ class Race:
         return {column.data: column.title for column in self.table.columns}
 
 
-def by_seed(entry: Entry) -> dict[int, float]:
-    """What was measured with each seed."""
-    return {run.cell.seed: run.value for run in entry.runs if run.value is not None}
-
-
-def seconds(records: Sequence[Mapping[str, Any]], part: str) -> float:
-    """Median time of some runs to ``learn`` all tasks or to ``predict``."""
-    spent = [float(sum(task[part] for task in run["seconds"])) for run in records]
-    return statistics.median(spent)
-
-
 def _same(line: Line, other: Line) -> bool:
     """Whether two lines are one method, perhaps with other settings."""
     parts = [(row.memory, row.head) for row in (line.row, other.row)]
     one, two = [[part and part.name for part in pair] for pair in parts]
     return one == two
+
+
+# --------------------------------------------------------------------------- statistics
+
+
+def mean_ranks(scores: Matrix) -> Matrix:
+    """The mean rank of each method, 1 for the best; equal scores share their ranks.
+
+    Parameters
+    ----------
+    scores
+        Shape (cells, methods); more is better.
+
+    Examples
+    --------
+    >>> mean_ranks(np.array([[0.9, 0.5, 0.5], [0.8, 0.7, 0.6]]))
+    array([1.  , 2.25, 2.75])
+    """
+    return stats.rankdata(-scores.round(9), axis=1).mean(axis=0)  # sums of the same in any order
+
+
+def critical_difference(methods: int, cells: int, level: float = LEVEL) -> float:
+    """How far apart mean ranks must be to differ by more than chance (Nemenyi's test).
+
+    References
+    ----------
+    Demšar: "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 2006, whose
+    Table 5 has q = 2.343 for three methods.
+
+    Examples
+    --------
+    >>> round(critical_difference(4, 14), 2)
+    1.25
+    """
+    q = stats.studentized_range.ppf(1 - level, methods, np.inf) / np.sqrt(2)
+    return float(q * np.sqrt(methods * (methods + 1) / (6 * cells)))
+
+
+def groups(ranks: Sequence[float], apart: float) -> list[tuple[int, int]]:
+    """First and last of each group of methods that are not ``apart``; none is in another.
+
+    >>> groups([1.0, 1.5, 2.4, 5.0], apart=1.0)
+    [(0, 1), (1, 2)]
+    """
+    ordered = np.asarray(ranks, float)
+    lasts = np.searchsorted(ordered, ordered + apart, side="right") - 1
+    found = [(first, int(last)) for first, last in enumerate(lasts) if last > first]
+    return [
+        pair for pair in found if not any(one[0] < pair[0] and one[1] >= pair[1] for one in found)
+    ]
+
+
+@dataclass(frozen=True)
+class Duel:
+    """One method against another, over cells that both have.
+
+    Attributes
+    ----------
+    rival
+        The other one.
+    differences
+        Ours minus the rival's, one per cell, in points.
+    p
+        How often chance alone would make them differ as much (Wilcoxon's signed-rank test).
+    holm
+        The same, for the best of all duels that are looked at (Holm's correction).
+    """
+
+    rival: str
+    differences: Matrix
+    p: float
+    holm: float = 1.0
+
+    @property
+    def wins(self) -> int:
+        """Cells in which ours is better."""
+        return int((self.differences > 0).sum())
+
+    @property
+    def losses(self) -> int:
+        """Cells in which the rival is better."""
+        return int((self.differences < 0).sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean difference over cells."""
+        return float(self.differences.mean())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the mean difference lies with 95 % confidence (Student's t over cells)."""
+        if len(self.differences) < 2:
+            return -np.inf, np.inf
+        spread = stats.sem(self.differences)
+        reach = float(spread * stats.t.ppf(1 - LEVEL / 2, len(self.differences) - 1))
+        return self.mean - reach, self.mean + reach
+
+
+def duel(rival: str, differences: Matrix) -> Duel:
+    """A duel with its p-value, not yet corrected for others.
+
+    >>> fought = duel("other", np.array([1.0, 2.0, -0.5, 1.5, 0.7, 0.4]))
+    >>> fought.wins, fought.losses, round(fought.mean, 2)
+    (5, 1, 0.85)
+    """
+    same = not np.any(differences)
+    p = 1.0 if same else float(stats.wilcoxon(differences, zero_method="zsplit").pvalue)
+    return Duel(rival, differences, p)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's correction of several p-values.
+
+    >>> [round(value, 3) for value in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p)
+    scaled = np.asarray(p, float)[order] * np.arange(len(p), 0, -1)
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return [float(value) for value in corrected]

@@ -12,7 +12,7 @@ from typing import Any
 
 from frugalvae.formatting import plural, quoted, size
 from frugalvae.pages.render import environment
-from frugalvae_lab.report.results_table import RATIOS, Entry, Line, Table
+from frugalvae_lab.report.tables import RATIOS, Entry, Line, Table
 
 DASH, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 

@@ -1,1 +1,0 @@
-"""Mathematics that several rivals need."""
