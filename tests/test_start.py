@@ -75,7 +75,7 @@ def test_no_heavy_package_is_imported_between_a_photograph_and_its_name(
         ("predict", file, one),
         ("predict", file, one, "--json", "--top", "2", "--unknown"),
         ("predict", file, photographs, "--csv"),
-        ("update", file, "blue", more),
+        ("learn", file, more, "--class", "blue"),
         ("rename", file, "blue", "navy"),
         ("merge", tmp_path / "all.frugal", file),
         ("forget", file, "navy"),

@@ -173,23 +173,6 @@ def remove_from_other_classes(
     return changed
 
 
-def update(
-    model: Model,
-    label: Any,
-    x: NDArray[np.float32],
-    digests: NDArray[np.bytes_],
-    *,
-    source: str,
-) -> Changed:
-    """Teach more samples (n, d) of a known class; each counts, unless this was the last change."""
-    digest = digest_of(label, x)
-    if is_last_change(model, digest):
-        return Changed(model, label, Intake(already={label: len(x)}))
-    after = with_source(model.update(label, x, digests=digests), source)
-    intake = Intake(rows=np.arange(len(x)), more={label: len(x)})
-    return Changed(with_digest(after, digest), label, intake)
-
-
 def unlearn(
     model: Model,
     label: Any,
