@@ -283,23 +283,6 @@ def test_later_tasks_may_have_negative_features_all_the_same() -> None:
     assert np.isfinite(memory.log_density(task.features)).all()
 
 
-def test_updating_gives_mean_and_shared_covariance_of_all_samples() -> None:
-    task = features(4)
-    early = np.arange(len(task.labels)) % 2 == 0
-    memory = taught(Task(task.features[early], task.labels[early]))
-    for label in task.classes:
-        rows = ~early & (task.labels == label)
-        memory.update(Task(task.features[rows], task.labels[rows]), 20, np.random.default_rng(0))
-    whole = taught(task)
-    np.testing.assert_allclose(memory.scatter_, whole.scatter_, rtol=1e-4, atol=1e-3)
-    for label in task.classes:
-        found, expected = memory.means_[label], whole.means_[label]
-        np.testing.assert_allclose(found, expected, rtol=1.3e-6, atol=1e-5)
-    x = features(4, seed=9).features
-    agree = memory.log_density(x).argmax(axis=1) == whole.log_density(x).argmax(axis=1)
-    assert agree.mean() > 0.95
-
-
 def test_the_usual_head_of_factors_is_bayes_rule() -> None:
     task = features(2)
     classifier = FrugalClassifier("factors").fit(task.features, task.labels)

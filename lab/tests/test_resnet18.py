@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from frugalvae.errors import DeviceError, InputError, UnknownClassError
+from frugalvae.errors import DeviceError, InputError
 from frugalvae.images.feature_file import Features
 from frugalvae.parts.registry import settings_of
 from frugalvae.progress import listening
@@ -280,8 +280,6 @@ def test_classes_may_have_names(few: Images) -> None:
     features = first_task_features(named, names[:5], ResNet18Encoder(**TINY), seed=0)
     numbered = first_task_features(few, range(5), ResNet18Encoder(**TINY), seed=0)
     np.testing.assert_array_equal(features.x_test, numbered.x_test)
-    with pytest.raises(UnknownClassError, match="class 'digit x' .* Did you mean 'digit "):
-        first_task_features(named, ["digit 1", "digit x"], ResNet18Encoder(**TINY), seed=0)
 
 
 def nearest_mean_accuracy(data: Features, classes: range) -> float:
@@ -358,7 +356,7 @@ def test_settings_are_checked(setting: str, value: Any) -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 4, 7])
 def test_widths_at_which_pytorch_corrupts_memory_are_refused(width: int) -> None:
-    message = f"width is {width}; expected at least 8: .* corrupt memory on .* without AVX-512"
+    message = f"width is {width}; expected a whole number, from 8 to 512"
     with pytest.raises(InputError, match=message):
         ResNet18Encoder(width=width)
     with pytest.raises(InputError, match=message):

@@ -226,7 +226,6 @@ def bench_options(parser: argparse.ArgumentParser) -> None:
 
 def run_bench(options: argparse.Namespace) -> int:
     """Run what is missing; 1 if a run failed."""
-    from frugalvae_lab.bench.grid import Only
     from frugalvae_lab.bench.grid_run import run_grid
     from frugalvae_lab.bench.pool import ProcessPool, RayPool
 
@@ -243,7 +242,8 @@ def run_bench(options: argparse.Namespace) -> int:
         changes=options.set,
         trust=tuple(options.trust),
         results=options.results,
-        only=Only(options.rows, options.protocols),
+        rows=options.rows,
+        protocols=options.protocols,
         again=options.again,
         plan=options.plan,
         quiet=options.quiet,

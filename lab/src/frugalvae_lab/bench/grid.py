@@ -125,50 +125,35 @@ class TablePlace(NamedTuple):
     seed: int
 
 
-@dataclass(frozen=True)
-class Only:
-    """Rows and protocols by name, of which there may be many; none are all of them."""
-
-    rows: Sequence[str] = ()
-    protocols: Sequence[str] = ()
-
-    def takes(self, place: TablePlace) -> bool:
-        """Whether a place is in one of these rows and columns."""
-        return (not self.rows or place.row.name in self.rows) and (
-            not self.protocols or place.protocol in self.protocols
-        )
-
-    def check(self, experiments: Sequence[Experiment]) -> None:
-        """Raise for a name that no experiment has."""
-        known = {
-            "row": [row.name for experiment in experiments for row in experiment.rows],
-            "protocol": [name for experiment in experiments for name in experiment.protocols],
-        }
-        for kind, names in (("row", self.rows), ("protocol", self.protocols)):
-            for name in names:
-                check_choice(kind, name, dict.fromkeys(known[kind]))
+def selected(
+    experiments: Sequence[Experiment], rows: Sequence[str], protocols: Sequence[str]
+) -> list[Experiment]:
+    """The same experiments with these rows and protocols alone; without names, with all."""
+    known_rows = {row.name: row for experiment in experiments for row in experiment.rows}
+    known = {name: 0 for experiment in experiments for name in experiment.protocols}
+    for row in rows:
+        check_choice("row", row, known_rows)
+    for protocol in protocols:
+        check_choice("protocol", protocol, known)
+    found = []
+    for one in experiments:
+        kept = {name: p for name, p in one.protocols.items() if name in (protocols or known)}
+        lines = [row for row in one.rows if row.name in (rows or known_rows)]
+        found.append(one.model_copy(update={"rows": lines, "protocols": kept}))
+    return found
 
 
-EVERYTHING = Only()
-
-
-def grid(
-    experiments: Sequence[Experiment],
-    data: Mapping[str, Mapping[str, Any]],
-    only: Only = EVERYTHING,
-) -> list[Cell]:
+def grid(experiments: Sequence[Experiment], data: Mapping[str, Mapping[str, Any]]) -> list[Cell]:
     """Every run that some tables need, once; all rows of the first seed come first.
 
-    ``data`` tells of each data set its ``fingerprint``, and its ``backbone`` if it has one.
+    ``data`` has of each data set its ``fingerprint``, and its ``backbone`` if it has one.
     """
     found: dict[tuple[str, bool], Cell] = {}  # a race keeps its runs apart
     for position in range(max(len(experiment.seeds) for experiment in experiments)):
         for experiment in experiments:
             for seed in experiment.seeds[position : position + 1]:
                 own = {name: data[name] for name in experiment.data if name in data}
-                for place, cell in places(experiment, own, [seed]):
-                    if not only.takes(place):
-                        continue
+                for _, cell in places(experiment, own, [seed]):
                     place_of = cell.key, cell.brief
                     if place_of not in found or cell.every_task:
                         found[place_of] = cell
@@ -197,18 +182,18 @@ def places(
                     if few is not None and seed not in few:
                         continue
                     cell = Cell(
-                        name,
-                        about["fingerprint"],
-                        stream.tasks,
-                        row.memory,
-                        row.head,
-                        seed,
-                        experiment.held_out,
-                        experiment.encoder,
-                        observe,
-                        experiment.measure == "every task",
-                        stream.shots,
-                        stream.long_tail,
+                        data=name,
+                        fingerprint=about["fingerprint"],
+                        tasks=stream.tasks,
+                        memory=row.memory,
+                        head=row.head,
+                        seed=seed,
+                        held_out=experiment.held_out,
+                        encoder=experiment.encoder,
+                        observe=observe,
+                        every_task=experiment.measure == "every task",
+                        shots=stream.shots,
+                        long_tail=stream.long_tail,
                         brief=experiment.kind == "race",
                     )
                     yield TablePlace(row, name, protocol, seed), cell

@@ -18,7 +18,7 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import duration, plural
 from frugalvae.images.feature_file import load_features, write_features
 from frugalvae_lab.bench.data_sources import Source, find_data, parse_data
-from frugalvae_lab.bench.grid import EVERYTHING, Cell, Only, grid, takes
+from frugalvae_lab.bench.grid import Cell, grid, selected, takes
 from frugalvae_lab.bench.pool import Job, Outcome, Pool
 from frugalvae_lab.bench.results import Results
 from frugalvae_lab.bench.run import Encoding
@@ -34,7 +34,8 @@ def run_grid(
     changes: Sequence[tuple[str, str, Any]] = (),
     trust: tuple[str, ...] = (),
     results: Path = Path("results"),
-    only: Only = EVERYTHING,
+    rows: Sequence[str] = (),
+    protocols: Sequence[str] = (),
     again: bool = False,
     plan: bool = False,
     quiet: bool = False,
@@ -54,8 +55,8 @@ def run_grid(
         Replace those in the files.
     trust
         Modules and classes that the files may name: no other is imported.
-    only
-        The rows and columns to run now.
+    rows, protocols
+        The rows and columns to run now, by name; without any, all.
     again
         Run what is done, too.
     plan
@@ -74,8 +75,7 @@ def run_grid(
     for name, reason in absent.items():
         display.say(f"skipped {name}: {reason}")
     about = {name: source.to_json() for name, source in sources.items()}
-    only.check(experiments)
-    wanted = grid(experiments, about, only)
+    wanted = grid(selected(experiments, rows, protocols), about)
     if not wanted:
         why = (
             "; ".join(dict.fromkeys(absent.values()))

@@ -74,11 +74,8 @@ def forgetting(matrix: ArrayLike) -> float:
     0.25
     """
     rows = _matrix(matrix)
-    measured = _measured(rows)
-    if not len(measured):
-        return 0.0
-    best = np.nanmax(rows[:-1, measured], axis=0)
-    return float(np.mean(best - rows[-1, measured]))
+    lost = [np.nanmax(rows[:-1, task]) - rows[-1, task] for task in _measured(rows)]
+    return float(np.mean(lost)) if lost else 0.0
 
 
 def backward_transfer(matrix: ArrayLike) -> float:
@@ -88,15 +85,13 @@ def backward_transfer(matrix: ArrayLike) -> float:
     -0.25
     """
     rows = _matrix(matrix)
-    measured = _measured(rows)
-    if not len(measured):
-        return 0.0
-    return float(np.mean(rows[-1, measured] - np.diag(rows)[measured]))
+    changed = [rows[-1, task] - rows[task, task] for task in _measured(rows)]
+    return float(np.mean(changed)) if changed else 0.0
 
 
-def _measured(rows: Matrix) -> NDArray[np.intp]:
+def _measured(rows: Matrix) -> list[int]:
     """Earlier tasks that have test samples."""
-    return np.flatnonzero(~np.isnan(rows[-1, :-1]))
+    return np.flatnonzero(~np.isnan(rows[-1, :-1])).tolist()
 
 
 def _matrix(values: ArrayLike) -> Matrix:
@@ -190,18 +185,13 @@ def precision_and_recall(
         )
     from scipy.spatial.distance import cdist
 
+    def radii(rows: Matrix) -> Matrix:  # the distance to the n-th nearest other row
+        ordered: Matrix = np.partition(cdist(rows, rows), neighbours, axis=1)
+        return ordered[:, neighbours]  # 0 is the row itself
+
     between = cdist(truth, drawn)  # (real, samples)
-    precision = (between <= _radii(truth, neighbours)[:, None]).any(axis=0).mean()
-    recall = (between <= _radii(drawn, neighbours)).any(axis=1).mean()
-    return float(precision), float(recall)
-
-
-def _radii(rows: Matrix, neighbours: int) -> Matrix:
-    """Distance of each row to its n-th nearest other row."""
-    from scipy.spatial.distance import cdist
-
-    ordered: Matrix = np.partition(cdist(rows, rows), neighbours, axis=1)
-    return ordered[:, neighbours]  # 0 is the row itself
+    precision = (between <= radii(truth)[:, None]).any(axis=0).mean()
+    return float(precision), float((between <= radii(drawn)).any(axis=1).mean())
 
 
 def _root(rows: Matrix) -> Matrix:

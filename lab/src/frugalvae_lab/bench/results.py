@@ -40,7 +40,7 @@ class Results:
         A file that cannot be read, or that is not what its name says, does not count. Nor does
         a run with another setting than this cell's, because a default was another then.
         """
-        record = self._lines(cell).get(cell.key) if cell.brief else _read(self._run(cell))
+        record = self._lines(cell).get(cell.key) if cell.brief else _read(self._file("runs", cell))
         if record is None or record.get("key") != cell.key:
             return None
         if not cell.agrees(record.get("settings") or {}):
@@ -55,8 +55,8 @@ class Results:
         if cell.brief:
             self._write_line(cell, about | brief(record))
         else:
-            write_json(self._run(cell), about | record)
-        self._failure(cell).unlink(missing_ok=True)
+            write_json(self._file("runs", cell), about | record)
+        self._file("failed", cell).unlink(missing_ok=True)
 
     def runs(self) -> Iterator[str]:
         """The keys of all runs that are there."""
@@ -83,11 +83,11 @@ class Results:
     def fail(self, cell: Cell, traceback: str) -> None:
         """Write the traceback of a failed run."""
         content = {"key": cell.key, "settings": cell.settings(), "traceback": traceback}
-        write_json(self._failure(cell), content)
+        write_json(self._file("failed", cell), content)
 
     def failure(self, cell: Cell) -> str | None:
         """The traceback of a run that failed; ``None`` if it did not."""
-        content = _read(self._failure(cell))
+        content = _read(self._file("failed", cell))
         return content["traceback"] if content else None
 
     def write_table(self, name: str, content: dict[str, Any]) -> None:
@@ -106,14 +106,11 @@ class Results:
                 raise InputError(f"{path} cannot be read; run the experiment again")
             yield path.stem, content
 
-    def _run(self, cell: Cell) -> Path:
-        return self.folder / "runs" / f"{cell.name}.json"
+    def _file(self, folder: str, cell: Cell) -> Path:
+        return self.folder / folder / f"{cell.name}.json"
 
     def _race(self, cell: Cell) -> Path:
         return self.folder / "races" / f"{cell.data}.jsonl"
-
-    def _failure(self, cell: Cell) -> Path:
-        return self.folder / "failed" / f"{cell.name}.json"
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -180,11 +180,20 @@ def run_stream(
             after_task(classifier, record)
     record.confusion = pack_counts(confusion(truth, prediction, np.concatenate(parts)))
     counts = [int(np.isin(features.y_test, part).sum()) for part in parts]
-    record.metrics = scores(record.accuracy, counts, every_task) | {
+    record.metrics = {
+        "final_average_accuracy": metrics.final_average_accuracy(record.accuracy),
         "accuracy": float(np.mean(prediction == truth)),
         "macro_accuracy": metrics.macro_accuracy(truth, prediction),
         "calibration_error": calibration_error(confidence, prediction == truth),
     }
+    if every_task:
+        record.metrics |= {
+            "average_incremental_accuracy": metrics.average_incremental_accuracy(
+                record.accuracy, counts
+            ),
+            "forgetting": metrics.forgetting(record.accuracy),
+            "backward_transfer": metrics.backward_transfer(record.accuracy),
+        }
     record.layers = [asdict(state) for state in getattr(classifier.memory_, "layers_", [])]
     record.priors = [asdict(prior) for prior in getattr(classifier.memory_, "priors_", [])]
     record.memory = classifier.memory_report().to_json()
@@ -216,23 +225,8 @@ def _teach(
         probabilities = classifier.predict_proba(asked)  # (n, k)
         prediction = classifier.classes_[probabilities.argmax(axis=1)]
         confidence = probabilities.max(axis=1)
-    spent = {"learn": learned - started, "predict": time.process_time() - learned}
-    record.seconds.append(spent)
+    record.seconds.append({"learn": learned - started, "predict": time.process_time() - learned})
     return truth, prediction, confidence
-
-
-def scores(
-    accuracy: list[list[float]], test_counts: Sequence[int], every_task: bool = True
-) -> dict[str, float]:
-    """All scores of a matrix of accuracies; if only its last row was measured, just one."""
-    final = {"final_average_accuracy": metrics.final_average_accuracy(accuracy)}
-    if not every_task:
-        return final
-    return final | {
-        "average_incremental_accuracy": metrics.average_incremental_accuracy(accuracy, test_counts),
-        "forgetting": metrics.forgetting(accuracy),
-        "backward_transfer": metrics.backward_transfer(accuracy),
-    }
 
 
 # --------------------------------------------------------------------------- a cell

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from frugalvae.errors import InputError, UnknownClassError, check_choice, check_number, suggestion
+from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.images.feature_file import Features
 from frugalvae.maths.devices import find_device
 from frugalvae.parts.tensors import batch_count, batches, linear
@@ -19,7 +19,9 @@ from frugalvae.progress import track
 from frugalvae_lab.images.dataset import Images
 
 ENCODE_BATCH = 256  # images encoded at once
-LEAST_WIDTH = 8  # channels of a layer
+#: Channels of a layer. With fewer, oneDNN with AVX2 but without AVX-512 writes beyond the gradient
+#: of a 1 x 1 convolution: the interpreter dies, or goes on with damaged memory (PyTorch 2.13).
+LEAST_WIDTH = 8
 
 
 class Block(nn.Module):
@@ -58,28 +60,13 @@ class ResNet18(nn.Sequential):
     """
 
     def __init__(self, width: int = 64, *, rng: torch.Generator) -> None:
-        check_width(width)
+        check_number("width", width, LEAST_WIDTH, 512, whole=True)
         stem = [*convolution(3, width, 3, 1, rng), nn.ReLU(inplace=True)]
         blocks = []
         for n_in, n_out, stride in ((1, 1, 1), (1, 2, 2), (2, 4, 2), (4, 8, 2)):
             blocks.append(Block(n_in * width, n_out * width, stride, rng))
             blocks.append(Block(n_out * width, n_out * width, 1, rng))
         super().__init__(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
-
-
-def check_width(width: int) -> None:
-    """Refuse layers of so few channels that PyTorch's CPU convolutions are not safe.
-
-    oneDNN, with AVX2 but without AVX-512, writes beyond the gradient of a 1 x 1 convolution:
-    the interpreter dies, or goes on with damaged memory (PyTorch 2.13). The three channels
-    of images are safe: no such convolution sees them.
-    """
-    check_number("width", width, 1, 512, whole=True)
-    if width < LEAST_WIDTH:
-        raise InputError(
-            f"width is {width}; expected at least {LEAST_WIDTH}: PyTorch's convolutions with "
-            "fewer channels corrupt memory on processors without AVX-512"
-        )
 
 
 def convolution(
@@ -144,7 +131,7 @@ class ResNet18Encoder:
         check_number("weight_decay", weight_decay, 0)
         check_number("crop", crop, 0, 1_024, whole=True)
         check_choice("flip", flip, (True, False))
-        check_width(width)
+        check_number("width", width, LEAST_WIDTH, 512, whole=True)
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -281,13 +268,6 @@ def first_task_features(
     seed
         Of its initial values, batches, crops and flips.
     """
-    known = images.classes.tolist()
-    unknown = [label for label in first if label not in known]
-    if unknown:
-        near = suggestion(unknown[0], known)
-        raise UnknownClassError(
-            f"class {unknown[0]!r} of the first task has no training images.{near}"
-        )
     chosen = np.isin(images.y_train, np.asarray(first))
     rng = torch.Generator().manual_seed(seed)
     encoder.fit(images.x_train[chosen], images.y_train[chosen], rng)

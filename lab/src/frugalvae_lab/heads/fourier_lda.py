@@ -25,9 +25,9 @@ class FourierLDA(HeadDefaults):
     relative to one over the variance of the first task's features, summed over them, so that it
     does not depend on their scale; of a single sample, half of its squared length stands for the
     variance. Learning task by task, in any batches, gives what learning
-    everything at once gives. As long as no sum was loaded or merged and there are fewer samples
+    everything at once gives. As long as no sum was loaded and there are fewer samples
     than features, it is solved for as many unknowns as samples, which is the same and much faster;
-    the scatter is not even formed then, until it is saved or merged. A subclass says how the
+    the scatter is not even formed then, until it is saved. A subclass says how the
     covariance is regularised.
     """
 

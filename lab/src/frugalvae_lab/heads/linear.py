@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -172,14 +173,9 @@ class SVMHead(LogisticHead):
     scale = 5.0  # margins are small numbers
 
     def __init__(
-        self,
-        *,
-        strengths: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0),
-        samples: int = 256,
-        steps: int = 100,
-        balanced: bool = False,
+        self, *, strengths: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0), **settings: Any
     ) -> None:
-        super().__init__(strengths=strengths, samples=samples, steps=steps, balanced=balanced)
+        super().__init__(strengths=strengths, **settings)
 
 
 def held_out_parts(labels: Array) -> list[Array]:

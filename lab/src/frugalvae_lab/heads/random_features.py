@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from frugalvae.parts.cost import Component, component
 from frugalvae_lab.heads.projection import normal_matrix, sparse_normal_matrix, uniform_vector
 from frugalvae_lab.heads.ridge import RunningRidge
 
+MOST_ROWS = 16_384  # of the newest task, to choose a penalty on: more take too long
 HELD_OUT = 5  # one of so many samples of the newest task is held out
 #: What heads may try, and what RanPAC tries.
 PENALTIES = tuple(10.0**power for power in range(-8, 9))
@@ -47,7 +49,7 @@ class ChosenPenalty(RunningRidge):
         chosen = self._pending is not None or hasattr(self, "penalty_")
         if chosen and targets.shape[1] == 1:
             return  # one class tells nothing of what tells classes apart
-        order = rng.permutation(len(hidden))
+        order = rng.permutation(len(hidden))[:MOST_ROWS]
         self._pending = hidden[order], targets[order]
 
     def _settle(self) -> None:
@@ -176,14 +178,12 @@ class FlyCLHead(ChosenPenalty):
 class RidgePath:
     """Ridge regression of some samples for every penalty, by one eigendecomposition.
 
-    It is that of the smaller of two matrices, features by features or samples by samples.
-
     Attributes
     ----------
     hidden, targets
         The samples (n, m) and what they stand for (n, k).
     values, vectors
-        Eigenvalues, none negative, and eigenvectors of the smaller matrix.
+        Eigenvalues, none negative, and eigenvectors of their products with each other (n, n).
 
     Examples
     --------
@@ -201,23 +201,13 @@ class RidgePath:
     def of(cls, hidden: Array, targets: Array) -> RidgePath:
         """The path of samples (n, m) and targets (n, k)."""
         hidden = hidden.astype(np.float64)
-        dual = len(hidden) <= hidden.shape[1]
-        square = hidden @ hidden.T if dual else hidden.T @ hidden
-        values, vectors = np.linalg.eigh(square)
+        values, vectors = np.linalg.eigh(hidden @ hidden.T)
         return cls(hidden, targets.astype(np.float64), np.maximum(values, 0), vectors)
-
-    @property
-    def _dual(self) -> bool:
-        return bool(len(self.hidden) <= self.hidden.shape[1])
 
     def predict(self, rows: Array, penalties: Sequence[float]) -> Array:
         """What each penalty predicts for other samples (n, m): (penalties, n, k)."""
-        if self._dual:
-            along = rows.astype(np.float64) @ self.hidden.T @ self.vectors  # (n, r)
-            right = self.vectors.T @ self.targets  # (r, k)
-        else:
-            along = rows.astype(np.float64) @ self.vectors
-            right = self.vectors.T @ (self.hidden.T @ self.targets)
+        along = rows.astype(np.float64) @ self.hidden.T @ self.vectors  # (n, samples)
+        right = self.vectors.T @ self.targets  # (samples, k)
         return np.stack([along @ (right / (self.values + p)[:, None]) for p in penalties])
 
     def held_out_errors(self, rows: Array, targets: Array, penalties: Sequence[float]) -> Array:
@@ -231,20 +221,11 @@ class RidgePath:
         The squared residual per sample, divided by the square of the share of degrees of freedom
         that is left.
         """
-        count = len(self.hidden)
-        coordinates = self.vectors.T @ (
-            self.targets if self._dual else self.hidden.T @ self.targets
-        )
-        energy = (coordinates**2).sum(axis=1)  # of targets along each direction
-        if not self._dual:
-            energy = energy / np.maximum(self.values, 1e-300)
-        outside = max(0.0, float((self.targets**2).sum() - energy.sum()))  # no penalty reaches it
+        energy = ((self.vectors.T @ self.targets) ** 2).sum(axis=1)  # of targets in each direction
         scores = []
         for penalty in penalties:
             left = penalty / (self.values + penalty)  # what is left of each direction
-            residual = (left**2 * energy).sum() + outside
-            free = (left.sum() + count - len(left)) / count
-            scores.append(residual / count / max(free, 1e-300) ** 2)
+            scores.append((left**2 * energy).mean() / max(left.mean(), 1e-300) ** 2)
         return np.array(scores)
 
 
@@ -298,5 +279,5 @@ class GACLHead(ACILHead):
     Zhuang et al., "GACL: Exemplar-Free Generalized Analytic Continual Learning", 2024.
     """
 
-    def __init__(self, *, width: int = 5000, penalty: float = 100.0, scale: float = 20.0) -> None:
-        super().__init__(width=width, penalty=penalty, scale=scale)
+    def __init__(self, *, width: int = 5000, penalty: float = 100.0, **settings: Any) -> None:
+        super().__init__(width=width, penalty=penalty, **settings)

@@ -35,9 +35,9 @@ class RunningRidge(HeadDefaults):
     """Keeps H^T H and H^T Y of random features H of all samples; no replay.
 
     Learning task by task, in any batches, gives what learning everything at once gives. Weights
-    are solved for at the first prediction after a change: as long as no sum was loaded or merged
+    are solved for at the first prediction after a change: as long as no sum was loaded
     and there are fewer samples than features, from as many equations as samples, which is the same
-    and much faster; H^T H is not even formed then, until it is saved or merged. A subclass says
+    and much faster; H^T H is not even formed then, until it is saved. A subclass says
     what features are random, and what penalty is used.
     """
 

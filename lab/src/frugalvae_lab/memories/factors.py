@@ -149,8 +149,8 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
 
     def _add_scatter(self, rows: Array, count: int) -> Array:
         """Add deviations (., d) of ``count`` samples to the scatter; their coordinates."""
-        most = factor_rank(self._limit, self._dim, len(self.means_))
-        rank = min(most, self.rank_)
+        limit = self._limit(self._dim, len(self.means_))
+        rank = min(factor_rank(limit, self._dim, len(self.means_)), self.rank_)
         if self.count_:
             self._lower_rank(rank)
         else:  # a scatter of all features, before any are dropped, may be far too large
@@ -191,14 +191,15 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
 
     def _keep_within_budget(self) -> None:
         """Drop directions that exceed the budget; warn if the means alone exceed it."""
-        room = factor_directions(self._limit, self._dim, len(self.means_), self.rank_)
+        limit = self._limit(self._dim, len(self.means_))
+        room = factor_directions(limit, self._dim, len(self.means_), self.rank_)
         if sum(map(len, self.factors_.values())) > room:
             self._drop_directions(room)
         stored = sum(part.stored for part in self.components())
-        if stored > self._limit:
+        if stored > limit:
             warnings.warn(
                 f"{len(self.means_)} classes of {self._dim} features take {stored:,} parameters "
-                f"without any class direction: more than the budget of {self._limit:,}",
+                f"without any class direction: more than the budget of {limit:,}",
                 stacklevel=2,
             )
 
@@ -219,28 +220,8 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
             if len(factors) > limit:
                 self._set_directions(label, factors[: limit + (label in longest)].copy())
 
-    @property
-    def _limit(self) -> int:
-        if self.budget is None:
-            return usual_budget(self._dim, len(self.means_))
-        return self.budget
-
-    def update(self, task: Task, count: int, rng: np.random.Generator) -> None:
-        """Update mean and shared covariance exactly, directions from old ones and new samples."""
-        (label,) = task.classes
-        features = self.mapped(task.features).astype(np.float64)
-        before = RunningSums(count, self.means_[label])
-        rows = before.deviations(features)
-        self.means_[label] = before.mean_with(features).astype(np.float32)
-        new = self._add_scatter(rows, len(features))
-        whitener, total = Whitener.of(self.scatter_ / self.count_, RIDGE), count + len(features)
-        old, new = whitener.whiten(self.factors_[label]), whitener.whiten(new)
-        spread = self._scale(label) * np.eye(self.rank_) + old.T @ old
-        values, vectors = np.linalg.eigh((count * spread + new.T @ new) / total)
-        variance = float(self.spread_[label]) + sum_of_squares(self.factors_[label])
-        self.spread_[label] = _float32((count * variance + (rows**2).sum()) / total)
-        self._keep_directions(label, values[::-1], vectors[:, ::-1], whitener)
-        self._keep_within_budget()
+    def _limit(self, dim: int, classes: int) -> int:
+        return usual_budget(dim, classes) if self.budget is None else self.budget
 
     def _scale(self, label: int) -> float:
         """The residual variance of a class relative to the shared variance."""
@@ -345,7 +326,7 @@ class FactorMemory(MappedFeatures, MemoryDefaults):
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
     ) -> list[Component]:
         """What it will cost, if every class has samples enough for its directions."""
-        budget = usual_budget(dim, classes) if self.budget is None else self.budget
+        budget = self._limit(dim, classes)
         rank = factor_rank(budget, dim, classes)
         room = factor_directions(budget, dim, classes, rank)
         return factor_cost(dim, classes, rank, min(room, classes * self.directions))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,7 @@ def pictures(table: Table) -> list[tuple[str, str]]:
                 counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in series.items())
                 caption = f"{column.backbone}. Seeds: {counts}."
                 found.append((plots.accuracy_by_task(series, column.heading), caption))
+    known: dict[str, Callable[[Any], str]]
     known = {"placement": plots.placement, "tsne": plots.layouts}
     for line, column, entry in table.entries if kind in known else ():
         run = next((run for run in entry.runs if run.record is not None), None)

@@ -249,8 +249,8 @@ def frontier(
     axes.step(*line.T, where="post", color=COLOURS[0], linewidth=1.5, alpha=0.6)
     for point in best:  # the line leaves to the right
         look: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 9}
-        place = {"xytext": (-3, 3), "textcoords": "offset points"}
-        axes.annotate(point.name, (point.stored, point.accuracy), **place, **look)
+        look |= {"xytext": (-3, 3), "textcoords": "offset points"}
+        axes.annotate(point.name, (point.stored, point.accuracy), **look)
     axes.margins(x=0.12, y=0.08)
     wide = points[-1].stored > 100 * points[0].stored
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if wide else (1.0, 2.0, 5.0)))
