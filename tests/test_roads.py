@@ -616,7 +616,7 @@ def test_every_road_is_walked() -> None:
     }
     assert methods == PYTHON.keys()
     if find_spec("frugalvae_lab"):
-        from frugalvae_lab import cli as laboratory
+        from frugalvae_lab.cli import VERBS as OFFERED
 
         assert list(LABORATORY) == list(OFFERED)
     assert {*schema.FIELDS, *schema.OPTIONAL} == NAMES | DATA
