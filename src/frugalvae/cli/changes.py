@@ -20,6 +20,9 @@ from frugalvae.images import holds_features
 from frugalvae.labels import FOLDERS, as_label, label_named
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from frugalvae.model.model import Model
     from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
