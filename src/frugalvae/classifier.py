@@ -516,7 +516,7 @@ class FrugalClassifier(Estimator):
 
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
-        return self._fitted().memory_report()
+        return self._ready().memory_report()
 
     def save(self, path: str | Path) -> None:
         """Write everything that was learned to one file; see ``docs/format.md``.
