@@ -283,8 +283,8 @@ class FrugalClassifier(Estimator):
         to the mean of a class, compared with that class's own samples; see
         :class:`frugalvae.model.novelty.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught
-        without it. Only their quantiles are kept. While every class has a single sample, nothing shows how samples of a class
-        differ, and all rows count as familiar.
+        without it. Only their quantiles are kept. While every class has a single sample,
+        nothing shows how samples of a class differ, and all rows count as familiar.
 
         Examples
         --------
