@@ -616,9 +616,9 @@ def test_every_road_is_walked() -> None:
     }
     assert methods == PYTHON.keys()
     if find_spec("frugalvae_lab"):
-        from frugalvae_lab.cli import VERBS as THEIRS
+        from frugalvae_lab.cli import VERBS as OFFERED
 
-        assert list(LABORATORY) == list(THEIRS)
+        assert list(LABORATORY) == list(OFFERED)
     assert {*schema.FIELDS, *schema.OPTIONAL} == NAMES | DATA
     assert {"memory", "head", "random_state", "calibrate"} == set(schema.PARAMETERS)
     assert {*IDENTITY} == {"encoder", "model", "weights", "preprocessing", "given"}

@@ -265,17 +265,16 @@ def unlearn(options: argparse.Namespace) -> None:
     archives of them, or feature files (.npz: the array x, or the rows of x_train that belong to
     the class). To take out all images of a class, use 'forget --with'.
     """
-    from frugalvae.model.history import digest_of, is_last_change
     from frugalvae.verbs import changes
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
         found = more_rows(options, label, model, display)
-        repeated, taken = is_last_change(model, digest_of(("unlearn", label), found.x)), 0
-        if not repeated:  # such as a command that was killed, and typed again
-            refuse_never_taught(model, label, found.images, found.digests)
-            source, taken = options.inputs[0].resolve().name, len(found.x)
-            model = changes.unlearn(model, label, found.x, found.digests, source=source).model
+        source, before = options.inputs[0].resolve().name, model
+        how: dict[str, Any] = {"source": source, "images": found.images}
+        model = changes.unlearn(before, label, found.x, found.digests, **how).model
+        taken = 0 if model is before else len(found.x)
+        if taken:
             store.save(model)
     left, remains = samples_of(model, label), [*model.history[-1]["remains"], COUNTED]
     if taken:
@@ -291,27 +290,6 @@ def unlearn(options: argparse.Namespace) -> None:
     if options.json:
         result = {"class": label, "taken_out": taken, "left": left, "remains": remains}
         print_json({"file": str(options.file), **result})
-
-
-def refuse_never_taught(
-    model: Model, label: Any, images: list[str], digests: NDArray[np.bytes_]
-) -> None:
-    """Refuse images that the class was never taught, where all that it was taught is known.
-
-    The last of the digests are theirs; those before are of feature files.
-    """
-    from frugalvae.digests import among
-    from frugalvae.model.plan import recognisable, taught_digests
-
-    if not images or not recognisable(model, label):
-        return
-    known = among(digests[-len(images) :], taught_digests(model, label))
-    strange = [name for name, there in zip(images, known, strict=True) if not there]
-    if strange:
-        raise InputError(
-            f"{label!r} was never taught {shortened(strange)}; give images that it was taught, as "
-            "they were then"
-        )
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:

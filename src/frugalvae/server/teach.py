@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -23,9 +22,8 @@ from frugalvae.server.models import (
     MergeRequest,
     RenameRequest,
 )
-from frugalvae.server.predict import refuse_unreadable
+from frugalvae.server.predict import encode_uploads, refuse_unreadable
 from frugalvae.server.status import event_json
-from frugalvae.server.workers import EncodedImage
 from frugalvae.verbs import changes
 
 if TYPE_CHECKING:
@@ -104,20 +102,8 @@ async def encoded(
     images = [one.image for one in server.pending.find(ids, model)]
     if not images:
         data.check_images()
-    remembered = model.remembered if model else {}
-    jobs = [
-        server.encoders.run(
-            lambda c=upload.content: server.encoders.encode(c, remembered, thumbnail=False)  # type: ignore[misc]
-        )
-        for upload in data.uploads
-    ]
-    unreadable: list[dict[str, Any]] = []
-    for upload, found in zip(data.uploads, await asyncio.gather(*jobs), strict=True):
-        if isinstance(found, EncodedImage):
-            images.append(found)
-            await server.keep(upload.content, found.digest)
-        else:
-            unreadable.append({"input": upload.name, "reason": found})
+    sent, unreadable = await encode_uploads(server, model, data.uploads, lambda *_: None)
+    images += [image for image, _ in sent]
     if not images:
         refuse_unreadable(unreadable)
     x = np.stack([one.features for one in images])  # (n, d)
