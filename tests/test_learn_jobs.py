@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from frugalvae import encoding, sums
-from frugalvae.classifier import FrugalClassifier
+from frugalvae import FrugalClassifier, encoding, sums
 from frugalvae.engines import run_in_process
 from frugalvae.model.model import Model, Sums
 from frugalvae.samples import Rows, Samples

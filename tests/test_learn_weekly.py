@@ -597,13 +597,6 @@ def test_files_without_digests_stay_as_they_were(tool: Tool) -> None:
 
 BROKEN: dict[str, Any] = {
     "its other name 'cat' is of no class": {"aliases": {"cat": "dax"}},
-    "its other name 'gnu' is of no class": {"aliases": {"gnu": "emu"}},
-    "its other names of classes are no JSON object": {"aliases": ["cat"]},
-    "what it says of digests lacks 'rows'": {"digests": {"counts": [6, 6]}},
-    "it has not a number of digests for each": {"digests": {"counts": [12], "rows": None}},
-    "what it says of digests has a field 'more'": {
-        "withheld": {"counts": [0, 0], "rows": 0, "more": 1}
-    },
     "its digests are not as many": {"digests": {"counts": [6, 7], "rows": {"tensor": "digests"}}},
     "nothing uses its tensors digests": {"digests": None},
 }

@@ -123,13 +123,6 @@ def test_settings_change_what_the_configuration_says(clip_onnx: Path, tmp_path: 
     assert (changed.mean, changed.std) == (told.mean, (1.0, 2.0, 3.0))
 
 
-def test_an_encoder_can_go_to_another_process(clip_onnx: Path) -> None:
-    encoder = OnnxEncoder(clip_onnx, threads=1)
-    there = pickle.loads(pickle.dumps(encoder))
-    assert there.identity == encoder.identity
-    np.testing.assert_array_equal(features(there), features(encoder))
-
-
 def test_the_text_tower_is_loaded_once_and_not_sent_to_other_processes(
     clip_onnx: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,10 +99,10 @@ def helper():
 """
 
 ENTRY_POINTS = """
-[frugalvae.parts]
+[frugalvae.memories]
 tiny = tiny_parts:TinyMemory
 
-[frugalvae.parts]
+[frugalvae.heads]
 tiny-head = tiny_parts:TinyHead
 
 [frugalvae.encoders]
@@ -245,7 +245,7 @@ def test_our_own_names_are_found_without_looking_at_packages(
 def test_a_name_of_ours_cannot_be_taken(package: Path) -> None:
     """Or installing a package would change what a name means."""
     about = package / "tiny_parts-1.0.dist-info" / "entry_points.txt"
-    about.write_text("[frugalvae.parts]\nmoments = tiny_parts:TinyMemory\n")
+    about.write_text("[frugalvae.memories]\nmoments = tiny_parts:TinyMemory\n")
     assert type(make_memory("moments")).__name__ == "MomentMemory"
 
 

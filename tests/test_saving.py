@@ -128,17 +128,6 @@ def test_parts_by_name_come_back_as_names_and_parts_with_settings_as_parts(tmp_p
     assert loaded.memory_report().memory == "gaussian-full"
 
 
-def test_a_deferred_head_is_still_due(tmp_path: Path) -> None:
-    task, path = blobs([0, 1]), tmp_path / "it.frugal"
-    classifier = FrugalClassifier("gaussian-full", "ridge")
-    classifier.partial_fit(task.features, task.labels, defer_head=True)
-    classifier.save(path)
-    loaded = FrugalClassifier.load(path)
-    assert loaded.model_.head_stale
-    proba = [c.predict_proba(task.features) for c in (classifier, loaded)]
-    assert np.array_equal(*proba)
-
-
 def test_the_checksum_is_that_of_the_file_with_zeros_in_its_place(content: bytes) -> None:
     digest = from_bytes(content)[0]["sha256"]
     blank = content.replace(digest.encode(), b"0" * 64)
@@ -196,11 +185,6 @@ def test_unknown_places_are_refused(tmp_path: Path) -> None:
 
 
 # --------------------------------------------------------------------------- damage
-
-
-def test_missing_files_and_folders(tmp_path: Path) -> None:
-    refused(tmp_path / "nothing.frugal", None, "there is no such file; check the path")
-    refused(tmp_path, None, "is a folder or a device; give the name of a file")
 
 
 def other_files() -> dict[str, bytes]:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
-import torch
 
 from frugalvae import FrugalClassifier, __version__, make_memory
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.paper.placement import Placement
 from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.storage.parts import HELPERS, Reader, Writer, class_named, name_of
 from tests.conftest import SMALL, blobs
-from tests.test_saving import forged, put, refused, saved, taught
+from tests.test_saving import forged, put, refused, saved
 
 TINY = {**SMALL, "epochs": 2, "max_steps": 4}
 
@@ -46,15 +43,6 @@ def test_every_class_that_may_be_in_a_file_has_a_name_of_its_own() -> None:
     assert all(class_named(name_of(kind)) is kind for kind in every)
 
 
-def test_a_prior_inside_a_function_cannot_be_saved(tmp_path: Path) -> None:
-    class OwnPrior:
-        def place(self, latent_means: Any, fixed: Any, rng: Any) -> Placement:
-            return Placement(latent_means)
-
-    with pytest.raises(InputError, match=r"OwnPrior cannot be saved: .* top of a module"):
-        taught(make_memory("vae-fo", prior=OwnPrior(), **TINY)).save(tmp_path / "it.frugal")
-
-
 def test_what_is_shared_stays_shared_and_is_written_once() -> None:
     network = make_memory("vae-fod", **TINY)
     network.learn(blobs([0, 1]), np.random.default_rng(0))
@@ -67,37 +55,6 @@ def test_what_is_shared_stays_shared_and_is_written_once() -> None:
     assert first.network.linears[0].weight is second.network.linears[0].weight
     assert first.network.linears[-1].weight is not second.network.linears[-1].weight
     assert all(p.requires_grad for p in first.network.parameters())
-
-
-class Pair:
-    """Holds numbers, and something else that holds tensors."""
-
-    def __init__(self) -> None:
-        self.own_ = np.ones(2)
-        self.rows_ = {7: np.zeros(3), 9: np.ones(3)}
-        self.other_ = Tensors()
-        self.last_ = np.eye(2)
-
-
-class Tensors:
-    """Holds tensors."""
-
-    holds_tensors = True
-
-    def __init__(self) -> None:
-        self.own_ = torch.ones(2)
-        self.rows_ = {7: torch.zeros(3), 9: torch.ones(3)}
-        self.last_ = torch.eye(2)
-
-
-def test_tensors_come_back_to_whom_holds_them_and_arrays_to_others() -> None:
-    writer = Writer()
-    written = writer.write(Pair(), "it")
-    again = Reader(writer.arrays, trust=[__name__]).read(written, "it")
-    for part, kind in ((again, np.ndarray), (again.other_, torch.Tensor)):
-        assert {type(kept) for kept in (part.own_, part.last_, *part.rows_.values())} == {kind}
-        assert part.last_.tolist() == [[1, 0], [0, 1]]
-        assert part.rows_[9].tolist() == [1, 1, 1]
 
 
 def test_a_wrong_device_is_no_fault_of_the_file(tmp_path: Path) -> None:

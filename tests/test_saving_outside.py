@@ -15,7 +15,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError, MemoryFileError, UntrustedError
 from tests.outside import Forgetful, MeanMemory, NearestHead
-from tests.test_saving import blobs, forged, put, read_header
+from tests.test_saving import blobs, forged, put
 
 ROOT = Path(__file__).parent.parent
 TRUST = ["tests.outside"]
@@ -57,10 +57,6 @@ def test_a_part_that_does_not_keep_its_settings_is_told_how_to_be_saved(tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_whoever_trusts_a_package_trusts_its_modules(saved: tuple[FrugalClassifier, Path]) -> None:
-    assert FrugalClassifier.load(saved[1], trust=["tests"]).classes_.tolist() == [0, 1, 2]
-
-
 def test_what_is_installed_as_a_plugin_needs_no_trust(
     saved: tuple[FrugalClassifier, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,8 +64,8 @@ def test_what_is_installed_as_a_plugin_needs_no_trust(
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(
-        "[frugalvae.parts]\nmine = tests.outside:MeanMemory\n"
-        "[frugalvae.parts]\nmine = tests.outside:NearestHead\n"
+        "[frugalvae.memories]\nmine = tests.outside:MeanMemory\n"
+        "[frugalvae.heads]\nmine = tests.outside:NearestHead\n"
     )
     with pytest.raises(ValueError, match="tests.outside"):
         FrugalClassifier.load(saved[1])
@@ -87,13 +83,6 @@ def test_a_part_that_is_named_only_is_not_imported_either(
         else:
             with pytest.raises(UntrustedError, match="'system' of the module 'os'"):
                 FrugalClassifier.load(saved[1], trust=TRUST)
-
-
-def test_a_file_says_where_its_parts_are_defined(saved: tuple[FrugalClassifier, Path]) -> None:
-    document = read_header(saved[1].read_bytes())
-    assert document["memory"]["class"] == "tests.outside:MeanMemory"
-    assert document["head"]["class"] == "tests.outside:NearestHead"
-    assert document["head"]["state"]["known"] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("trust", [(), ["test"], ["tests.outside.MeanMemory"], "tests.test_fuzz"])

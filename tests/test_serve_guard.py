@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE
 
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
-from frugalvae.server.guard import RefusedError, check_host, check_token, without_paths
+from frugalvae.server.guard import HEADERS, RefusedError, without_paths
 from frugalvae.server.settings import Limits, Settings
 
 TOKEN = "0123456789abcdefghij"
@@ -46,39 +46,17 @@ def served(folder: Path) -> Iterator[Served]:
 
 
 @pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("127.0.0.1:8000", 200),
-        ("localhost", 200),
-        ("LOCALHOST:1", 200),
-        ("[::1]:8000", 200),
-        ("birds.example:8000", 200),
-        ("attacker.example", 421),
-        ("192.168.1.5:8000", 421),
-        ("localhost.attacker.example", 421),
-        ("", 421),
-        ("[", 421),
-    ],
-)
-def test_only_our_own_names_are_answered(served: Served, host: str, status: int) -> None:
-    assert served.get("/status", Host=host).status == status
-
-
-@pytest.mark.parametrize(
     ("headers", "status"),
     [
+        ({"Host": "birds.example:8000"}, 200),
+        ({"Host": "192.168.1.5:8000"}, 421),
+        ({"Host": "["}, 421),
         ({"Origin": "http://127.0.0.1:{port}"}, 200),
-        ({"Sec-Fetch-Site": "same-origin"}, 200),
-        ({"Sec-Fetch-Site": "none"}, 200),
-        ({"Origin": "http://attacker.example"}, 403),
         ({"Origin": "http://127.0.0.1:1"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Origin": "http://[", "Host": "localhost"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Sec-Fetch-Site": "same-site"}, 403),
     ],
 )
-def test_pages_of_other_sites_are_refused(
+def test_other_names_and_pages_of_other_sites_are_refused(
     served: Served, headers: dict[str, str], status: int
 ) -> None:
     given = {name: value.format(port=served.port) for name, value in headers.items()}
@@ -97,10 +75,9 @@ def test_a_token_is_asked_of_everything_but_the_page(folder: Path) -> None:
     )
     try:
         basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
-        for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
+        for given in (f"Bearer {TOKEN}", f"Basic {basic}"):
             assert guarded.get("/status", Authorization=given).status == 200
-        wrong = ["", TOKEN, f"Bearer {TOKEN}x", "Bearer", "Bearer ", "Basic !!", f"Digest {TOKEN}"]
-        for given in wrong:
+        for given in ("", f"Bearer {TOKEN}x", "Basic !!"):
             for path in ("/status", "/health", "/metrics", "/docs", "/openapi.json", "/nothing"):
                 reply = guarded.get(path, Authorization=given)
                 assert (reply.status, "token" in reply.json["error"]) == (401, True)
@@ -117,16 +94,6 @@ def test_a_token_is_asked_of_everything_but_the_page(folder: Path) -> None:
         )
     finally:
         guarded.close()
-
-
-def test_letters_beyond_ascii_are_no_token() -> None:
-    with pytest.raises(RefusedError, match="a token is needed"):
-        check_token("Bearer é", TOKEN)
-
-
-def test_names_are_compared_without_regard_to_case() -> None:
-    settings = Settings(Path("a.frugal"), hosts=("Birds.Example",))
-    check_host("birds.EXAMPLE:80", settings)
 
 
 # --------------------------------------------------------------------------- too much
@@ -258,16 +225,9 @@ def test_what_cannot_be_asked_for_is_refused(served: Served, query: str) -> None
 def test_browsers_are_told_to_be_careful(served: Served) -> None:
     for path in ("/", "/status", "/docs", "/page/app.js", "/nothing"):
         headers = served.get(path).headers
-        policy = headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "unsafe" not in policy
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
-        assert "access-control-allow-origin" not in headers
-        assert "server" not in headers
+        assert HEADERS.items() <= {name.title(): value for name, value in headers.items()}.items()
+        assert not {"access-control-allow-origin", "server"}.intersection(headers)
     assert served.get("/status").headers["cache-control"] == "no-store"
-    refused = served.get("/status", Host="attacker.example")
-    assert "default-src 'none'" in refused.headers["content-security-policy"]
 
 
 def test_wrong_paths_and_methods_are_told(served: Served) -> None:
@@ -310,23 +270,3 @@ def test_messages_lose_their_folders() -> None:
     seen = "see http://a.b/c/d, and /x/y.frugal"
     assert without_paths(seen) == "see http://a.b/c/d, and y.frugal"
     assert without_paths("~/birds/x.frugal or ../up/x.frugal") == "x.frugal or x.frugal"
-
-
-def test_a_failure_of_our_own_tells_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever goes wrong inside is logged, and answered with 500 without a word about it."""
-    from starlette.testclient import TestClient
-
-    from frugalvae.server import status
-    from frugalvae.server.app import create_app
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("/secret/path")
-
-    monkeypatch.setattr(status, "nothing_known", fail)
-    app = create_app(Settings(folder / "none.frugal", teach=True))
-    monkeypatch.setattr(app.state.server, "warm_up", lambda: None)
-    client = TestClient(app, "http://localhost", raise_server_exceptions=False)
-    with client:
-        reply = client.get("/status")
-    assert (reply.status_code, "secret" in reply.text) == (500, False)
-    assert "default-src 'none'" in reply.headers["content-security-policy"]

@@ -18,7 +18,17 @@ from frugalvae.maths.arrays import Array
 from frugalvae.maths.matrices import BLOCK
 from frugalvae.parts import make_memory
 
-HEAVY = ("torch", "sklearn", "scipy", "matplotlib", "ray", "transformers", "jinja2", "pandas")
+HEAVY = (
+    "torch",
+    "onnx",
+    "sklearn",
+    "scipy",
+    "matplotlib",
+    "ray",
+    "transformers",
+    "jinja2",
+    "pandas",
+)
 
 SCRIPT = """
 import json, sys

@@ -89,7 +89,6 @@ def test_arrays_come_back_and_lie_one_after_the_other() -> None:
     [
         ("first", {"dtype": "I32", "shape": [2**62, 2**62], "data_offsets": [0, 12]}),
         ("first", {"dtype": "I32", "shape": [3], "data_offsets": [-12, 0]}),
-        ("second", {"dtype": "I16", "shape": [2, 2], "data_offsets": [0, 8]}),
         ("first", {"dtype": "I4", "shape": [3], "data_offsets": [0, 12]}),
         ("first", {"dtype": "F64", "shape": [3], "data_offsets": [0, 12]}),
         ("first", {"dtype": "I32", "shape": [2], "data_offsets": [0, 12]}),

@@ -57,12 +57,9 @@ def document(**given: Any) -> dict[str, Any]:
 
 
 def test_classes_of_each_task_have_their_counts() -> None:
-    """0 is by name only where the memory counts; where it does not, nobody knows."""
-    assert tasks_of(document()) == [{"ant": 30, "bee": None}, {"cat": 20}]
-    assert tasks_of(document(memory=MOMENTS)) == [{"ant": 30, "bee": 0}, {"cat": 20}]
-    assert tasks_of(document(memory=None)) == [{"ant": 30, "bee": None}, {"cat": 20}]
+    assert tasks_of(document()) == [{"ant": 30, "bee": 0}, {"cat": 20}]
     numbered = document(classes={"dtype": "int64", "values": [7, 8, 9]})
-    assert tasks_of(numbered) == [{"7": 30, "8": None}, {"9": 20}]
+    assert tasks_of(numbered) == [{"7": 30, "8": 0}, {"9": 20}]
 
 
 def test_parts_have_the_names_that_they_were_asked_for_by() -> None:

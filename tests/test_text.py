@@ -17,9 +17,9 @@ from lab.benchmarks.prompts import main as run_benchmark
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from frugalvae.encoders.defaults import sentence
 from frugalvae.encoders.hub import pretrained
 from frugalvae.errors import InputError
-from frugalvae.pages.render import sentence
 from frugalvae.paper.clip import TextTower, groups, load_text_tower
 from frugalvae.paper.prompts import LearnedPrompts, context_network, first_tokens
 

@@ -60,13 +60,6 @@ def test_with_four_views_a_mirrored_photograph_is_the_same() -> None:
     np.testing.assert_allclose(one, other, atol=0.02 * np.abs(one).max())
 
 
-def test_views_of_a_batch_do_not_mix() -> None:
-    encoder, images = small(4), [photograph(seed) for seed in range(3)]
-    together = encoder.encode(np.stack([encoder.prepare(image) for image in images]))
-    for image, found in zip(images, together, strict=True):
-        np.testing.assert_allclose(found, feature(encoder, image), rtol=1e-3, atol=1e-4)
-
-
 def test_photographs_are_decoded_large_enough_for_the_nearer_view() -> None:
     encoder = small(2)
     assert isinstance(encoder, Views)

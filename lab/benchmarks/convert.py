@@ -48,6 +48,10 @@ def convert(old: Path, new: Path) -> list[str]:
     labels["values"] = [as_label(label) for label in labels["values"]]
     if len(set(labels["values"])) < len(labels["values"]):
         raise SystemExit(f"{old} has two labels that look the same; rename one before")
+    if "aliases" in document:
+        names = {as_label(name): as_label(y) for name, y in document["aliases"].items()}
+        known = set(map(str, labels["values"]))
+        document["aliases"] = {name: y for name, y in names.items() if name not in known}
     document |= {"sha256": BLANK, "format": 3}
     written = safetensors.numpy.save(arrays, {"frugalvae": json.dumps(document)})
     digest = hashlib.sha256(written).hexdigest()

@@ -186,11 +186,11 @@ def complete(
         yield from engine(work, pieces)
         return
     parts.open()
-    there = [parts.load(number) is not None for number in range(len(pieces))]
-    parts.resume(sum(len(piece) for piece, kept in zip(pieces, there, strict=True) if kept))
-    fresh = engine(work, [piece for piece, kept in zip(pieces, there, strict=True) if not kept])
-    for number, kept in enumerate(there):
-        part = parts.load(number) if kept else None
+    missing = {n: piece for n, piece in enumerate(pieces) if parts.load(n) is None}
+    parts.resume(sum(map(len, pieces)) - sum(map(len, missing.values())))
+    fresh = engine(work, list(missing.values()))
+    for number in range(len(pieces)):
+        part = None if number in missing else parts.load(number)
         if part is None:
             part = next(fresh)
             parts.save(number, part)
@@ -335,7 +335,7 @@ def depends_on(
     files = [
         [name, *file.stamp] for name, file in zip(images.names, images.files or (), strict=True)
     ]
-    encoder = {key: told for key, told in identity.items() if key != "probe"}
+    encoder = {key: value for key, value in identity.items() if key != "probe"}
     return {
         "images": json_digest(files)[:SHORT],
         "encoder": json_digest(encoder)[:SHORT],

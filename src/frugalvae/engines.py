@@ -19,7 +19,7 @@ from frugalvae.processes import TRIES, end_with_parent, starting
 from frugalvae.progress import track
 
 if TYPE_CHECKING:
-    from frugalvae.cluster import Cluster
+    from frugalvae.processes import Cluster
 
 AHEAD = 2  # pieces that are at hand for processes that become free
 
@@ -72,7 +72,7 @@ def engine(
     with ExitStack() as stack:
 
         def run(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
-            from frugalvae.cluster import Cluster
+            from frugalvae.processes import Cluster
 
             cluster = stack.enter_context(closing(Cluster(address, jobs=jobs, gpus=gpus)))
             return _counted(pieces, _on_ray(cluster, work, pieces))

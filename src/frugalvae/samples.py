@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,22 +36,17 @@ from frugalvae.images.photographs import (
     encode_groups,
     unreadable,
 )
-from frugalvae.labels import as_label, is_plain
 from frugalvae.maths.split import held_out_rows
 from frugalvae.parts.checks import check_finite
 
 if TYPE_CHECKING:
-    from frugalvae.images.classes import Folder, Place
+    from frugalvae.images.classes import Wanted
     from frugalvae.images.feature_file import Features, StoredRows
     from frugalvae.images.walk import Found
     from frugalvae.parts.protocols import Encoder
 
-#: What samples are wanted for, where there are parts for training and test.
-Wanted = Literal["learning", "testing", "both"]
-
 ROW = "{}[{}]"  # what a row of a feature file is called
 TEST_PART = 0.25  # of each class, where there is no folder for the test
-BESIDE = "beside the folders for training and test"
 SHOWN = 20  # lines about files, of as many as there may be
 EACH = 3  # files of one reason that have a line each
 
@@ -272,61 +266,22 @@ def list_classes(
     found: Found, wanted: Wanted, depth: int | None = None, known: Collection[str] = ()
 ) -> Samples:
     """Give each image its class, and choose the parts that are wanted."""
-    from frugalvae.images.classes import ASIDE, HOW, LOOSE, choose_parts, divide, find_classes
+    from frugalvae.images.classes import HOW, assign_classes
     from frugalvae.images.walk import KINDS
 
     if not found.files:
         raise InputError(f"{found.name}: no images in it ({KINDS}); {HOW}")
-    known = set(known)
-    written = {path: tuple(map(as_label, path.parts[:-1])) for path in found.files}
-    try:
-        places = divide(set(written.values()), depth, known)
-        chosen, notes = choose_parts(Counter(places[folder] for folder in written.values()), wanted)
-    except InputError as error:
-        raise InputError(f"{found.name}: {error}") from error
-    taken = {path: places[folder] for path, folder in written.items() if places[folder] in chosen}
-    skipped = {
-        str(path): BESIDE for path, folder in written.items() if places[folder].role == ASIDE
-    }
-    counts = Counter(place.inside for place in taken.values())
-    classes, more = find_classes(found.name, counts, depth, known, {place.part for place in chosen})
-    loose = [path for path, place in taken.items() if place.inside not in classes]
-    skipped |= {str(path): LOOSE for path in loose}
-    paths = sorted(taken.keys() - set(loose))
-    labels = np.array(["/".join(classes[taken[path].inside]) for path in paths])
-    for label in set(labels.tolist()):
-        if not all(map(is_plain, label.split("/"))):
-            raise InputError(
-                f"{found.name}: the folder '{printable(label)}' cannot be a class: its name is "
-                "blank, has control characters, or is not UTF-8; rename it"
-            )
-    notes += more + _differently(paths, labels, taken)
-    files = [found.files[path] for path in paths]
-    test = _test_rows(found.name, labels, [taken[path].role for path in paths], wanted)
+    assigned, skipped, notes = assign_classes(found.name, found.files, wanted, depth, known)
+    labels = np.array([label for label, _ in assigned.values()])
     return Samples(
         found.name,
-        list(map(str, paths)),
-        files,
+        list(map(str, assigned)),
+        [found.files[path] for path in assigned],
         labels=labels,
-        test=test,
+        test=_test_rows(found.name, labels, [role for _, role in assigned.values()], wanted),
         skipped=found.skipped | skipped,
         notes=notes,
     )
-
-
-def _differently(
-    paths: Sequence[PurePosixPath], labels: NDArray[np.str_], taken: dict[PurePosixPath, Place]
-) -> list[str]:
-    """Classes of which several folders have the same name in different writings."""
-    writings: dict[str, set[Folder]] = {}
-    for path, label in zip(paths, labels.tolist(), strict=True):
-        start, folder = taken[path].start, path.parent.parts
-        writings.setdefault(label, set()).add(folder[start : start + label.count("/") + 1])
-    return [
-        f"class {label!r}: several folders write it differently"
-        for label, folders in writings.items()
-        if len(folders) > 1
-    ]
 
 
 def _test_rows(

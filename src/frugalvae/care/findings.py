@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Finding:
     sure
         How sure it is, from 0.5 to 1.
     label
-        The class that the sample is said to be of; or the class itself.
+        The label of the sample, or the class that the finding is about.
     why
         In words.
     row
@@ -104,7 +104,7 @@ class Checked:
     typical
         Of each class, the sample whose label is surest.
     taught
-        Samples that their class was taught before, ascending; nothing else is said of them.
+        Samples that their class was taught before, ascending; they are not checked again.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -119,11 +119,12 @@ class Checked:
         notes: Sequence[str] = (),
         typical: Mapping[Any, int] | None = None,
         taught: Iterable[int] = (),
-    ) -> Checked:
-        """In order: by how sure they are, then by kind and row."""
+        **more: Any,
+    ) -> Self:
+        """In order: by how sure they are, then by kind and row; ``more`` is of a subclass."""
         kinds = list(KINDS)
         order = sorted(findings, key=lambda f: (-f.sure, kinds.index(f.kind), f.row or 0))
-        return cls(order, list(notes), dict(typical or {}), sorted(taught))
+        return cls(order, list(notes), dict(typical or {}), sorted(taught), **more)
 
     def of_kind(self, kind: str) -> list[Finding]:
         """The findings of one kind."""
@@ -172,11 +173,11 @@ def check(
     rng = model.recipe.generator("check", 0)
     before = _taught_before(model, digests)
     elsewhere = _taught_elsewhere(labels, before)
-    again = sorted(set(before) - {finding.row for finding in elsewhere})
+    known_rows = sorted(set(before) - {finding.row for finding in elsewhere})
     fresh = np.setdiff1d(np.arange(len(labels)), list(before))
     part = Task(features[fresh], task.labels[fresh])
-    classes = _of_classes(model, labels, again)
-    found, notes = [*elsewhere, *classes], _limits(model, digests, len(again))
+    classes = _of_classes(model, labels, known_rows)
+    found, notes = [*elsewhere, *classes], _limits(model, digests, len(known_rows))
     typical: dict[Any, int] = {}
     if len(fresh):
         memory, limits = open_moments(model, part.features, rng)
@@ -190,7 +191,7 @@ def check(
         typical = _typical(labels, fresh, judged)
         found += _outliers(labels, fresh, judged)
         found += _duplicates(labels, fresh, twins, judged)
-    return Checked.of([f for f in found if f.sure >= SURE], notes, typical, again)
+    return Checked.of([f for f in found if f.sure >= SURE], notes, typical, known_rows)
 
 
 def _present_names(model: Model, labels: NDArray[Any]) -> NDArray[Any]:
@@ -257,14 +258,14 @@ def _taught_elsewhere(labels: NDArray[Any], before: dict[int, list[Any]]) -> lis
     ]
 
 
-def _of_classes(model: Model, labels: NDArray[Any], again: list[int]) -> list[Finding]:
+def _of_classes(model: Model, labels: NDArray[Any], known_rows: list[int]) -> list[Finding]:
     """Classes of too few samples, and names that are nearly the same.
 
-    Samples ``again`` are among those that their class was taught already.
+    Samples ``known_rows`` are among those that their class was taught already.
     """
     known = dict(zip(model.classes.tolist(), model.n_samples_of_class.tolist(), strict=True))
     counts = Counter(labels.tolist())
-    counts.subtract(labels[again].tolist())
+    counts.subtract(labels[known_rows].tolist())
     new = [label for label, _ in counts.most_common()[::-1] if label not in known]
     return few({label: n + known.get(label, 0) for label, n in counts.items()}) + near_names(
         new, list(known)
@@ -348,15 +349,15 @@ def _typical(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) -> 
 # --------------------------------------------------------------------------- what is not checked
 
 
-def _limits(model: Model, digests: NDArray[np.bytes_] | None, again: int) -> list[str]:
+def _limits(model: Model, digests: NDArray[np.bytes_] | None, count_known: int) -> list[str]:
     """What cannot be known of samples that were taught before, and how many there are."""
     if not len(model.classes):
         return []
     if digests is None or not model.digests:
         return ["samples that were taught before cannot be recognised: there are no digests"]
-    known = f"{plural(again, 'sample')} taught before: neither checked nor counted again"
+    known = f"{plural(count_known, 'sample')} taught before: neither checked nor counted again"
     return [
-        *([known] if again else []),
+        *([known] if count_known else []),
         "changed copies of what was taught before are found only if the original is in this "
         "folder: the file keeps no single samples",
     ]

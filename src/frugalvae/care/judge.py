@@ -16,7 +16,7 @@ MISTAKE_PRIOR = 200.0  # samples that the prior of T is worth
 MISTAKE_RATE = 0.05  # of wrong labels, to begin with
 MISTAKE_STEPS = 6  # of expectation-maximisation
 OUTLIER_DEVIATIONS = 2.0  # robust standard deviations above the median
-FEWEST = 10  # samples below which nothing is said
+FEWEST = 10  # samples below which none can be called an outlier
 LEAST_LIKENESS = 1e-3
 LEAST_DEVIATION = 0.1  # of logarithms: where classes are far apart, small differences are none
 
@@ -28,11 +28,11 @@ class Judged:
     Attributes
     ----------
     wrong
-        How probable it is that a label is wrong, (n,); 0 where that cannot be said.
+        How probable it is that a label is wrong, (n,); 0 where that cannot be known.
     likelier
         The number of the class that a sample looks like most, besides its own, (n,).
     known
-        Whether it can be said: a class of one sample cannot be taught without it, (n,).
+        Whether it can be known: a class of one sample cannot be taught without it, (n,).
     outliers
         Rows of samples that look like no class, and how sure that is.
     """
@@ -80,7 +80,7 @@ def _left_out_or_new(memory: MomentMemory, task: Task, taught: Array, new: Array
 
 
 def wrong_labels(classes: Array, logits: Array, count: int) -> Array:
-    """The probability (n,) that samples are not of the class they are said to be of.
+    """The probability (n,) that samples do not belong to the class of their label.
 
     Samples of similar classes look like mistakes one by one. So a second question is asked of all
     together: how often is a photograph of class k given the label y? A few samples that look like
@@ -91,8 +91,8 @@ def wrong_labels(classes: Array, logits: Array, count: int) -> Array:
     Parameters
     ----------
     classes
-        Classes that each sample may be of, as numbers from 0, (n, c); the first is the one it is
-        said to be of.
+        Classes that each sample may be of, as numbers from 0, (n, c); the first is that of its
+        label.
     logits
         Of these classes, as if the sample had not been taught, (n, c).
     count

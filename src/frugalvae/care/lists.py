@@ -28,7 +28,7 @@ TAKEN, PROPOSED, DECIDED = "leave out", "perhaps", "decided"
 
 @dataclass(frozen=True)
 class ListEntry:
-    """An image of a list: its name, the reason, whether it is left out, and who said so."""
+    """An image of a list: its name, the reason, whether it is left out, and who decided so."""
 
     name: str
     why: str

@@ -96,7 +96,7 @@ def _edges(pixels: Array) -> Array:
 
 
 def poor_ones(qualities: Mapping[int, Quality]) -> dict[int, Poor]:
-    """Which of some photographs are poor; what is blurred is told by comparing them."""
+    """Which of some photographs are poor; blurred ones are found by comparing all."""
     found, fine = {}, {}
     for row, quality in qualities.items():
         if quality.contrast < BLANK:

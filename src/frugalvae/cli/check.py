@@ -121,12 +121,12 @@ def show(found: Check, display: Display, place: Path) -> None:
     """What the terminal shows: how many of each kind, and the surest of them."""
     from frugalvae.care.findings import KINDS
 
-    samples, checked = found.samples, found.checked
+    samples = found.samples
     names = sorted(map(str, samples.classes))
     classes = f"{plural(len(names), 'class')}: {shortened(names)}"
-    display.say(f"{plural(len(samples), samples.what)} of {classes}", *checked.notes)
+    display.say(f"{plural(len(samples), samples.what)} of {classes}", *found.notes)
     for kind, heading in KINDS.items():
-        of_kind = checked.of_kind(kind)
+        of_kind = found.of_kind(kind)
         if of_kind:
             more = len(of_kind) - SHOWN
             display.say(
@@ -134,7 +134,7 @@ def show(found: Check, display: Display, place: Path) -> None:
                 *(f"  {found.line(finding)}" for finding in of_kind[:SHOWN]),
                 *([f"  and {more:,} more, in {place}"] if more > 0 else []),
             )
-    if not checked.findings:
+    if not found.findings:
         display.say("nothing found")
 
 
@@ -155,9 +155,9 @@ def counts_of(listed: Sequence[ListEntry], found: Check, path: Path) -> list[str
 
 def next_steps(found: Check, learning: str) -> list[str]:
     """What to do about the findings."""
-    if not found.checked.findings:
+    if not found.findings:
         return []
-    mend = [what for kind, what in MEND.items() if found.checked.of_kind(kind)]
+    mend = [what for kind, what in MEND.items() if found.of_kind(kind)]
     steps = [f"{', '.join(mend)}, and check again: mistakes hide each other"] if mend else []
     return [*steps, f"{'then' if mend else 'next'}: {learning}"]
 
@@ -180,8 +180,8 @@ def entries(found: Check) -> list[ListEntry]:
     """A line of the list for each image, the surest first."""
     from frugalvae.care.lists import ListEntry
 
-    taken, lines = set(found.checked.rows_to_leave_out), dict[int, ListEntry]()
-    for finding in found.checked.findings:
+    taken, lines = set(found.rows_to_leave_out), dict[int, ListEntry]()
+    for finding in found.findings:
         row = finding.row
         if row is None or row in lines or (row in taken and not finding.leave_out):
             continue

@@ -44,7 +44,7 @@ VERBS = {
 }
 
 #: Verbs that are two functions of the module ``changes`` each, such as ``add_undo`` and ``undo``.
-CHANGES = ("rename", "merge-classes", "unlearn", "forget", "undo", "history")
+CHANGES = ("rename", "merge", "merge-classes", "unlearn", "forget", "undo", "history")
 
 #: Verbs of the command ``frugalvae-lab``.
 LABORATORY = ("run", "bench", "report", "memory", "demo")

@@ -8,6 +8,7 @@ import io
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     store = Store(options.file, trust=options.trust)
     form = options.form or form_of(options.output)
     check_paths(options, store)
-    model = store.load()
+    model = store.load(answering=False)
     warn_of_promise(model, options.error)
     if options.unknown and options.threshold is None:
         options.threshold = THRESHOLD
@@ -109,8 +110,9 @@ def run(options: argparse.Namespace) -> int:
             "--unknown: nothing is called unknown yet; that takes a class of two images or more"
         )
     left_out = list[Unreadable]()
-    with writer(options, form) as write:
-        for text in FORMS[form](options.file, noted(answers(model, options), left_out)):
+    with ThreadPoolExecutor(1) as beside, writer(options, form) as write:
+        ready = beside.submit(store.check_answering, model)  # while the network is loaded
+        for text in FORMS[form](options.file, noted(answers(model, options, ready), left_out)):
             write(text)
     skipped = {entry.input: entry.reason for entry in left_out if entry.skipped}
     if skipped and form not in ("json", "jsonl"):  # which name them
@@ -121,8 +123,11 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(entry.skipped for entry in left_out) else 1
 
 
-def answers(model: Model, options: argparse.Namespace) -> Iterator[Batch]:
-    """The results of all inputs, as they come and in their order; the encoder is loaded once."""
+def answers(model: Model, options: argparse.Namespace, ready: Future[None]) -> Iterator[Batch]:
+    """The results of all inputs, as they come and in their order; the encoder is loaded once.
+
+    None comes before the model is ``ready`` to answer.
+    """
     from frugalvae.samples import open_unlabelled, refuse
     from frugalvae.verbs.predict import predict
 
@@ -139,6 +144,7 @@ def answers(model: Model, options: argparse.Namespace) -> Iterator[Batch]:
                     refuse(samples.skipped)
                 if samples.files is not None and encoder is None:
                     encoder = encoder_of(samples, model.encoder, options)
+                ready.result()
                 yield from predict(model, samples, encoder, **how)
 
 

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
             copy_suggestions(folder, found)
     if options.json:
         print_json(found.to_json())
-    display.say(*found.notes, *counted(samples.skipped))
+    display.say(*found.all_notes, *counted(samples.skipped))
     show(found, display)
     write_page(page, options.output, display, *([f"folders in {folder}"] if folder else []))
     if folder is not None:
@@ -100,7 +100,7 @@ def page_about(found: Suggestions, source: Path) -> str:
 
 def show(found: Suggestions, display: Display) -> None:
     """What the terminal shows."""
-    suggestions, groups = found.suggested.suggestions, found.suggested.groups
+    suggestions, groups = found.suggestions, found.groups
     if not suggestions:
         display.say("nothing to label")
         return

@@ -130,9 +130,9 @@ def _follow(file: BinaryIO) -> Any:
     marks: list[int] = []
 
     def since(start: int) -> list[Any]:
-        taken = stack[start:]
+        values = stack[start:]
         del stack[start:]
-        return taken
+        return values
 
     argument: Any
     for opcode, argument, _ in pickletools.genops(file):

@@ -164,16 +164,16 @@ def from_config(config: Mapping[str, Any]) -> Preprocessing:
     True
     """
     kind = processor_kind(config)
-    told = DEFAULTS[kind] | {key: value for key, value in config.items() if value is not None}
-    normalise = told.get("do_normalize", True)
-    crop = _size(told["crop_size"], square=True) if told["do_center_crop"] else None
+    settings = DEFAULTS[kind] | {key: value for key, value in config.items() if value is not None}
+    normalise = settings.get("do_normalize", True)
+    crop = _size(settings["crop_size"], square=True) if settings["do_center_crop"] else None
     return Preprocessing(
-        _size(told["size"], square=kind == "ViT") if told.get("do_resize", True) else None,
+        _size(settings["size"], square=kind == "ViT") if settings.get("do_resize", True) else None,
         crop,  # type: ignore[arg-type]
-        tuple(map(float, told["image_mean"])) if normalise else (0.0,) * 3,
-        tuple(map(float, told["image_std"])) if normalise else (1.0,) * 3,
-        told.get("rescale_factor", 1 / 255) if told.get("do_rescale", True) else 1.0,
-        int(told["resample"]),
+        tuple(map(float, settings["image_mean"])) if normalise else (0.0,) * 3,
+        tuple(map(float, settings["image_std"])) if normalise else (1.0,) * 3,
+        settings.get("rescale_factor", 1 / 255) if settings.get("do_rescale", True) else 1.0,
+        int(settings["resample"]),
     )
 
 

@@ -48,8 +48,8 @@ class Choice:
 
         An encoder or a model that is called as a module might be says nothing of that module.
         """
-        asked = [findable(name) for name in (self.encoder, self.model) if name]
-        places = [name for name in asked if not all(map(str.isidentifier, name.split(".")))]
+        names = [findable(name) for name in (self.encoder, self.model) if name]
+        places = [name for name in names if not all(map(str.isidentifier, name.split(".")))]
         return (*self.trust, *map(findable, self.trust), *places)
 
 

@@ -24,21 +24,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Literal
 
 from frugalvae.errors import InputError
-from frugalvae.formatting import plural, shortened
-from frugalvae.labels import as_label
+from frugalvae.formatting import plural, printable, shortened
+from frugalvae.labels import as_label, is_plain
 
 HOW = "expected one folder per class with its images in it, or a zip archive of such folders"
 LOOSE = "in no class's folder"
+NEXT_TO_PARTS = "beside the folders for training and test"
 TRAIN, VALIDATION, TEST = "training", "validation", "the test"
 ROLES = {
     **dict.fromkeys(("train", "training", "trainset", "train_set"), TRAIN),
     **dict.fromkeys(("val", "valid", "validation", "validate", "dev"), VALIDATION),
     **dict.fromkeys(("test", "testing", "testset", "test_set"), TEST),
 }
-ASIDE = "beside"  # the role of folders beside those for training and test
+ASIDE = "aside"  # the role of folders beside those for training and test
 DEPTH = "or give --depth 1 if they are classes"
 
 #: What images are wanted for: to learn, to be tested with, or for both.
@@ -46,6 +48,57 @@ Wanted = Literal["learning", "testing", "both"]
 
 #: The names of the folders that an image is in, from the outside.
 Folder = tuple[str, ...]
+
+
+def assign_classes(
+    name: str,
+    paths: Iterable[PurePosixPath],
+    wanted: Wanted,
+    depth: int | None = None,
+    known: Collection[str] = (),
+) -> tuple[dict[PurePosixPath, tuple[str, str | None]], dict[str, str], list[str]]:
+    """The class of each image that is wanted, and the role of its part of the data.
+
+    With them come the images that are left out, each with the reason, and what was assumed.
+
+    Parameters
+    ----------
+    name
+        Of all of it.
+    paths
+        Of all images, inside it.
+    depth, known
+        How deep classes are, if that was said; and classes that are known.
+    """
+    folders = {path: tuple(map(as_label, path.parts[:-1])) for path in paths}
+    try:
+        places = divide(set(folders.values()), depth, known)
+        chosen, notes = choose_parts(Counter(places[folder] for folder in folders.values()), wanted)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from error
+    place_of = {path: places[folder] for path, folder in sorted(folders.items())}
+    skipped = {str(path): NEXT_TO_PARTS for path, at in place_of.items() if at.role == ASIDE}
+    place_of = {path: place for path, place in place_of.items() if place in chosen}
+    counts = Counter(place.inside for place in place_of.values())
+    classes, more = find_classes(name, counts, depth, known, {place.part for place in chosen})
+    skipped |= {str(path): LOOSE for path, at in place_of.items() if at.inside not in classes}
+    found: dict[PurePosixPath, tuple[str, str | None]] = {}
+    written: dict[str, set[Folder]] = {}  # how the folders of each class are called
+    for path, place in place_of.items():
+        if place.inside in classes:
+            label, start = "/".join(classes[place.inside]), place.start
+            found[path] = label, place.role
+            way = path.parent.parts[start : start + label.count("/") + 1]
+            written.setdefault(label, set()).add(way)
+    for label, ways in written.items():
+        if not all(map(is_plain, label.split("/"))):
+            raise InputError(
+                f"{name}: the folder '{printable(label)}' cannot be a class: its name is "
+                "blank, has control characters, or is not UTF-8; rename it"
+            )
+        if len(ways) > 1:
+            more.append(f"class {label!r}: several folders write it differently")
+    return found, skipped, notes + more
 
 
 def find_classes(
@@ -230,12 +283,11 @@ def choose_parts(places: Counter[Place], wanted: Wanted) -> tuple[set[Place], li
             f"{'the test' if wanted == 'testing' else 'training'}; give the folder that is meant"
         )
     chosen = {place for place in places if place.role in roles}
-    said = [
-        _counted(places, {place for place in places if (place in chosen) == taken and place.part})
-        for taken in (True, False)
-    ]
-    note = f"taken: {said[0]}" + (f"; left alone: {said[1]}" if said[1] else "")
-    return chosen, [note]
+    used, unused = (
+        _counted(places, {place for place in places if (place in chosen) == is_used and place.part})
+        for is_used in (True, False)
+    )
+    return chosen, [f"taken: {used}" + (f"; left alone: {unused}" if unused else "")]
 
 
 def _counted(places: Counter[Place], some: Iterable[Place]) -> str:

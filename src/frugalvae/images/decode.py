@@ -101,43 +101,28 @@ def read_file(path: Path, most: int | None = None) -> bytes:
 
 
 _one_large = threading.RLock()
+_readers, _pillow, _setting = list[object](), contextlib.ExitStack(), threading.Lock()
 
 
 @contextlib.contextmanager
 def reading_images() -> Iterator[None]:
-    """How Pillow is set while images are read, in all threads.
+    """How Pillow is set while images are read, in all threads; the last reader sets it back.
 
     Its own limit of size is lifted, since :func:`decode` has one that does not depend on
     settings elsewhere. Its warnings are not shown: they do not name the file, and what
     cannot be read is an error. Large images are kept in blocks that go back to the system.
     """
-    _reading.begin()
+    with _setting:
+        if not _readers:
+            _pillow.enter_context(_pillow_set())
+        _readers.append(None)
     try:
         yield
     finally:
-        _reading.end()
-
-
-class _Reading:
-    """Sets Pillow when the first of all readers begins, and sets it back when the last one ends.
-
-    Threads may read at the same time, and what is set is the process's.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._readers, self._before = threading.Lock(), 0, contextlib.ExitStack()
-
-    def begin(self) -> None:
-        with self._lock:
-            if not self._readers:
-                self._before.enter_context(_pillow_set())
-            self._readers += 1
-
-    def end(self) -> None:
-        with self._lock:
-            self._readers -= 1
-            if not self._readers:
-                self._before.close()
+        with _setting:
+            _readers.pop()
+            if not _readers:
+                _pillow.close()
 
 
 @contextlib.contextmanager
@@ -153,9 +138,6 @@ def _pillow_set() -> Iterator[None]:
         finally:
             Image.MAX_IMAGE_PIXELS = before
             core.set_block_size(block)
-
-
-_reading = _Reading()
 
 
 def decode(content: bytes, side: int | None = None, most_pixels: int = MOST_PIXELS) -> Image.Image:

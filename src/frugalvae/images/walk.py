@@ -125,15 +125,15 @@ def is_hidden(name: str) -> bool:
 
 def _folder(root: Path) -> Found:
     found = Found(Path(os.path.abspath(root)).name)  # "." has no name
-    seen: set[tuple[int, int]] = set()
+    visited: set[tuple[int, int]] = set()
     folders, links = [PurePosixPath()], list[PurePosixPath]()
     while folders or links:
         inside = folders.pop() if folders else links.pop()  # links last: own names go first
         state = os.stat(root / inside)
-        if (state.st_dev, state.st_ino) in seen:
+        if (state.st_dev, state.st_ino) in visited:
             found.skip(f"{inside}/", REPEATED)
             continue
-        seen.add((state.st_dev, state.st_ino))
+        visited.add((state.st_dev, state.st_ino))
         deeper, before = len(folders) + len(links), len(found.files)
         for entry in _entries(root / inside):
             path = inside / entry.name

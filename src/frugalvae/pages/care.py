@@ -60,35 +60,32 @@ def check_page(found: Check, source: object, learning: str) -> str:
 
     ``learning`` is the command that learns all but what is better left out.
     """
-    checked, shown = found.checked, gallery(found, source, pictured_findings(found.checked))
+    shown = gallery(found, source, pictured_findings(found))
     what = "photograph" if shown.pictures else "sample"
     return render(
         "check.html",
-        groups=[group for kind in KINDS if (group := checked.of_kind(kind))],
+        groups=[group for kind in KINDS if (group := found.of_kind(kind))],
         headings=KINDS,
         advice=ADVICE,
-        typical=checked.typical,
+        typical=found.typical,
         gallery=shown,
         learning=learning,
         most=MOST,
-        summary=summary(checked, len(shown.names), what),
+        summary=summary(found, len(shown.names), what),
     )
 
 
 def suggest_page(found: Suggestions, source: object) -> str:
     """Which samples to label, on one page that loads nothing from elsewhere."""
-    suggested = found.suggested
-    rows = [suggestion.row for suggestion in suggested.suggestions]
-    rows += [row for group in suggested.groups for row in group[:MOST_ALIKE]]
-    return render(
-        "suggest.html", s=suggested, gallery=gallery(found, source, rows), most=MOST_ALIKE
-    )
+    rows = [suggestion.row for suggestion in found.suggestions]
+    rows += [row for group in found.groups for row in group[:MOST_ALIKE]]
+    return render("suggest.html", s=found, gallery=gallery(found, source, rows), most=MOST_ALIKE)
 
 
 def gallery(found: Check | Suggestions, source: object, rows: Sequence[int]) -> Gallery:
     """The samples of a result, with thumbnails of some rows."""
     names = [printable(name) for name in found.samples.names]
-    return Gallery(str(source), names, found.notes, thumbnails(rows, found.samples.reader))
+    return Gallery(str(source), names, found.all_notes, thumbnails(rows, found.samples.reader))
 
 
 def summary(checked: Checked, count: int, what: str) -> str:

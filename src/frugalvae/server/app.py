@@ -65,8 +65,13 @@ class ServerState:
         known = (format_of(content[:HEAD]) or "image").lower()
         ending = {"jpeg": "jpg", "jpeg2000": "jp2"}.get(known, known)
         path = self.settings.keep / f"{digest.hex()}.{ending}"
+
+        def write() -> None:
+            if not path.exists():
+                write_bytes(path, content)
+
         try:
-            await self.encoders.run(lambda: path.exists() or write_bytes(path, content))
+            await self.encoders.run(write)
         except OSError as error:
             if not is_full(error):
                 raise
@@ -121,7 +126,7 @@ OPERATIONS = (
         "/predict",
         predict.predict,
         models.Predictions,
-        models.PredictRequest,
+        models.IdsRequest,
         images=True,
         options=models.PredictOptions,
     ),
@@ -138,13 +143,13 @@ OPERATIONS = (
     Operation("GET", "/suggest", pending.suggest, models.Suggestions),
     Operation("GET", "/recent", pending.recent, models.Recent),
     Operation("GET", "/recent/{id}/picture", pending.picture, "image/jpeg"),
-    Operation("POST", "/recent/clear", pending.clear, models.Removed, models.ClearRequest),
+    Operation("POST", "/recent/clear", pending.clear, models.Removed, models.IdsRequest),
     Operation("POST", "/learn", teach.learn, models.Lesson, models.LearnRequest, images=True),
     Operation("POST", "/update", teach.update, models.Lesson, models.LearnRequest, images=True),
     Operation("POST", "/rename", teach.rename, models.Changed, models.RenameRequest),
     Operation("POST", "/merge-classes", teach.merge_classes, models.Changed, models.MergeRequest),
     Operation("POST", "/forget", teach.forget, models.Forgotten, models.ForgetRequest),
-    Operation("POST", "/undo", teach.undo, models.Undone, models.UndoRequest),
+    Operation("POST", "/undo", teach.undo, models.Undone, models.Change),
     Operation("GET", "/status", status.status, models.Status),
     Operation("GET", "/classes", status.classes, models.Classes, options=models.ClassesOptions),
     Operation("GET", "/history", status.history, models.History),

@@ -28,9 +28,14 @@ if TYPE_CHECKING:
 MOST = 100  # classes that may be named in one answer
 
 
-def absent() -> Any:
+def without_default(schema: dict[str, Any]) -> None:
+    """Say nothing of a default."""
+    del schema["default"]
+
+
+def absent(**about: Any) -> Any:
     """The default of a field that need not be there, and is not null."""
-    return Field(default=None, json_schema_extra=lambda schema: schema.pop("default"))
+    return Field(default=None, json_schema_extra=without_default, **about)
 
 
 def as_share(value: object) -> object:
@@ -70,9 +75,6 @@ Ids = Annotated[
     Field(description="pictures of /predict that are still remembered"),
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
 ]
-Revision = Annotated[
-    str, Field(description="refuse the change if the file is in another state by now")
-]
 
 
 # --------------------------------------------------------------------------- what is sent
@@ -81,21 +83,22 @@ Revision = Annotated[
 class PredictOptions(BaseModel):
     """What may be asked of ``/predict``."""
 
-    top: int = Field(1, ge=1, le=MOST, description="how many classes to name")
-    min_probability: Share = Field(0.0, description="name only classes at least this probable")
-    unknown: bool = Field(False, description="say whether it is any of the classes")
-    threshold: Annotated[
-        Share, Field(description="how familiar it has to look to be known; implies unknown")
-    ] = absent()
-    error: Annotated[
-        Share,
-        Field(description="answer only where at most this share of answers is wrong: adds sure"),
-    ] = absent()
-    sets: Annotated[
-        Share, Field(description="name as many classes as hold the right one so often: adds set")
-    ] = absent()
+    top: int = Field(default=1, ge=1, le=MOST, description="how many classes to name")
+    min_probability: Share = Field(
+        default=0.0, description="name only classes at least this probable"
+    )
+    unknown: bool = Field(default=False, description="say whether it is any of the classes")
+    threshold: Share = absent(
+        description="how familiar it has to look to be known; implies unknown"
+    )
+    error: Share = absent(
+        description="answer only where at most this share of answers is wrong: adds sure"
+    )
+    sets: Share = absent(
+        description="name as many classes as hold the right one so often: adds set"
+    )
     kept: Literal["tray", "quiet", "no"] = Field(
-        "tray",
+        default="tray",
         description="tray: remembered with a small picture, and listed in /recent; quiet: "
         "remembered by its id alone, to be taught; no: not at all",
     )
@@ -114,23 +117,17 @@ class PredictOptions(BaseModel):
 class ExplainOptions(BaseModel):
     """What may be asked of ``/explain``."""
 
-    picture: bool = Field(False, description="answer with a picture of it, as PNG")
+    picture: bool = Field(default=False, description="answer with a picture of it, as PNG")
 
 
 class ClassesOptions(BaseModel):
     """What may be asked of ``/classes``."""
 
-    brief: bool = Field(False, description="only names and numbers of samples")
+    brief: bool = Field(default=False, description="only names and numbers of samples")
 
 
-class PredictRequest(BaseModel):
+class IdsRequest(BaseModel):
     """Images that are remembered."""
-
-    ids: Ids = []
-
-
-class ClearRequest(BaseModel):
-    """Some of the remembered images; all that are listed without it."""
 
     ids: Ids = absent()
 
@@ -146,7 +143,7 @@ class Change(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    revision: Revision = absent()
+    revision: str = absent(description="refuse the change if the file is in another state by now")
 
 
 class LearnRequest(Change):
@@ -176,10 +173,6 @@ class ForgetRequest(Change):
     """A class."""
 
     label: Name
-
-
-class UndoRequest(Change):
-    """Nothing more."""
 
 
 # --------------------------------------------------------------------------- what is answered

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from frugalvae.errors import InputError
 from frugalvae.server.guard import RefusedError
-from frugalvae.server.models import ClearRequest, PredictOptions
+from frugalvae.server.models import IdsRequest, PredictOptions
 from frugalvae.server.predict import class_of, rank_again
 from frugalvae.server.workers import key_of
 
@@ -170,7 +170,7 @@ async def picture(server: ServerState, request: Request) -> Response:
 
 async def clear(server: ServerState, request: Request) -> dict[str, Any]:
     """Forget recent images: some, or all."""
-    sent = (await server.reader.read(request)).parse(ClearRequest)
+    sent = (await server.reader.read(request)).parse(IdsRequest)
     return {"removed": server.pending.remove(sent.ids)}
 
 

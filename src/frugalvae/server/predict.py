@@ -16,7 +16,7 @@ from frugalvae.errors import InputError
 from frugalvae.images.photographs import reason
 from frugalvae.model.answers import Answer, rank
 from frugalvae.server.guard import RefusedError
-from frugalvae.server.models import ExplainOptions, ExplainRequest, PredictOptions, PredictRequest
+from frugalvae.server.models import ExplainOptions, ExplainRequest, IdsRequest, PredictOptions
 from frugalvae.server.requests import Upload, parse
 from frugalvae.server.workers import EncodedImage
 
@@ -34,7 +34,7 @@ async def predict(server: ServerState, request: Request) -> dict[str, Any]:
     """Name the classes of pictures, or of remembered ones."""
     started, options = time.perf_counter(), parse(PredictOptions, request.query_params)
     sent = await server.reader.read(request)
-    ids = sent.parse(PredictRequest).ids
+    ids = sent.parse(IdsRequest).ids
     teach = server.settings.teach  # or a file that knows nothing is of no use
     snapshot = await (server.served.refresh() if teach else server.served.current())
     unreadable: list[dict[str, Any]] = []

@@ -22,7 +22,6 @@ from frugalvae.server.models import (
     LearnRequest,
     MergeRequest,
     RenameRequest,
-    UndoRequest,
 )
 from frugalvae.server.predict import refuse_unreadable
 from frugalvae.server.status import event_json
@@ -228,8 +227,8 @@ def forget(served: Served, sent: ForgetRequest) -> tuple[Snapshot, dict[str, Any
     return served.take_up(forgotten.model), found
 
 
-@change(UndoRequest)
-def undo(served: Served, _: UndoRequest) -> tuple[Snapshot, dict[str, Any]]:
+@change(Change)
+def undo(served: Served, _: Change) -> tuple[Snapshot, dict[str, Any]]:
     """Take back the last change, whoever made it."""
     undone = changes.undo(served.store)
     event = event_json(undone.event) if undone.event else None

@@ -174,7 +174,13 @@ def _checked(content: bytes) -> Contents:
     return Contents(document, arrays, len(content))
 
 
-def load(path: str | Path, device: str | None = None, *, trust: Collection[str] = ()) -> Model:
+def load(
+    path: str | Path,
+    device: str | None = None,
+    *,
+    trust: Collection[str] = (),
+    answering: bool = True,
+) -> Model:
     """A model from a file, checked: it knows what it claims to know, and can answer.
 
     Parameters
@@ -183,12 +189,21 @@ def load(path: str | Path, device: str | None = None, *, trust: Collection[str] 
         Where parts that need PyTorch compute.
     trust
         Modules that parts from outside may be imported from.
+    answering
+        Make what answers need, and see that they are finite. Whoever has other work to do
+        meanwhile calls :func:`check_answering` later, before the first answer.
     """
-    return make(read_file(Path(path)), path, device, [trust] if isinstance(trust, str) else trust)
+    trust = [trust] if isinstance(trust, str) else trust
+    return make(read_file(Path(path)), path, device, trust, answering=answering)
 
 
 def make(
-    contents: Contents, named: str | Path, device: str | None = None, trust: Collection[str] = ()
+    contents: Contents,
+    named: str | Path,
+    device: str | None = None,
+    trust: Collection[str] = (),
+    *,
+    answering: bool = True,
 ) -> Model:
     """The model of a file that was read; ``named`` is what errors call the file."""
     with _faults_of(named), computing_on(device):
@@ -196,7 +211,17 @@ def make(
         _check_roles(contents.document, trust)
         model = model_from_document(contents.document, reader, device)
         _check_model(model, reader)
+    if answering:
+        check_answering(model, named)
     return model
+
+
+def check_answering(model: Model, named: str | Path) -> None:
+    """Make what the answers of a file's model need, and refuse it if they are not finite."""
+    if len(model.classes) and not model.head_stale:
+        with _faults_of(named), computing_on(model.recipe.device):
+            zero = np.zeros((1, model.n_features))
+            _check_finite(model.logits(zero), (1, len(model.classes)))
 
 
 def model_from_document(document: dict[str, Any], reader: Reader, device: str | None) -> Model:
@@ -282,8 +307,6 @@ def _check_model(model: Model, reader: Reader) -> None:
         raise MemoryFileError("its head is said to be due, and is one that never is")
     if not model.head_stale:
         _check_taught(head, numbers)
-        zero = np.zeros((1, model.n_features))
-        _check_finite(model.logits(zero), (1, len(model.classes)))
 
 
 def parts_of(model: Model) -> tuple[Memory, Head]:

@@ -301,13 +301,13 @@ def restore_learned(part: Any, learned: dict[str, Any]) -> None:
     These are set by the constructor, or annotated in the class. A value must be of the kind
     that the constructor gave it. A part from outside is trusted.
     """
-    kind, fresh = type(part), vars(part)
+    kind, fresh, ours = type(part), vars(part), is_ours(type(part))
     annotated = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", ())}
     for attribute, value in learned.items():
-        known = attribute in fresh or attribute in annotated or not is_ours(kind)
+        known = attribute in fresh or attribute in annotated or not ours
         if not known or not is_learned(attribute) or hasattr(kind, attribute):
             raise MemoryFileError(f"a {kind.__name__} cannot learn {attribute!r}")
-        if is_ours(kind) and attribute in fresh and not same_kind(fresh[attribute], value):
+        if ours and attribute in fresh and not same_kind(fresh[attribute], value):
             raise MemoryFileError(f"{attribute} of a {kind.__name__} is {str(value)[:40]!r}")
     fresh.update(learned)
 

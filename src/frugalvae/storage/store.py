@@ -83,13 +83,35 @@ class Store:
                 "was; make room on the disk, and run the same command again"
             ) from error
 
-    def load(self, *, empty: bool = False) -> Model:
-        """The model in the file, which must know a class unless it may be ``empty``."""
+    def load(self, *, empty: bool = False, answering: bool = True) -> Model:
+        """The model in the file, which must know a class unless it may be ``empty``.
+
+        Whoever is not ``answering`` yet calls :meth:`check_answering` before the first answer.
+        """
         from frugalvae.storage.model_file import load
 
         self.check_there()
+        with self._offering_undo():
+            model = load(self.given, trust=self._trust, answering=answering)
+        if not (empty or len(model.classes)):
+            raise InputError(
+                f"{self.given} knows no class: all that it was taught was taken back; "
+                f"'frugalvae learn {self.given} FOLDER' teaches it"
+            )
+        return model
+
+    def check_answering(self, model: Model) -> None:
+        """Make what answers need, and refuse the file if they are not finite."""
+        from frugalvae.storage.model_file import check_answering
+
+        with self._offering_undo():
+            check_answering(model, self.given)
+
+    @contextmanager
+    def _offering_undo(self) -> Iterator[None]:
+        """Errors about a file that cannot be used name the way back, if there is one."""
         try:
-            model = load(self.given, trust=self._trust)
+            yield
         except MemoryFileError as error:
             if type(error) is not MemoryFileError or not self.undo.exists():
                 raise
@@ -97,12 +119,6 @@ class Store:
                 f"{error}; 'frugalvae undo {self.given}' goes back to what it was before the last "
                 "change"
             ) from error.__cause__
-        if not (empty or len(model.classes)):
-            raise InputError(
-                f"{self.given} knows no class: all that it was taught was taken back; "
-                f"'frugalvae learn {self.given} FOLDER' teaches it"
-            )
-        return model
 
     def read(self) -> Contents:
         """What the file says of itself, without making the model."""

@@ -70,7 +70,7 @@ class Summary:
     ----------
     tasks
         The classes of each task and how many samples each was taught: 0 if it is known by name
-        only, None if an old file does not say.
+        only.
     components
         Parameters and bytes, by the names of ``memory_report()``.
     layers
@@ -85,7 +85,7 @@ class Summary:
     bytes: int
     changed: str
     classes: int
-    tasks: list[dict[str, int | None]]
+    tasks: list[dict[str, int]]
     features: int
     encoder: dict[str, Any] | None
     memory: str
@@ -146,16 +146,12 @@ def last_changed(document: Mapping[str, Any]) -> str:
     return local_time(when) if isinstance(when, str) else "at an unknown time"
 
 
-def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int | None]]:
+def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int]]:
     """Classes and how many samples each was taught, by task."""
-    labels = document["classes"]["values"]
-    counts = document["n_samples_of_class"]
-    counted = (document["memory"] or {}).get(
-        "class"
-    ) == "MomentMemory"  # so that 0 means: by name only
-    tasks: list[dict[str, int | None]] = [{} for _ in range(document["n_tasks"])]
+    labels, counts = document["classes"]["values"], document["n_samples_of_class"]
+    tasks: list[dict[str, int]] = [{} for _ in range(document["n_tasks"])]
     for label, task, count in zip(labels, document["task_of_class"], counts, strict=True):
-        tasks[task][str(label)] = count if count or counted else None
+        tasks[task][str(label)] = count
     return tasks
 
 
@@ -297,7 +293,7 @@ def moved_in_words(event: Mapping[str, Any]) -> str:
     return shown
 
 
-def named(classes: dict[str, int | None], most: int) -> str:
+def named(classes: Mapping[str, int | None], most: int) -> str:
     """Classes and how many samples each was taught.
 
     >>> named({"emu": 30, "dax": None, "heron": 0, "cat": 2}, most=3)

@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 NO_PHOTOGRAPHS = "features were given: whether photographs are blurred, tiny or blank is not known"
 
 
-@dataclass
-class Check:
+@dataclass(kw_only=True)
+class Check(Checked):
     """What was found; rows of findings are those of the samples."""
 
     samples: Samples
-    checked: Checked
 
     @property
-    def notes(self) -> list[str]:
+    def all_notes(self) -> list[str]:
         """What was assumed, and what could not be checked."""
-        return [*self.samples.notes, *self.checked.notes]
+        return [*self.samples.notes, *self.notes]
 
     def reason(self, finding: Finding) -> str:
         """Why a sample was found, what it is nearly the same as, and how sure that is."""
@@ -48,7 +47,7 @@ class Check:
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         names, found = self.samples.names, []
-        for finding in self.checked.findings:
+        for finding in self.findings:
             values = finding.to_json()
             rows = values.pop("row"), values.pop("twin")
             image, twin = (None if row is None else names[row] for row in rows)
@@ -56,11 +55,11 @@ class Check:
         return {
             "images": len(names),
             "classes": len(self.samples.classes),
-            "found": dict(Counter(finding.kind for finding in self.checked.findings)),
+            "found": dict(Counter(finding.kind for finding in self.findings)),
             "findings": found,
-            "leave_out": [names[row] for row in self.checked.rows_to_leave_out],
-            "taught_before": [names[row] for row in self.checked.taught],
-            "notes": self.notes,
+            "leave_out": [names[row] for row in self.rows_to_leave_out],
+            "taught_before": [names[row] for row in self.taught],
+            "notes": self.all_notes,
             "skipped": self.samples.skipped,
         }
 
@@ -94,7 +93,7 @@ def check(
             for row, found in poor_ones(measured.qualities).items()
         ]
     if not len(places):
-        return Check(samples, Checked.of(poor, ["no image can be read"]))
+        return Check.of(poor, ["no image can be read"], samples=samples)
     checked = findings.check(
         model, features, samples.labels[places], digests=digests[places], patterns=patterns
     )
@@ -111,7 +110,7 @@ def check(
     taught = {of[row] for row in checked.taught}
     poor = [finding for finding in poor if finding.row not in taught]
     found = without_explained([*moved, *poor])
-    return Check(samples, Checked.of(found, [*notes, *checked.notes], typical, taught))
+    return Check.of(found, [*notes, *checked.notes], typical, taught, samples=samples)
 
 
 def without_explained(found: list[Finding]) -> list[Finding]:

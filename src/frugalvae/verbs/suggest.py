@@ -21,40 +21,32 @@ if TYPE_CHECKING:
     from frugalvae.samples import Samples
 
 
-@dataclass
-class Suggestions:
-    """What to label.
+@dataclass(kw_only=True)
+class Suggestions(Suggested):
+    """What to label, and what there was to choose from; rows are those of ``samples``.
 
-    Attributes
-    ----------
-    samples
-        What there was to choose from: samples that were not taught and can be read.
-    suggested
-        Which of them, and why; rows are those of ``samples``.
-    left_out
-        What there was not to choose from, a line each.
+    ``samples`` were not taught and can be read; ``left_out`` has a line about all others.
     """
 
     samples: Samples
-    suggested: Suggested
     left_out: list[str]
 
     @property
-    def notes(self) -> list[str]:
+    def all_notes(self) -> list[str]:
         """What was left out, and how the rest was compared."""
-        return [*self.left_out, *self.suggested.notes]
+        return [*self.left_out, *self.notes]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         names, suggestions = self.samples.names, []
-        for found in self.suggested.suggestions:
+        for found in self.suggestions:
             values = found.to_json()
             suggestions.append({"image": names[values.pop("row")], **values})
         return {
             "images": len(self.samples),
             "suggestions": suggestions,
-            "groups": [[names[row] for row in rows] for rows in self.suggested.groups],
-            "notes": self.notes,
+            "groups": [[names[row] for row in rows] for rows in self.groups],
+            "notes": self.all_notes,
             "skipped": self.samples.skipped,
         }
 
@@ -78,20 +70,20 @@ def suggest(
         f"{samples.names[place]} cannot be read: {why}" for place, why in encoded.reasons.items()
     ]
     found = choose(model, encoded.features, number) if len(encoded.features) else Suggested()
-    return Suggestions(samples.at(encoded.places), found, left_out)
+    return Suggestions(**vars(found), samples=samples.at(encoded.places), left_out=left_out)
 
 
 def copy_suggestions(folder: Path, result: Suggestions) -> None:
     """Copy suggestions to a folder for each probable class, and groups to folders of their own."""
-    read, suggested = result.samples.reader, result.suggested
+    read = result.samples.reader
     assert read is not None
-    grouped = {row for rows in suggested.groups for row in rows}
+    grouped = {row for rows in result.groups for row in rows}
     places = [
         (guess(found.label if found.known else "unknown"), found.row)
-        for found in suggested.suggestions
+        for found in result.suggestions
         if found.row not in grouped
     ]
-    for number, rows in enumerate(suggested.groups, start=1):
+    for number, rows in enumerate(result.groups, start=1):
         places += [(guess(f"new class {number}"), row) for row in rows]
     folder.mkdir(exist_ok=True)
     for name, row in places:
