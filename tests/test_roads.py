@@ -278,7 +278,7 @@ class Walker:
         words = [verb, *row[0].format(**self.at).split(), *more]
         if verb in CLI:
             return lambda: main(words)
-        from frugalvae_lab.cli.main import main as laboratory
+        from frugalvae_lab.cli import main as laboratory
 
         return lambda: laboratory(words)
 
@@ -616,7 +616,7 @@ def test_every_road_is_walked() -> None:
     }
     assert methods == PYTHON.keys()
     if find_spec("frugalvae_lab"):
-        from frugalvae_lab.cli import main as laboratory
+        from frugalvae_lab import cli as laboratory
 
         assert list(LABORATORY) == list(laboratory.VERBS)
     assert {*schema.FIELDS, *schema.OPTIONAL} == NAMES | DATA
