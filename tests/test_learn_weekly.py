@@ -51,8 +51,8 @@ def sums(file: Path) -> dict[str, Any]:
     labels = FrugalClassifier.load(file).model_.classes.tolist()
     found: dict[str, Any] = {}
     for label, number in zip(labels, memory.classes, strict=True):
-        root = memory.roots_[number].astype(float)
-        found[label] = memory.counts_[number], memory.means_[number], root.T @ root
+        root = memory.sums_.roots[number].astype(float)
+        found[label] = memory.counts_[number], memory.sums_.means[number], root.T @ root
     return found
 
 

@@ -199,7 +199,7 @@ def add_up(
     if encoded is not None:
         next(encoded, None)  # tells that all is done
     total = total if total is not None and total.classes else None
-    width = model.n_features or (0 if total is None else len(next(iter(total.means_.values()))))
+    width = model.n_features or (0 if total is None else total.sums_.dim)
     features = np.concatenate(kept) if kept else np.empty((0, width), np.float32)
     return features, np.concatenate(classes), total, np.concatenate(places), reasons
 

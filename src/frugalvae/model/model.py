@@ -565,8 +565,8 @@ class Model:
         memory, rng = self.memory, self._generator("familiarity", 0)
         assert memory is not None
         step = 1 + len(memory.classes) // CLASSES_COMPARED
-        if task is not None and step > 1 and hasattr(memory, "among"):
-            memory = memory.among({*memory.classes[::step], *task.classes})
+        if task is not None and step > 1 and hasattr(memory, "restricted_to"):
+            memory = memory.restricted_to({*memory.classes[::step], *task.classes})
         return novelty_reference(memory, rng, score)
 
     def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
