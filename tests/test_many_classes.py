@@ -8,7 +8,7 @@ import pytest
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
-from frugalvae.model.model import model
+from frugalvae.model import model
 from frugalvae.moments import sums
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.checks import check_learned
