@@ -64,7 +64,9 @@ class Head(outside.NearestHead):
         self.asked.append(("learn", task.labels.tolist(), replay.classes, replay.rng.random()))
         new = [label for label in replay.classes if label not in self.known]
         if new:
-            rows = [replay.memory.means_[label] for label in new]  # type: ignore[attr-defined]
+            memory: Any = replay.memory
+            means = memory.means_ if hasattr(memory, "means_") else memory.sums_.means
+            rows = [means[label] for label in new]
             self.centres = np.stack([*self.centres, *rows])
             self.known = self.known + new
 
@@ -660,13 +662,13 @@ def test_of_many_classes_some_stand_for_the_others(
     most: int, found: set[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, x = moments()
-    asked_for, plain_ = [], MomentMemory.among
+    asked_for, plain_ = [], MomentMemory.restricted_to
 
-    def among(memory: MomentMemory, labels: Any) -> Any:
+    def restricted_to(memory: MomentMemory, labels: Any) -> Any:
         asked_for.append(labels)
         return plain_(memory, labels)
 
-    monkeypatch.setattr(MomentMemory, "among", among)
+    monkeypatch.setattr(MomentMemory, "restricted_to", restricted_to)
     monkeypatch.setattr("frugalvae.model.model.CLASSES_COMPARED", most)
     task = Task(x[:3].astype(np.float32), np.array([4, 4, 4]))
     model._reference(None, task)
