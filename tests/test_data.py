@@ -286,7 +286,7 @@ def test_names_that_cannot_be_labels_are_refused(tmp_path: Path) -> None:
             load_features(tmp_path / "bad.npz")
 
 
-@pytest.mark.parametrize("verb", ["learn", "evaluate", "predict", "update"])
+@pytest.mark.parametrize("verb", ["learn", "evaluate", "predict", "learn-class"])
 def test_every_verb_ends_cleanly_with_such_files(
     tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -304,10 +304,10 @@ def test_every_verb_ends_cleanly_with_such_files(
             "learn": [file, path],
             "evaluate": [file, path, "-o", tmp_path / "page.html"],
             "predict": [file, path],
-            "update": [file, "0", path],
+            "learn-class": [file, path, "--class", "0"],
         }[verb]
         capsys.readouterr()
-        assert main([verb, *map(str, words)]) == 2
+        assert main([verb.partition("-")[0], *map(str, words)]) == 2
         assert capsys.readouterr().err.startswith(f"frugalvae: {path}: ")
     assert file.read_bytes() == before
 

@@ -87,7 +87,9 @@ def test_a_heic_photograph_is_decoded_only_with_its_package(
         said = tool.learn(images)
     assert "left out as unreadable, 1:" in said
     assert "cat/phone.HEIC: a HEIC photograph; to read it, pip install '.[heif]'" in said
-    assert "'cat' was given 1 more example" in tool("update", "cat", images / "cat" / "phone.HEIC")
+    assert "1 more image of 1 known class: cat" in tool(
+        "learn", images / "cat" / "phone.HEIC", "--class", "cat"
+    )
 
 
 def test_packages_of_rare_formats_are_imported_when_they_are_met(tmp_path: Path) -> None:

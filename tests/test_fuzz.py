@@ -172,7 +172,7 @@ class Sequence:
         features = self.folder / f"{self.steps}.npz"
         np.savez(features, x=rows)
         for _ in range(1 + repeated):  # the same once more counts once
-            self.run("update", self.file, name, features, "--quiet")
+            self.run("learn", self.file, features, "--class", name, "--quiet")
         samples = self.oracle.samples
         self.oracle.change(samples | {name: np.concatenate([samples[name], rows])})
 

@@ -186,12 +186,12 @@ def test_more_from_update_is_recognised_too(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     tool("learn", images)
     photo(tool.folder / "more", "cat", 9)
-    assert "'cat' was given 1 more example" in tool("update", "cat", tool.folder / "more" / "cat")
+    more = "learn", tool.folder / "more" / "cat", "--class", "cat"
+    assert "1 more image of 1 known class: cat" in tool(*more)
     photo(images, "cat", 9)
     assert "nothing new" in tool("learn", images)
-    said = tool("update", "cat", images / "cat")
-    assert "7 examples taught before, and counted once more" in said
-    assert FrugalClassifier.load(tool.file).model_.n_samples_of_class.tolist() == [14, 6]
+    assert "7 images taught before" in tool("learn", images / "cat", "--class", "cat")
+    assert FrugalClassifier.load(tool.file).model_.n_samples_of_class.tolist() == [7, 6]
     assert "nothing new" in tool("learn", images)
 
 
@@ -227,20 +227,9 @@ def test_what_was_taken_out_stays_out(tool: Tool) -> None:
     assert counts(tool.file) == [7, 6]
     assert tool.json("learn", images)["withheld"] == {}
     tool("unlearn", "cat", out)
-    tool("update", "cat", out)  # says that it is one
+    tool("learn", out, "--class", "cat")  # says that it is one
     told = tool.json("learn", images)
     assert (told["withheld"], told["already"]) == ({}, {"cat": 7, "dax": 6})
-
-
-def test_one_of_two_copies_is_taken_out(tool: Tool) -> None:
-    images = paint(tool.folder / "one", "cat", "dax")
-    tool("learn", images)
-    out = images / "cat" / "1.png"
-    tool("update", "cat", out)
-    tool("unlearn", "cat", out)
-    assert counts(tool.file) == [6, 6]
-    photo(images, "cat", 9)
-    assert tool.json("learn", images)["learned"] == {"cat": 1}  # all others are recognised
 
 
 def test_what_was_taken_out_of_a_class_may_be_of_another(tool: Tool) -> None:

@@ -344,33 +344,31 @@ def test_digests_are_kept_by_class() -> None:
         return np.array([b"%d" % number if number else NONE for number in numbers], DIGEST)
 
     model = fresh().learn(rows(0, 9), ["a", "b"], digests={"a": u(5), "b": u(7)})
-    model = model.update("b", rows(8), digests=u(3))
+    model = model.learn(rows(8), ["b"], digests={"b": u(3)})
     assert {n: of.tolist() for n, of in model.digests.items()} == {0: [b"5"], 1: [b"3", b"7"]}
     model = model.withholding({"a": u(9, 0, 8, 9), "other": u(1)})
     assert {n: of.tolist() for n, of in model.withheld.items()} == {0: [b"8", b"9"]}
     moved = model.withholding({"b": u(9)})
     assert {n: of.tolist() for n, of in moved.withheld.items()} == {0: [b"8", b"9"], 1: [b"9"]}
-    learned = moved.update("a", rows(1), digests=u(9))
+    learned = moved.learn(rows(1), ["a"], digests={"a": u(9)})
     assert {n: of.tolist() for n, of in learned.withheld.items()} == {0: [b"8"], 1: [b"9"]}
-    assert model.update("a", rows(1)).digests == model.digests
+    assert model.learn(rows(1), ["a"]).digests == model.digests
     [component] = model.memory_report().components[2:]
     assert component == Component("digests of photographs", 0, 5, 5 * 16)
     assert "digests" not in taught().memory_report().components[-1].name
 
 
-# --------------------------------------------------------------------------- update and rename
+# --------------------------------------------------------------------------- one class, and rename
 
 
-def test_an_update_is_more_of_one_class() -> None:
-    model = taught().update("bee", rows(2, 3))
+def test_more_of_one_class() -> None:
+    model = taught().learn(rows(2, 3), ["bee", "bee"])
     in_memory, in_head = asked(model)
     assert in_memory == [("update", [1, 1], 2, drawn("update", 1))]
     assert in_head[1:] == [("update", [1, 1], 2, drawn("head", 0))]
     assert model.n_samples_of_class.tolist() == [1, 4]
     event = model.history[-1]
-    assert (event["action"], event["classes"]) == ("update", {"bee": 2})
-    with pytest.raises(UnknownClassError, match=r"; teach new classes with partial_fit\(\)"):
-        model.update("cat", rows(0))
+    assert (event["action"], event["classes"]) == ("learn", {"bee": 2})
 
 
 def test_an_event_says_what_was_done_when() -> None:
@@ -588,21 +586,8 @@ def test_sums_may_be_the_first_that_is_learned() -> None:
     assert model.n_samples_of_class.tolist() == [5]
 
 
-def test_what_a_class_has_is_counted_by_the_model_or_is_as_much_as_comes() -> None:
-    """Old files do not say how many samples a class had; a memory that counts does."""
-    for first, count in ((taught(), 4), (moments()[0], 2)):
-        untold = replace(first, n_samples_of_class=0 * first.n_samples_of_class)
-        label, x = first.classes[1], np.ones((2, first.n_features))
-        model = untold.update(label, x)
-        assert model.n_samples_of_class.tolist() == [0, count, *[0] * (len(first.classes) - 2)]
-    untold = replace(taught(), n_samples_of_class=np.zeros(2, np.int64))
-    assert asked(untold.update("bee", rows(2, 3, 4)))[0] == [
-        ("update", [1] * 3, 3, drawn("update", 1))
-    ]
-
-
 def test_generators_go_on_with_tasks_and_events() -> None:
-    model = taught().learn(rows(20), ["cat"]).update("bee", rows(2))
+    model = taught().learn(rows(20), ["cat"]).learn(rows(2), ["bee"])
     in_memory, in_head = asked(model)
     assert in_memory[-1] == ("update", [1], 2, drawn("update", 2))
     assert in_head[-1] == ("update", [1], 2, drawn("head", 1))
@@ -616,7 +601,7 @@ def test_a_memory_that_says_nothing_of_streams_is_updated_class_by_class() -> No
 
 def test_an_update_fits_the_head_and_nothing_broken_comes_of_it() -> None:
     model = taught(head=Head(needs_every_task=False))
-    assert not model.update("bee", rows(2)).head_stale
+    assert not model.learn(rows(2), ["bee"]).head_stale
     late = fresh(head=Head(False)).learn(rows(0, 9), ["a", "b"], defer_head=True)
     assert late.memory is not None
     late.memory.means_[0] = np.array([np.inf, 0])  # type: ignore[attr-defined]

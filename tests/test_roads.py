@@ -52,7 +52,6 @@ CLI: dict[str, tuple[str, bool, bool] | None] = {
     "evaluate": ("{file} {photos} -o {out}.html", True, True),
     "status": ("{file} --verify", False, False),  # whose summary may find it wrong before
     "suggest": ("{file} {photos} -o {out}.html", True, True),
-    "update": ("{file} cat {photo}", True, True),
     "rename": ("{file} cat dog", False, True),
     "merge": ("{out}.frugal {file}", True, True),
     "merge-classes": ("{file} cat dax", False, True),
@@ -88,7 +87,6 @@ HTTP: dict[tuple[str, str], tuple[dict[str, Any] | None, bool]] = {
     ("GET", "/recent/{id}/picture"): ({}, False),
     ("POST", "/recent/clear"): ({"ids": []}, False),
     ("POST", "/learn"): (None, True),
-    ("POST", "/update"): (None, True),
     ("POST", "/rename"): ({"from": "cat", "to": "dog"}, False),
     ("POST", "/merge-classes"): ({"label": "cat", "other": "dax"}, False),
     ("POST", "/forget"): ({"label": "cat"}, False),
@@ -278,7 +276,7 @@ class Walker:
         words = [verb, *row[0].format(**self.at).split(), *more]
         if verb in CLI:
             return lambda: main(words)
-        from frugalvae_lab.cli.main import main as laboratory
+        from frugalvae_lab.cli import main as laboratory
 
         return lambda: laboratory(words)
 
@@ -308,6 +306,8 @@ class Walker:
                     self.write(lambda document, kept=remembered: document.update(encoder=kept))
                     road = f"{verb} with processes: encoder {name}"
                     self.walk(road, self.command(verb, "--jobs", "2"), True)
+                    road = f"{verb} of one class: encoder {name}"
+                    self.walk(road, self.command(verb, "--class", "cat", "--flat"), True)
 
     def laboratory(self) -> None:
         for verb in ("run", "report"):  # which read no file that names a part
@@ -467,7 +467,7 @@ def ask(app: Any, route: tuple[str, str], payload: str) -> int:
     if told is None:
         picture = io.BytesIO()
         Image.new("RGB", (40, 40), "red").save(picture, "PNG")
-        needed = {"name": "cat"} if path in ("/learn", "/update") else {}
+        needed = {"name": "cat"} if path == "/learn" else {}
         odd = {} if payload == "x" else odd
         body, kind = form([picture.getvalue()], needed | odd)
     else:
@@ -616,9 +616,9 @@ def test_every_road_is_walked() -> None:
     }
     assert methods == PYTHON.keys()
     if find_spec("frugalvae_lab"):
-        from frugalvae_lab.cli import main as laboratory
+        from frugalvae_lab.cli import VERBS as OFFERED
 
-        assert list(LABORATORY) == list(laboratory.VERBS)
+        assert list(LABORATORY) == list(OFFERED)
     assert {*schema.FIELDS, *schema.OPTIONAL} == NAMES | DATA
     assert {"memory", "head", "random_state", "calibrate"} == set(schema.PARAMETERS)
     assert {*IDENTITY} == {"encoder", "model", "weights", "preprocessing", "given"}

@@ -362,7 +362,11 @@ def test_a_forgery_that_changes_nothing_is_accepted(content: bytes, scratch: Pat
 
 def test_an_unknown_class_is_named(content: bytes, scratch: Path) -> None:
     change = put("memory", "class", "NewMemory")
-    refused(scratch, forged(content, change), "it holds a 'NewMemory', which this version does not")
+    refused(
+        scratch,
+        forged(content, change),
+        "its memory is 'NewMemory', which this version does not know; load",
+    )
 
 
 def test_what_does_not_fit_is_told(content: bytes, scratch: Path) -> None:

@@ -139,23 +139,17 @@ def test_a_pipe_is_refused_and_not_waited_for(
 # --------------------------------------------------------------------------- taught twice
 
 
-def test_an_update_that_is_repeated_counts_once_and_others_count(tool: Tool) -> None:
+def test_more_of_one_class_that_is_repeated_counts_once(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat", "dax")
     more = paint(tool.folder / "two", "emu", count=2) / "emu"
     tool.learn(images)
-    assert "'cat' was given 2 more examples" in tool("update", "cat", more)
+    assert tool.json("learn", more, "--class", "cat")["learned"] == {"cat": 2}
     before = tool.file.read_bytes()
-    said = tool("update", "cat", more)
-    assert "the last change was this very update" in said
-    assert tool.json("update", "cat", more)["examples"] == 0
+    assert tool.json("learn", more, "--class", "cat")["already"] == {"cat": 2}
     assert tool.file.read_bytes() == before
-    tool("update", "dax", more)  # the same samples of another class are another update
-    tool("update", "cat", more)  # and so are they after another change
-    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [10, 8]
-    digests = [event["digest"] for event in tool.json("history") if "digest" in event]
-    assert len(digests) == 1  # what is not needed any more is not kept
-    tool("forget", "cat", "--scrub")
-    assert not [event for event in tool.json("history") if "digest" in event]
+    assert "learn takes one folder; give --class NAME" in tool("learn", more, images, code=2)
+    tool("learn", more, "--class", "dax")  # another class may have the same
+    assert FrugalClassifier.load(tool.file).n_samples_of_class_.tolist() == [8, 8]
 
 
 def test_samples_that_are_taken_out_again_are_told_of(tool: Tool) -> None:

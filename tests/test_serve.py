@@ -258,12 +258,6 @@ def test_pictures_that_were_taught_are_not_counted_again(start: Start, pictures:
     again = served.send("/learn", images(pictures, "cat"), name="cat").json
     assert (again["new"], again["learned"], again["already"]) == (False, 0, 6)
     assert again["after"]["samples"] == 6
-    more = served.send("/update", images(pictures, "cat")[:2], name="cat").json
-    assert (more["learned"], more["after"]["samples"]) == (2, 8)
-    repeated = served.send("/update", images(pictures, "cat")[:2], name="cat").json
-    assert (repeated["learned"], repeated["already"], repeated["after"]["samples"]) == (0, 2, 8)
-    unknown = served.send("/update", images(pictures, "cat")[:2], name="cot")
-    assert (unknown.status, "Did you mean 'cat'?" in unknown.json["error"]) == (404, True)
 
 
 def test_a_wrong_answer_is_corrected_by_its_id(start: Start, pictures: Path) -> None:
@@ -348,7 +342,7 @@ def test_one_class_becomes_part_of_another(start: Start) -> None:
 
 def test_without_teach_nothing_changes(start: Start, pictures: Path, taught_bytes: bytes) -> None:
     served = start()
-    for path in ("/learn", "/update", "/rename", "/merge-classes", "/forget", "/undo"):
+    for path in ("/learn", "/rename", "/merge-classes", "/forget", "/undo"):
         reply = served.post(path, {"name": "cat", "label": "cat"})
         assert (reply.status, "--teach" in reply.json["error"]) == (403, True)
     assert served.file.read_bytes() == taught_bytes

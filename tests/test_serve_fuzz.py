@@ -87,7 +87,7 @@ def test_no_request_makes_the_server_fail(served: Served) -> None:
 def test_bytes_of_any_kind_are_no_error_of_ours(served: Served, tmp_path: Path) -> None:
     """Bodies and headers that are no requests at all."""
     kinds = ["application/json", "multipart/form-data; boundary=x", "image/png", "text/plain"]
-    paths = ["/predict", "/learn", "/update", "/rename", "/forget", "/undo", "/recent/clear"]
+    paths = ["/predict", "/learn", "/rename", "/forget", "/undo", "/recent/clear"]
 
     @settings(max_examples=100, deadline=None, database=None, derandomize=True)
     @given(st.sampled_from(paths), st.sampled_from(kinds), BODIES)

@@ -121,11 +121,11 @@ def test_samples_are_written_with_what_they_are(taught: Tool) -> None:
 
 
 def test_a_class_is_updated_renamed_and_forgotten(taught: Tool, encoders: Encoders) -> None:
-    more = paint(taught.folder / "more", "cat", count=3)
-    (more / "cat" / "empty.png").touch()
-    said = taught("update", "cat", more)
+    more = paint(taught.folder / "more", "fox", count=3)
+    (more / "fox" / "empty.png").touch()
+    said = taught("learn", more, "--class", "cat")
     assert "left out as unreadable, 1:" in said
-    assert said.endswith(f"{taught.file}: 'cat' was given 3 more examples\n")
+    assert "learned 1 class from 3 images" in said
     assert taught("rename", "cat", "lynx").endswith("'cat' is called 'lynx' now\n")
     assert taught.classes == ["lynx", "dax", "emu"]
     assert "undone: " in taught("undo")
@@ -137,14 +137,13 @@ def test_a_class_is_updated_renamed_and_forgotten(taught: Tool, encoders: Encode
     assert "this cannot be undone" in taught("forget", "dax", "--scrub")
     assert taught.beside == ["birds.frugal"]
     actions = [event["action"] for event in taught.json("history")]
-    assert actions == ["learn", "learn", "update", "forget"]
+    assert actions == ["learn", "learn", "learn", "forget"]
     assert taught.json("history")[1]["source"] == "two"
 
 
 def test_a_class_that_is_not_known_changes_nothing(taught: Tool) -> None:
     before = taught.beside, taught.file.read_bytes()
     for words in (
-        ["update", "fox", taught.folder / "two"],
         ["rename", "fox", "x"],
         ["forget", "fox"],
     ):

@@ -180,7 +180,7 @@ def known(file: Path) -> dict[str, int]:
 #: Every other verb that changes a file, and what the file knows afterwards.
 CHANGES: dict[str, tuple[list[str], dict[str, int]]] = {
     "learn": (["learn", "grown/"], {"cat": 8, "dax": 6}),
-    "update": (["update", "cat", "new/emu"], {"cat": 14, "dax": 6}),
+    "learn-class": (["learn", "new/emu", "--class", "cat"], {"cat": 14, "dax": 6}),
     "rename": (["rename", "cat", "gnu"], {"gnu": 6, "dax": 6}),
     "forget": (["forget", "cat"], {"dax": 6}),
     "undo": (["undo"], {"cat": 6}),

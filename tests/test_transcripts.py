@@ -57,8 +57,8 @@ suggest birds.frugal mixed -n 2 --json
 encode photos -o photos.npz
 encode photos -o photos.npz --json
 learn birds.frugal photos.npz
-update birds.frugal emu third/emu
-update birds.frugal emu third/emu --json
+learn birds.frugal third/emu --class emu
+learn birds.frugal third/emu --class emu --json
 sample birds.frugal emu -n 3 -o drawn.npz
 rename birds.frugal emu Emu
 unlearn birds.frugal Emu third/emu/0.png
@@ -80,7 +80,6 @@ predict birds.frugal nothing
 learn birds.frugal nothing
 learn birds.frugal photos/cat
 learn birds.frugal photos --memory nothing
-update birds.frugal wolf third/emu
 rename birds.frugal wolf dog
 rename birds.frugal cat dax
 forget birds.frugal wolf

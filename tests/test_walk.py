@@ -335,8 +335,8 @@ def test_names_of_files_that_are_not_utf8_work_in_all_verbs(tool: Tool, encoders
     for words, code in (
         (["learn", tool.file, root, *quick], 0),
         (["learn", tool.file, root, "--strict"], 2),
-        (["update", tool.file, "cat", root / "cat"], 0),
-        (["update", tool.file, "cat", root / "dax", "--flat", "--json"], 0),
+        (["learn", tool.file, root / "cat", "--class", "cat"], 0),
+        (["learn", tool.file, root / "dax", "--class", "cat", "--flat", "--json"], 0),
         (["predict", tool.file, root], 1),
         (["predict", tool.file, root, "--json"], 1),
         (["predict", tool.file, root, "-o", tool.folder / "answers.csv"], 1),
@@ -362,7 +362,7 @@ def test_a_folder_whose_own_name_is_not_utf8_is_learned(tool: Tool, encoders: En
     assert tool.classes == ["cat", "dax"]
     assert tool.json("history")[0]["source"] == r"caf\xe9"
     assert len(tool.json("predict", root)["predictions"]) == 12
-    tool("update", "cat", root / "cat")
+    tool("learn", root / "cat", "--class", "cat")
 
 
 def test_a_label_may_not_have_control_characters() -> None:
@@ -522,8 +522,10 @@ def test_linked_composed_and_flat_folders_work_for_all_verbs(taught: Tool) -> No
     flat = taught.folder / "more" / APART
     assert evaluated(taught, flat)["samples"] == 3
     assert evaluated(taught, zipped(flat, taught.folder / f"{APART}.zip"))["samples"] == 3
-    assert "was given 3 more" in taught("update", COMPOSED, flat)
-    assert "was given 3 more" in taught("update", APART, taught.folder / f"{APART}.zip")
+    assert "3 images taught before" in taught("learn", flat, "--class", COMPOSED)
+    assert "3 images taught before" in taught(
+        "learn", taught.folder / f"{APART}.zip", "--class", APART
+    )
 
 
 def test_a_class_that_is_written_otherwise_is_told(taught: Tool) -> None:
@@ -556,20 +558,20 @@ def test_depth_is_an_option_of_learn_evaluate_and_encode(tool: Tool, encoders: E
     assert PhotoClassifier().learn(root, depth=1).classes_.tolist() == ["cat", "dax"]
 
 
-def test_update_takes_no_images_of_other_classes(taught: Tool, encoders: Encoders) -> None:
+def test_one_class_takes_no_images_of_other_classes(taught: Tool, encoders: Encoders) -> None:
     before, done = taught.file.read_bytes(), encoders.images
-    error = taught("update", "cat", taught.folder / "known", code=2)
+    error = taught("learn", taught.folder / "known", "--class", "cat", code=2)
     assert "known is or has folders of other classes: dax, emu; give the folder" in error
-    error = taught("update", "cat", taught.folder / "known" / "dax", code=2)
+    error = taught("learn", taught.folder / "known" / "dax", "--class", "cat", code=2)
     assert "dax is or has folders of other classes: dax; give the folder of 'cat' alone" in error
     assert taught.file.read_bytes() == before
     assert encoders.images == done
-    nested = made(taught.folder / "in", "cam 1*2", "cam 2/may*3", "1.png")
-    said = taught("update", "cat", nested)
+    nested = made(taught.folder / "in", "cam 1*2", "cam 2/may*3", "1.png")  # three are the same
+    said = taught("learn", nested, "--class", "cat")
     assert f"{nested}: 6 images of 3 folders are taken" in said
-    assert "'cat' was given 6 more examples" in said
-    report = taught.json("update", "cat", taught.folder / "known", "--flat")
-    assert report["examples"] == 18
+    assert "3 more images of 1 known class: cat" in said
+    report = taught.json("learn", taught.folder / "known", "--class", "cat", "--flat")
+    assert (report["learned"], report["already"]) == ({"cat": 12}, {"cat": 6})
 
 
 def test_all_verbs_count_what_is_left_out_and_strict_refuses_it(
@@ -597,7 +599,7 @@ def test_all_verbs_count_what_is_left_out_and_strict_refuses_it(
         ("evaluate", tool.file, root, "-o", page),
         ("encode", root, "-o", npz),
         ("predict", tool.file, root),
-        ("update", tool.file, "cat", root, "--flat"),
+        ("learn", tool.file, root, "--class", "cat", "--flat"),
     ]
     for command in commands:
         code, said = ended(*command, "--strict")
@@ -620,7 +622,7 @@ def test_all_verbs_count_what_is_left_out_and_strict_refuses_it(
     assert '"cat/notes.txt": "not an image"' in tool.capsys.readouterr().out
     inputs = {entry["input"] for entry in tool.json("predict", root, code=1)["skipped"]}
     assert inputs == {f"{root}/{path}" for path in skipped}
-    assert tool.json("update", "cat", root / "cat")["skipped"] == {
+    assert tool.json("learn", root / "cat", "--class", "cat")["skipped"] == {
         f"{root}/{path}": why for path, why in skipped.items()
     }
 

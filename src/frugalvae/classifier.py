@@ -89,7 +89,7 @@ class FrugalClassifier(Estimator):
         For each of them, the number of the call that taught it, from 0.
     n_samples_of_class_
         For each of them, how many samples it was taught with; 0 for classes that are known by
-        name alone, and where files of older versions do not say.
+        name alone.
     n_tasks_, n_taught_
         How many calls of :meth:`partial_fit` there were, and how many classes they taught,
         those that are forgotten included.
@@ -99,7 +99,7 @@ class FrugalClassifier(Estimator):
         The temperature of :meth:`predict_proba`, and what :meth:`familiarity` compares with.
     history_
         Every change so far, the first one first: plain values that JSON can hold. Each has an
-        ``action`` (``"learn"``, ``"update"``, ``"unlearn"``, ``"leave out"``, ``"forget"``,
+        ``action`` (``"learn"``, ``"unlearn"``, ``"leave out"``, ``"forget"``,
         ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when`` it was done, in UTC,
         and ``classes``: how many samples of each label it was about; see ``docs/format.md``.
     left_out_

@@ -41,7 +41,7 @@ from frugalvae.parts.checks import check_finite
 
 if TYPE_CHECKING:
     from frugalvae.images.classes import Wanted
-    from frugalvae.images.feature_file import Features, StoredRows
+    from frugalvae.images.feature_file import StoredRows
     from frugalvae.images.walk import Found
     from frugalvae.parts.protocols import Encoder
 
@@ -246,19 +246,15 @@ def features_of(path: Path, wanted: Wanted) -> Samples:
     """The training or the test part of a feature file."""
     from frugalvae.images.feature_file import load_features, open_training
 
+    table: Any
     if wanted == "testing":
-        found = load_features(path, "test")
-        return _of_features(path, found, "x_test", found.x_test, found.y_test)
-    found, table = open_training(path)
-    return _of_features(path, found, "x_train", table, found.y_train)
-
-
-def _of_features(
-    path: Path, found: Features, part: str, table: Any, labels: NDArray[Any]
-) -> Samples:
+        found, part = load_features(path, "test"), "x_test"
+        table, labels = found.x_test, found.y_test
+    else:
+        (found, table), part = open_training(path), "x_train"
+        labels = found.y_train
     names = [ROW.format(part, row) for row in range(len(labels))]
-    rows = Rows(table, np.arange(len(labels)))
-    text = found.text or None
+    rows, text = Rows(table, np.arange(len(labels))), found.text or None
     return Samples(str(path), names, None, rows, labels, made_by=found.encoder, text=text)
 
 
@@ -350,7 +346,7 @@ def _photographs(paths: Sequence[Path], opened: ExitStack) -> Samples:
         if not is_folder(path):
             files.append((str(path), on_disk(path)))
             continue
-        from frugalvae.images.walk import EMPTY, walk  # zip, tar and CIFAR, for folders alone
+        from frugalvae.images.walk import EMPTY, walk  # zip archives, for folders alone
 
         found = walk(path, opened)
         files += [(str(path / inside), file) for inside, file in found.files.items()]

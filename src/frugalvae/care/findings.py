@@ -188,7 +188,8 @@ def check(
         judged = judge(memory, part, taught)
         notes += limits + _unjudged(len(memory.classes), labels[fresh], judged)
         found += _mistaken(labels, names, fresh, judged, classes)
-        typical = _typical(labels, fresh, judged)
+        surest = fresh[np.argsort(-judged.wrong, kind="stable")]  # the last of a class is kept
+        typical = dict(zip(labels[surest].tolist(), surest.tolist(), strict=True))
         found += _outliers(labels, fresh, judged)
         found += _duplicates(labels, fresh, twins, judged)
     return Checked.of([f for f in found if f.sure >= SURE], notes, typical, known_rows)
@@ -338,12 +339,6 @@ def _groups(twins: dict[int, Twin]) -> list[list[int]]:
             first = twins[first].of
         groups.setdefault(first, [first]).append(row)
     return list(groups.values())
-
-
-def _typical(labels: NDArray[Any], fresh: NDArray[np.int64], judged: Judged) -> dict[Any, int]:
-    """Of each class, the sample whose label is surest."""
-    order = fresh[np.argsort(-judged.wrong, kind="stable")]
-    return dict(zip(labels[order].tolist(), order.tolist(), strict=True))
 
 
 # --------------------------------------------------------------------------- what is not checked

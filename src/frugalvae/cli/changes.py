@@ -6,22 +6,25 @@ Each is two functions: what may be typed, such as ``add_undo``, and what is done
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.cli.options import add, add_encoder, choice, flag, value
-from frugalvae.console import Display, print_json
+from frugalvae.cli.options import add, add_encoder, choice, flag, refuse_encoder, value
+from frugalvae.console import Display, print_error, print_json
 from frugalvae.errors import InputError
 from frugalvae.formatting import local_time, plural, printable, quoted, shortened, size
-from frugalvae.labels import FOLDERS, label_named
+from frugalvae.images import holds_features
+from frugalvae.labels import FOLDERS, as_label, label_named
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from frugalvae.model.model import Model
+    from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
 
 COUNTED = "familiarity and how sure answers are still count how they looked when they were taught"
@@ -37,6 +40,103 @@ def change_class(options: argparse.Namespace) -> Iterator[tuple[Store, Model, An
     with store.changing(f"frugalvae {options.verb} {options.file}", options.wait):
         model = store.load()
         yield store, model, label_named(options.file, model.classes.tolist(), options.label)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Features (n, d) of what was given of a class, their digests, and what was left out.
+
+    The last of the rows are of ``images``; those before are of feature files.
+    """
+
+    x: NDArray[np.float32]
+    digests: NDArray[np.bytes_]
+    images: list[str]
+    unreadable: dict[str, str]
+    skipped: dict[str, str]
+
+
+def add_samples(parser: argparse.ArgumentParser) -> None:
+    """The images, and how they are read."""
+    parser.add_argument(
+        "inputs", type=Path, nargs="+", metavar="IMAGES", help="an image, a folder or FEATURES.npz"
+    )
+    parser.add_argument(
+        "--flat",
+        action="store_true",
+        help="take all images of a folder, even if folders in it are named after other classes",
+    )
+    add(parser, "--strict")
+    add_encoder(parser, remembered=True)
+    add(parser, "--trust", "--wait", "--json", "--quiet")
+
+
+def more_rows(options: argparse.Namespace, label: Any, model: Model, display: Display) -> Gathered:
+    """Features of all inputs that can be read; the others are named."""
+    import numpy as np
+
+    from frugalvae.samples import counted, named, open_unlabelled, refuse
+
+    if all(map(holds_features, options.inputs)):
+        refuse_encoder(options, options.inputs[0])
+    rows, digests, images = [], [], list[str]()
+    unreadable, skipped = dict[str, str](), dict[str, str]()
+    with open_unlabelled(options.inputs, "x_train", label) as groups:
+        for samples in groups:
+            if samples.files is not None:
+                check_one_class(options, samples, label, model.classes.tolist(), display.say)
+        for samples in groups:
+            encoder, _ = samples.encoder(model.encoder, choice(options), options.file)
+            with display.watching():
+                done = samples.encode(encoder, options.batch_size)
+                digests.append(samples.at(done.places).digests())
+            rows.append(done.features)
+            unreadable |= {samples.names[place]: why for place, why in done.reasons.items()}
+            skipped |= samples.skipped
+            images += [samples.names[place] for place in done.places] if encoder else []
+    if options.strict:
+        refuse(skipped | unreadable)
+    display.say(*counted(skipped))
+    if unreadable:
+        say = print_error if options.quiet else display.say  # what is lost is told in any case
+        say("\n".join([f"left out as unreadable, {len(unreadable):,}:", *named(unreadable)]))
+    if not sum(map(len, rows)):
+        raise InputError(f"none of the images can be read; {options.file} is as it was")
+    x = np.concatenate([part for part in rows if len(part)])
+    return Gathered(x, np.concatenate(digests), images, unreadable, skipped)
+
+
+def check_one_class(
+    options: argparse.Namespace,
+    samples: Samples,
+    label: Any,
+    classes: Sequence[Any],
+    say: Callable[[str], object],
+) -> None:
+    """Refuse a folder in which there are folders of other classes than the one that is meant."""
+    from frugalvae.samples import is_folder
+
+    others = {*map(str, classes)} - {str(label)}
+    for path in filter(is_folder, options.inputs):
+        inside = [PurePath(name).relative_to(path) for name in samples.names if under(name, path)]
+        inner = {part for found in inside for part in found.parts[:-1]}
+        own = {part for part in inner if as_label(part) == str(label)}
+        beside = inner - own if own else set()
+        named = {*inner, path.resolve().name}
+        wrong = sorted({part for part in named if as_label(part) in others} | beside)
+        if wrong and not options.flat:
+            raise InputError(
+                f"{path} is or has folders of other classes: {shortened(wrong)}; give the folder "
+                f"of {str(label)!r} alone, or --flat if all of it is {str(label)!r}"
+            )
+        if inner:
+            folders = plural(len({found.parent for found in inside}), "folder")
+            say(f"{path}: {plural(len(inside), 'image')} of {folders} are taken")
+
+
+def under(name: str, folder: Path) -> bool:
+    """Whether a file is inside a folder or an archive."""
+    return folder in PurePath(name).parents
 
 
 # --------------------------------------------------------------------------- names
@@ -154,8 +254,6 @@ def split_name(text: str, inputs: list[Path]) -> tuple[Path, str]:
 
 def add_unlearn(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    from frugalvae.cli.update import add_samples
-
     add(parser, "file", "label")
     add_samples(parser)
 
@@ -164,21 +262,19 @@ def unlearn(options: argparse.Namespace) -> None:
     """Take images of a class out again that it was taught.
 
     Count, mean and scatter become what they would be without them. Takes images, folders or zip
-    archives of them, or feature files (.npz), as 'update' does. To take out all images of a class,
-    use 'forget --with'.
+    archives of them, or feature files (.npz: the array x, or the rows of x_train that belong to
+    the class). To take out all images of a class, use 'forget --with'.
     """
-    from frugalvae.cli.update import more_rows
-    from frugalvae.model.history import digest_of, is_last_change
     from frugalvae.verbs import changes
 
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
         found = more_rows(options, label, model, display)
-        repeated, taken = is_last_change(model, digest_of(("unlearn", label), found.x)), 0
-        if not repeated:  # such as a command that was killed, and typed again
-            refuse_never_taught(model, label, found.images, found.digests)
-            source, taken = options.inputs[0].resolve().name, len(found.x)
-            model = changes.unlearn(model, label, found.x, found.digests, source=source).model
+        source, before = options.inputs[0].resolve().name, model
+        how: dict[str, Any] = {"source": source, "images": found.images}
+        model = changes.unlearn(before, label, found.x, found.digests, **how).model
+        taken = 0 if model is before else len(found.x)
+        if taken:
             store.save(model)
     left, remains = samples_of(model, label), [*model.history[-1]["remains"], COUNTED]
     if taken:
@@ -194,27 +290,6 @@ def unlearn(options: argparse.Namespace) -> None:
     if options.json:
         result = {"class": label, "taken_out": taken, "left": left, "remains": remains}
         print_json({"file": str(options.file), **result})
-
-
-def refuse_never_taught(
-    model: Model, label: Any, images: list[str], digests: NDArray[np.bytes_]
-) -> None:
-    """Refuse images that the class was never taught, where all that it was taught is known.
-
-    The last of the digests are theirs; those before are of feature files.
-    """
-    from frugalvae.digests import among
-    from frugalvae.model.plan import recognisable, taught_digests
-
-    if not images or not recognisable(model, label):
-        return
-    known = among(digests[-len(images) :], taught_digests(model, label))
-    strange = [name for name, there in zip(images, known, strict=True) if not there]
-    if strange:
-        raise InputError(
-            f"{label!r} was never taught {shortened(strange)}; give images that it was taught, as "
-            "they were then"
-        )
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:
@@ -246,7 +321,6 @@ def forget(options: argparse.Namespace) -> None:
 
     It says what was removed, what remains of it, and the checksum of the file before and after.
     """
-    from frugalvae.cli.update import more_rows
     from frugalvae.verbs import changes
 
     if options.scrub and options.inputs:

@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from frugalvae.errors import InputError
 from frugalvae.files import read_plain
 from frugalvae.formatting import plural, shortened, size
 from frugalvae.images import holds_features
-from frugalvae.labels import as_label, near, near_pairs, nearly_known
+from frugalvae.labels import as_label, check_label, near, near_pairs, nearly_known
 from frugalvae.model.answers import expectation, few_samples
 
 if TYPE_CHECKING:
@@ -45,9 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         type=Path,
-        nargs="?",
+        nargs="*",
         metavar="FOLDER",
-        help="a folder of images, a zip archive of it, or FEATURES.npz",
+        help="a folder of images, a zip archive of it, or FEATURES.npz; with --class, images and "
+        "folders of one class",
+    )
+    parser.add_argument(
+        "--class",
+        dest="label",
+        type=as_label,
+        metavar="NAME",
+        help="all images are of this class, known or new, whatever their folders are called",
+    )
+    parser.add_argument(
+        "--flat",
+        action="store_true",
+        help="with --class: take all images of a folder, even if folders in it are named after "
+        "other classes",
     )
     parser.add_argument(
         "--names",
@@ -115,12 +130,17 @@ def run(options: argparse.Namespace) -> None:
     from frugalvae.model.history import with_source
     from frugalvae.storage.store import Store
 
-    if (options.source is None) == (options.names is None):
+    if bool(options.source) == bool(options.names):
         raise InputError(
             "learn takes a folder or --names, one of them; for both, run it twice: "
             f"frugalvae learn {options.file} photos/, then "
             f"frugalvae learn {options.file} --names 'heron, egret'"
         )
+    if len(options.source) > 1 and options.label is None:
+        raise InputError("learn takes one folder; give --class NAME if all of it is of one class")
+    if options.label is not None:
+        check_label(options.label)
+    options.inputs, options.source = options.source, (options.source or [None])[0]
     source = options.source or "--names"
     store = Store(options.file, trust=choice(options).named)
     with store.changing(f"frugalvae learn {options.file} {source}", options.wait):
@@ -155,12 +175,18 @@ def from_samples(
     """Teach what is new in a folder, an archive or a feature file."""
     from frugalvae.engines import engine
     from frugalvae.samples import counted, open_samples
+    from frugalvae.verbs.changes import resolve_label
     from frugalvae.verbs.learn import learn
 
     if holds_features(options.source):
         refuse_encoder(options, options.source)
     known = [*map(str, model.classes.tolist()), *model.aliases]
-    opened = open_samples(options.source, "learning", depth=options.depth, known=known)
+    if options.label is None:
+        opened = open_samples(options.source, "learning", depth=options.depth, known=known)
+    else:
+        label = resolve_label(model, options.label, options.case_matters)
+        options.again = [*options.again, str(label)]
+        opened = of_one_class(options, label, model, display)
     where = engine(options.jobs, ray=options.ray, address=options.ray_address, gpus=options.gpus)
     with opened as samples, where as run_on:
         display.say(*samples.notes, *counted(samples.skipped))
@@ -183,6 +209,24 @@ def from_samples(
                 place=store.path,
                 say=display.say,
             )
+
+
+@contextmanager
+def of_one_class(
+    options: argparse.Namespace, label: Any, model: Model, display: Display
+) -> Iterator[Samples]:
+    """All images of folders and files, or rows of one feature file, as samples of a class."""
+    import numpy as np
+
+    from frugalvae.cli.changes import check_one_class
+    from frugalvae.samples import open_unlabelled
+
+    with open_unlabelled(options.inputs, "x_train", label) as groups:
+        if len(groups) > 1:
+            raise InputError("--class takes images and folders, or one feature file, not both")
+        if groups[0].files is not None:
+            check_one_class(options, groups[0], label, model.classes.tolist(), display.say)
+        yield replace(groups[0], labels=np.array([label] * len(groups[0])))
 
 
 def from_names(model: Model, store: Store, options: argparse.Namespace, display: Display) -> Lesson:

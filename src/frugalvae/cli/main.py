@@ -23,14 +23,13 @@ PIPE_CLOSED = 141  # as of a program that is ended by the signal SIGPIPE
 #: imported when it is typed.
 VERBS = {
     "check": "look for mistakes in a folder of images before it is taught",
-    "learn": "teach new classes from a folder of images",
+    "learn": "teach classes from a folder of images, or more images of one class",
     "predict": "classify images",
     "explain": "show which parts of an image speak for its class",
     "serve": "ask and teach a classifier over HTTP, and on a page",
     "evaluate": "test a classifier on labelled images, and write a page about it",
     "status": "show what a classifier knows, its size, and warnings",
     "suggest": "tell which unlabelled images would teach most",
-    "update": "give more examples of a known class",
     "rename": "give a class another name",
     "merge": "add what other classifiers were taught",
     "merge-classes": "make one class of several",
@@ -105,7 +104,12 @@ def take_late_folder(options: argparse.Namespace, rest: list[str]) -> bool:
     >>> take_late_folder(options, ["photos/"]), str(options.file), str(options.source)
     (True, 'birds.frugal', 'photos')
     """
-    if len(rest) != 1 or rest[0].startswith("-") or not hasattr(options, "source"):
+    if rest[0].startswith("-") or not hasattr(options, "source"):
+        return False
+    if isinstance(options.source, list):
+        options.source += map(Path, rest)
+        return not any(word.startswith("-") for word in rest)
+    if len(rest) != 1:
         return False
     if options.source is None:
         options.source = Path(rest[0])

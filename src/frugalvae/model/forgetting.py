@@ -76,15 +76,10 @@ def forget(
 
 
 def _count_of(model: Model, position: int) -> int:
-    """The samples of a class, which a file of an older version may not know."""
+    """How many samples a class has; one that is known by name alone has none to take out."""
     count, label = int(model.n_samples_of_class[position]), plain(model.classes[position])
     if label in model.by_name:
         raise InputError(f"class {label!r} is known by name alone: it has no samples to take out")
-    if not count:
-        raise InputError(
-            f"the file does not say how many samples class {label!r} has, for it was made by "
-            "an older version; teach the classes anew"
-        )
     return count
 
 
@@ -141,7 +136,7 @@ def _replayed(model: Model, memory: Memory, rng: np.random.Generator) -> tuple[A
     More would count as evidence that was never there, and make answers too sure.
     """
     taught = [model.count_of[label] for label in memory.classes]
-    counts = [min(max(count, 2), DRAWS) if count else DRAWS for count in taught]
+    counts = [min(max(count, 2), DRAWS) for count in taught]
     drawn = [memory.sample(y, n, rng) for y, n in zip(memory.classes, counts, strict=True)]
     return np.concatenate(drawn), np.repeat(memory.classes, counts)
 

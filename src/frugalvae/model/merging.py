@@ -145,8 +145,6 @@ def _check_mergeable(model: Model, other: Model, labels: Any) -> None:
                 "head must be of one kind"
             )
     _check_adds_up(model.memory, model.head)
-    for part in (model, other):
-        _check_counted(part)
 
 
 def _check_apart(model: Model, other: Model, labels: Any) -> None:
@@ -174,14 +172,6 @@ def _check_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> None:
         raise InputError(
             f"one was taught with the encoder {described(one)}, the other with {described(two)}: "
             f"{' and '.join(differ)} differ, and features of different encoders cannot be merged"
-        )
-
-
-def _check_counted(model: Model) -> None:
-    if not model.n_samples_of_class[~np.isin(model.classes, model.by_name)].all():
-        raise InputError(
-            "a file of an older version does not say how many samples its classes have; "
-            "teach them anew"
         )
 
 

@@ -1,6 +1,6 @@
 """A model: labels, a memory, a head, and how far to trust it.
 
-It learns, updates, forgets, renames and answers, on NumPy arrays. A model never changes: each
+It learns, forgets, renames and answers, on NumPy arrays. A model never changes: each
 verb gives another one, and shares with it what stayed the same. So whoever holds a model may go
 on asking it while another thread teaches, and whatever goes wrong leaves it as it was.
 """
@@ -142,7 +142,7 @@ class Model:
     classes, numbers, task_of_class, n_samples_of_class
         Of each class: its label; the number by which memory and head know it, never given to
         another; the task that taught it, from 0; and how many samples: 0 if it is known by name
-        alone, or if an old file does not say.
+        alone.
     n_features, n_tasks, n_taught
         Width of a feature; tasks so far; and how many classes they taught, forgotten ones too.
     head_stale
@@ -229,7 +229,7 @@ class Model:
             summed = {} if sums is None else self._summed(sums, new)
             model = self._learned(task, defer_head, sums, summed)
             counts = {} if sums is None else {summed[n]: c for n, c in sums.counts.items()}
-            model = model._counted(new, task, "learn", counts)._noted(digests or {}, new)
+            model = model._counted(new, task, counts)._noted(digests or {}, new)
             model = replace(model, n_features=width)._familiar(task)
         logger.info("%d new classes, %d in all", len(new), len(model.classes))
         return model
@@ -330,8 +330,7 @@ class Model:
     def _divided(self, task: Task) -> tuple[KnownParts, Task]:
         """The samples of each known class with how many it had before, and those of new classes.
 
-        A class that is known by name alone had none, and counts as new. Where an old file does not
-        say, as many are assumed as come now.
+        A class that is known by name alone had none, and counts as new.
         """
         alone = set(self.by_name)
         counts = {
@@ -340,7 +339,7 @@ class Model:
             if label not in alone
         }
         known, new = task.split(counts)
-        return [(part, counts[part.classes[0]] or len(part.labels)) for part in known], new
+        return [(part, counts[part.classes[0]]) for part in known], new
 
     def _calibrated(self, memory: Memory, head: Head, new: Task) -> Calibration:
         """Fitted again with the samples of new classes, where answers need it."""
@@ -377,7 +376,7 @@ class Model:
             head.learn(new, replay)
 
     def _counted(
-        self, new: NDArray[Any], task: Task, action: str, summed: Mapping[int, int] | None = None
+        self, new: NDArray[Any], task: Task, summed: Mapping[int, int] | None = None
     ) -> Model:
         """With new classes on the list, and the samples of a task and of sums counted."""
         grown = self._with_classes(new)
@@ -385,12 +384,10 @@ class Model:
         added = Counter(task.labels.tolist()) + Counter(summed)
         more = np.array([added[number] for number in numbers.tolist()], np.int64)
         is_new = numbers >= self.n_taught
-        untold = ~is_new & (before == 0)  # by an old file: as many as come now
-        untold &= self.memory is None or not is_tempered(self.memory)  # which counts
-        grown = replace(grown, n_samples_of_class=before + more * np.where(untold, 2, 1))
+        grown = replace(grown, n_samples_of_class=before + more)
         changed = is_new | (more > 0)
         counts = dict(zip(grown.classes[changed], more[changed], strict=True))
-        return grown.recorded(action, counts, **({"task": self.n_tasks} if len(new) else {}))
+        return grown.recorded("learn", counts, **({"task": self.n_tasks} if len(new) else {}))
 
     def _with_classes(self, new: NDArray[Any]) -> Model:
         """With new classes on the list, without samples."""
@@ -405,7 +402,7 @@ class Model:
 
     def listed(self, new: NDArray[Any]) -> Model:
         """With new classes on the list of which there are no samples."""
-        return self._counted(new, Task.empty(self.n_features), "learn")._noted({}, new)
+        return self._counted(new, Task.empty(self.n_features))._noted({}, new)
 
     def _familiar(self, task: Task) -> Model:
         """With samples that were just taught counted, if the memory can compare with any."""
@@ -427,22 +424,6 @@ class Model:
             head.learn(Task.empty(self.n_features), self.replay(memory, self.n_tasks - 1))
         check_learned(head)
         return replace(self, memory=memory, head=head, head_stale=False)
-
-    def update(
-        self, label: Any, X: ArrayLike, *, digests: NDArray[np.bytes_] | None = None
-    ) -> Model:
-        """With more samples of a known class; see :meth:`frugalvae.FrugalClassifier.update`."""
-        position = position_of(label, self.classes, "; teach new classes with partial_fit()")
-        x = check_features(X, self.n_features)
-        task = Task(x, np.full(len(x), self.numbers[position]))
-        noted = {} if digests is None else {self.classes.tolist()[position]: digests}
-        with self.computing():
-            return (
-                self._learned(task, False)
-                ._counted(self.classes[:0], task, "update")
-                ._noted(noted, self.classes[:0])
-                ._familiar(task)
-            )
 
     def rename(self, old: Any, new: Any) -> Model:
         """With another label for a class, and in its prompt if that was the label."""

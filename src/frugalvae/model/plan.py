@@ -127,7 +127,7 @@ class Intake:
             lines.append(
                 f"{plural(len(names), 'known class')} left alone: {shortened(names)}; taught "
                 f"without digests, so that {self.what}s taught before cannot be told from new "
-                "ones. 'frugalvae update' takes new ones, --again CLASS takes all that are there"
+                "ones. --again CLASS takes all that are there, --class CLASS all that are given"
             )
         return lines
 

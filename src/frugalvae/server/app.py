@@ -145,7 +145,6 @@ OPERATIONS = (
     Operation("GET", "/recent/{id}/picture", pending.picture, "image/jpeg"),
     Operation("POST", "/recent/clear", pending.clear, models.Removed, models.IdsRequest),
     Operation("POST", "/learn", teach.learn, models.Lesson, models.LearnRequest, images=True),
-    Operation("POST", "/update", teach.update, models.Lesson, models.LearnRequest, images=True),
     Operation("POST", "/rename", teach.rename, models.Changed, models.RenameRequest),
     Operation("POST", "/merge-classes", teach.merge_classes, models.Changed, models.MergeRequest),
     Operation("POST", "/forget", teach.forget, models.Forgotten, models.ForgetRequest),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from starlette.requests import Request
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from frugalvae.server.app import ServerState
     from frugalvae.server.pending import PendingImage
     from frugalvae.server.served import Snapshot
+
+T = TypeVar("T")
 
 SHOWN = 5  # classes that are kept of each recent image
 
@@ -63,32 +66,54 @@ def refuse_unreadable(unreadable: list[dict[str, Any]]) -> NoReturn:
     raise RefusedError(413 if too_large else 422, why, unreadable=unreadable)
 
 
+async def encode_uploads(
+    server: ServerState,
+    model: Model | None,
+    uploads: list[Upload],
+    work: Callable[[str, EncodedImage], T],
+    *,
+    thumbnail: bool = False,
+    keep: bool = True,
+) -> tuple[list[tuple[EncodedImage, T]], list[dict[str, Any]]]:
+    """Images, encoded for a model, with what ``work`` gives of each; and why others are not.
+
+    ``work`` runs in the same thread, or it would wait for a place once more.
+    """
+
+    def both(upload: Upload) -> tuple[EncodedImage, T] | str:
+        remembered = model.remembered if model else {}
+        image = server.encoders.encode(upload.content, remembered, thumbnail)
+        return image if isinstance(image, str) else (image, work(upload.name, image))
+
+    jobs = [server.encoders.run(lambda upload=upload: both(upload)) for upload in uploads]  # type: ignore[misc]
+    images, unreadable = list[tuple[EncodedImage, T]](), list[dict[str, Any]]()
+    for upload, found in zip(uploads, await asyncio.gather(*jobs), strict=True):
+        if isinstance(found, str):
+            unreadable.append({"input": upload.name, "reason": found})
+            continue
+        images.append(found)
+        if keep:
+            await server.keep(upload.content, found[0].digest)
+    return images, unreadable
+
+
 async def predict_uploads(
     server: ServerState, snapshot: Snapshot | None, uploads: list[Upload], options: PredictOptions
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """An answer for each image that can be read; and why others cannot."""
     model, revision = (snapshot.model, snapshot.revision) if snapshot else (None, None)
 
-    def work(upload: Upload) -> tuple[EncodedImage, Answer] | str:
-        remembered = model.remembered if model else {}
-        small = options.kept == "tray"
-        image = server.encoders.encode(upload.content, remembered, thumbnail=small)
-        if isinstance(image, str):
-            return image
-        return image, answers_to(options, model, [upload.name], [image])[0]
+    def answer_to(name: str, image: EncodedImage) -> Answer:
+        return answers_to(options, model, [(name, image)])[0]
 
-    jobs = [server.encoders.run(lambda upload=upload: work(upload)) for upload in uploads]  # type: ignore[misc]
-    answers, unreadable = list[dict[str, Any]](), list[dict[str, Any]]()
-    for upload, found in zip(uploads, await asyncio.gather(*jobs), strict=True):
-        if isinstance(found, str):
-            unreadable.append({"input": upload.name, "reason": found})
-            continue
-        image, answer = found
+    how = {"thumbnail": options.kept == "tray", "keep": options.kept != "no"}
+    found, unreadable = await encode_uploads(server, model, uploads, answer_to, **how)
+    answers = []
+    for image, answer in found:
         answers.append(as_json(options, answer))
         if options.kept != "no":
             name = server.pending.add(image, answer.to_json(), revision)
             answers[-1] |= {"id": name, "taught": class_of(snapshot, image)}
-            await server.keep(upload.content, image.digest)
     return answers, unreadable
 
 
@@ -111,10 +136,9 @@ async def rank_again(
     options: PredictOptions,
 ) -> list[Answer]:
     """What the file says now of images that are remembered; they have it from now on."""
-    names, model = [one.answer["input"] for one in images], snapshot.model if snapshot else None
-    answers = await server.encoders.run(
-        lambda: answers_to(options, model, names, [one.image for one in images])
-    )
+    named = [(one.answer["input"], one.image) for one in images]
+    model = snapshot.model if snapshot else None
+    answers = await server.encoders.run(lambda: answers_to(options, model, named))
     for one, answer in zip(images, answers, strict=True):
         one.answer = answer.to_json()
         one.revision = snapshot.revision if snapshot else None
@@ -122,12 +146,13 @@ async def rank_again(
 
 
 def answers_to(
-    options: PredictOptions, model: Model | None, names: list[str], images: list[EncodedImage]
+    options: PredictOptions, model: Model | None, images: list[tuple[str, EncodedImage]]
 ) -> list[Answer]:
-    """All that may be asked of some images."""
+    """All that may be asked of some images, which have names."""
+    names = [name for name, _ in images]
     if model is None or not len(model.classes):
         return [Answer(name, []) for name in names]
-    x = np.stack([one.features for one in images])  # (n, d)
+    x = np.stack([image.features for _, image in images])  # (n, d)
     compared = options.is_compared or len(model.by_name) < len(model.classes)
     threshold = options.least_familiarity if compared else None
     most = max(options.top, SHOWN)
@@ -189,7 +214,7 @@ def explanation(server: ServerState, model: Model, content: bytes, against: Any)
 
     encoder = server.encoders.load(model.remembered).encoder
     try:
-        image = server.encoders.decode(content, getattr(encoder, "side", None))
+        image = server.encoders.decode(content, encoder.side)
     except Exception as error:  # Pillow fails in many ways
         refuse_unreadable([{"input": "image", "reason": reason(error)}])
     return explain(model, encoder, image, against)

@@ -55,18 +55,15 @@ class Snapshot:
         return neighbours(self.model)
 
     def taught_as(self, digest: bytes) -> Any:
-        """The label of the class that was taught the picture with this digest; None if none was."""
-        model = self.model
-        (known,) = np.array([digest], DIGEST).tolist()  # without zeros at its end
-        if known not in self._taught:
-            return None
-        return model.classes[model.numbers == self._taught[known]].tolist()[0]
+        """The label of the class that was taught the image with this digest; None if none was."""
+        return self._taught.get(np.array([digest], DIGEST).tolist()[0])  # without zeros at its end
 
     @cached_property
-    def _taught(self) -> dict[bytes, int]:
-        """The numbers of classes, by the digest of each picture that was taught."""
+    def _taught(self) -> dict[bytes, Any]:
+        """Labels, by the digest of each image that was taught."""
+        label_of = {number: label for label, number in self.model.number_of.items()}
         by_class = reversed([*self.model.digests.items()])  # of two classes, the first
-        return {one: number for number, found in by_class for one in found.tolist()}
+        return {one: label_of[number] for number, found in by_class for one in found.tolist()}
 
     def to_json(self) -> dict[str, Any]:
         """What the file is, in short."""

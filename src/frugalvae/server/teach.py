@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -23,9 +22,8 @@ from frugalvae.server.models import (
     MergeRequest,
     RenameRequest,
 )
-from frugalvae.server.predict import refuse_unreadable
+from frugalvae.server.predict import encode_uploads, refuse_unreadable
 from frugalvae.server.status import event_json
-from frugalvae.server.workers import EncodedImage
 from frugalvae.verbs import changes
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def check_revision(served: Served, sent: Change) -> None:
         raise RefusedError(409, f"{served.name} was changed meanwhile; look again, then try again")
 
 
-# --------------------------------------------------------------------------- learn and update
+# --------------------------------------------------------------------------- learn
 
 
 async def learn(server: ServerState, request: Request) -> dict[str, Any]:
@@ -66,41 +64,25 @@ async def learn(server: ServerState, request: Request) -> dict[str, Any]:
     Those that it was taught before are not counted again; those that another class was taught are
     moved.
     """
-    return await teach(server, request, must_be_known=False)
-
-
-async def update(server: ServerState, request: Request) -> dict[str, Any]:
-    """Give a known class more pictures; each of them counts."""
-    return await teach(server, request, must_be_known=True)
-
-
-async def teach(server: ServerState, request: Request, must_be_known: bool) -> dict[str, Any]:
-    """Teach what a request brought, and say what came of it."""
     started, data = time.perf_counter(), await read(server, request)
     sent, served = data.parse(LearnRequest), server.served
     name = check_label(as_label(sent.name))
-    if must_be_known:
-        served.label_named((await served.current()).model, name)
     x, digests, unreadable = await encoded(server, data, sent.ids)
 
     def work() -> dict[str, Any]:
         check_revision(served, sent)
         before, size = served.model_to_change(), served.size
-        if must_be_known:
-            label = served.label_named(before, name)
-            changed = changes.update(before, label, x, digests, source=SOURCE)
-        else:
-            loaded = server.encoders.load(before.remembered)
-            changed = changes.correct(
-                before,
-                name,
-                x,
-                digests,
-                loaded.encoder,
-                loaded.remembered,
-                case_matters=sent.case_matters,
-                source=SOURCE,
-            )
+        loaded = server.encoders.load(before.remembered)
+        changed = changes.correct(
+            before,
+            name,
+            x,
+            digests,
+            loaded.encoder,
+            loaded.remembered,
+            case_matters=sent.case_matters,
+            source=SOURCE,
+        )
         snapshot = served.save(changed.model) if changed.model is not before else served.last
         assert snapshot is not None
         found = lesson(changed, snapshot, before, size)
@@ -120,20 +102,8 @@ async def encoded(
     images = [one.image for one in server.pending.find(ids, model)]
     if not images:
         data.check_images()
-    remembered = model.remembered if model else {}
-    jobs = [
-        server.encoders.run(
-            lambda c=upload.content: server.encoders.encode(c, remembered, thumbnail=False)  # type: ignore[misc]
-        )
-        for upload in data.uploads
-    ]
-    unreadable: list[dict[str, Any]] = []
-    for upload, found in zip(data.uploads, await asyncio.gather(*jobs), strict=True):
-        if isinstance(found, EncodedImage):
-            images.append(found)
-            await server.keep(upload.content, found.digest)
-        else:
-            unreadable.append({"input": upload.name, "reason": found})
+    sent, unreadable = await encode_uploads(server, model, data.uploads, lambda *_: None)
+    images += [image for image, _ in sent]
     if not images:
         refuse_unreadable(unreadable)
     x = np.stack([one.features for one in images])  # (n, d)

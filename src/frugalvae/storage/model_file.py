@@ -36,7 +36,7 @@ from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.checks import check_kept, check_learned
 from frugalvae.parts.protocols import is_tempered
 from frugalvae.storage.container import GET_ANOTHER, from_bytes, to_bytes
-from frugalvae.storage.parts import Reader, Writer, class_named, is_ours
+from frugalvae.storage.parts import Reader, Writer, class_named
 from frugalvae.storage.schema import (
     check_document,
     labels_from_json,
@@ -48,7 +48,6 @@ from frugalvae.storage.tables import check_held, table_of
 
 if TYPE_CHECKING:
     from frugalvae.parts.protocols import Head, Memory
-    from frugalvae.parts.registry import Registry
 
 PARAMETERS = ("memory", "head", "random_state")  # but for the device, which is the reader's
 DRAWN = 8  # classes that the self-test draws from, of memories that know their means without it
@@ -275,20 +274,27 @@ def _faults_of(named: str | Path) -> Iterator[None]:
 
 
 def _check_roles(document: dict[str, Any], trust: Collection[str]) -> None:
-    """Refuse, before any of it is made, a class from outside that is no memory or no head."""
+    """Refuse, before any of it is made, what is no memory or no head."""
     for role, registry in (("memory", MEMORIES), ("head", HEADS)):
         for written in (document[role], document["parameters"][role]):
-            name = written.get("class") if isinstance(written, dict) else written
-            if isinstance(name, str) and ":" in name:
+            name = written["class"] if isinstance(written, dict) else written
+            known = registry.modules if isinstance(written, dict) else registry
+            if name is not None and ":" in name:
                 registry.check(class_named(name, trust), name)
+            elif name is not None and name not in known:
+                raise MemoryFileError(
+                    f"its {role} is {name[:40]!r}, which this version does not know; load it with "
+                    "the version that wrote it, or a newer one"
+                )
 
 
 def _check_model(model: Model, reader: Reader) -> None:
     """Refuse a model that does not know what it claims to know."""
     if reader.unused:
         raise MemoryFileError(f"nothing uses its tensors {', '.join(sorted(reader.unused)[:3])}")
-    _check_part("memory", model.recipe.memory, model.memory, MEMORIES)
-    _check_part("head", model.recipe.head, model.head, HEADS)
+    for template in (model.recipe.memory, model.recipe.head):
+        if not isinstance(template, str | None) and template.classes != []:
+            raise MemoryFileError(f"it starts with a {type(template).__name__} that knows classes")
     if not len(model.classes):
         return
     memory, head = parts_of(model)
@@ -314,21 +320,6 @@ def parts_of(model: Model) -> tuple[Memory, Head]:
     assert model.memory is not None
     assert model.head is not None
     return model.memory, model.head
-
-
-def _check_part(role: str, template: Any, taught: Any, registry: Registry) -> None:
-    named = template is None
-    if isinstance(template, str):
-        named = ":" in template or template in registry
-    fresh = _is_of(template, registry) and getattr(template, "classes", None) == []
-    if not (named or fresh) or not (taught is None or _is_of(taught, registry)):
-        raise MemoryFileError(f"its {role} is none that this version knows")
-
-
-def _is_of(part: Any, registry: Registry) -> bool:
-    """Whether it is a memory, or a head: one of ours, or from a module that is trusted."""
-    ours = registry.modules.get(type(part).__name__) == type(part).__module__
-    return ours or (hasattr(part, "classes") and not is_ours(type(part)))
 
 
 def _check_taught(part: Memory | Head, numbers: list[int]) -> None:

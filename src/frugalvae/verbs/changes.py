@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from frugalvae.digests import among
 from frugalvae.encoding import describe
 from frugalvae.errors import InputError, MemoryFileError
+from frugalvae.formatting import shortened
 from frugalvae.labels import check_case, like
 from frugalvae.model import forgetting, merging
 from frugalvae.model.history import (
@@ -25,7 +26,7 @@ from frugalvae.model.history import (
     with_digest,
     with_source,
 )
-from frugalvae.model.plan import Intake, choose_samples, taught_digests
+from frugalvae.model.plan import Intake, choose_samples, recognisable, taught_digests
 from frugalvae.parts.checks import check_kind
 from frugalvae.storage.store import receipt, size_and_checksum
 from frugalvae.storage.summary import difference
@@ -173,23 +174,6 @@ def remove_from_other_classes(
     return changed
 
 
-def update(
-    model: Model,
-    label: Any,
-    x: NDArray[np.float32],
-    digests: NDArray[np.bytes_],
-    *,
-    source: str,
-) -> Changed:
-    """Teach more samples (n, d) of a known class; each counts, unless this was the last change."""
-    digest = digest_of(label, x)
-    if is_last_change(model, digest):
-        return Changed(model, label, Intake(already={label: len(x)}))
-    after = with_source(model.update(label, x, digests=digests), source)
-    intake = Intake(rows=np.arange(len(x)), more={label: len(x)})
-    return Changed(with_digest(after, digest), label, intake)
-
-
 def unlearn(
     model: Model,
     label: Any,
@@ -197,11 +181,24 @@ def unlearn(
     digests: NDArray[np.bytes_],
     *,
     source: str,
+    images: Sequence[str] = (),
 ) -> Changed:
-    """Take samples (n, d) of a class out again, unless this was the last change."""
+    """Take samples (n, d) of a class out again, unless this was the last change.
+
+    ``images`` names the last of the samples, which are photographs: those that the class was never
+    taught are refused, where all that it was taught is known.
+    """
     digest = digest_of(("unlearn", label), x)
-    if is_last_change(model, digest):
+    if is_last_change(model, digest):  # such as a command that was killed, and typed again
         return Changed(model, label)
+    if images and recognisable(model, label):
+        known = among(digests[-len(images) :], taught_digests(model, label))
+        strange = [name for name, there in zip(images, known, strict=True) if not there]
+        if strange:
+            raise InputError(
+                f"{label!r} was never taught {shortened(strange)}; give images that it was "
+                "taught, as they were then"
+            )
     after = with_source(forgetting.unlearn(model, label, x, digests=digests), source)
     return Changed(with_digest(after, digest), label)
 

@@ -252,7 +252,6 @@ export const t = {
     takenFor: "taken for",
     list: "All classes",
     find: "Find a class",
-    found: (number) => count(number, "class"),
     nearest: "near",
     accuracy: (share, interval) => `expected accuracy${interval ? "" : ":"} ${t.classes.about(share, interval)}`,
     /** As the command line says it, by the same rule: without bounds there are too few photographs. */
