@@ -129,4 +129,4 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit) as stopped:
         main([])
     assert stopped.value.code == 0
-    assert "teach new classes from a folder of images" in capsys.readouterr().out
+    assert "teach classes from a folder of images" in capsys.readouterr().out

@@ -158,7 +158,6 @@ def test_a_model_that_only_the_file_names_is_not_loaded(
     tool.learn(one, "--encoder", "transformers", "--model", clip_folder)
     for verb, *words in (
         ("learn", two),
-        ("learn", two, "--class", "emu"),
         ("predict", two, "--json"),
         ("evaluate", two, "-o", tmp_path / "page.html"),
     ):
@@ -228,7 +227,6 @@ def test_nor_is_one_for_prompts(
     tool("predict", two, *asked)  # of prompts that are learned no model is needed
     for verb, *words in (
         ("learn", two, *asked),
-        ("learn", two, "--class", "emu", *asked),
         ("forget", "emu", "--scrub"),
     ):
         refused = tool(verb, *words, code=2)
