@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import warnings
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+from frugalvae.cli.main import parser, take_late_folder
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -92,6 +95,15 @@ def test_the_first_example_runs(
 def test_the_algebra_adds_up() -> None:
     for block in code(ROOT / "docs/algebra.md", "python"):
         exec(compile(block, "algebra.md", "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_can_be_typed(page: Path) -> None:
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for command in re.findall(r"^(?:\$ )?frugalvae ([a-z].*?)(?:\s+#.*)?$", text, re.MULTILINE):
+        words = shlex.split(command)
+        options, rest = parser(words[0], only=words[:1]).parse_known_args(words)
+        assert not rest or take_late_folder(options, rest), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
