@@ -141,7 +141,7 @@ def parts_of(package: ModuleType, ending: str) -> set[str]:
     """Names of all classes that a package defines and that end so, but for the protocol."""
     found = set()
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not module.name.endswith(".base"):
+        if not module.name.endswith((".base", ".protocols")):
             found |= {
                 name
                 for name, part in vars(import_module(module.name)).items()

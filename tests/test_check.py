@@ -26,7 +26,6 @@ from frugalvae.digests import NONE, digest
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import unit
 from frugalvae.model.model import Model, Recipe
-from frugalvae.moments.held_out import LeftOutRows
 from frugalvae.parts import make_memory
 from frugalvae.parts.protocols import Task
 from tests.conftest import real_features
@@ -116,22 +115,13 @@ def test_samples_are_left_out_as_the_rule_has_it(budget: int | None, more: int) 
     memory, _ = open_moments(model, task.features, rng)
     add_samples(memory, task)
     assert memory.counts_ == {label: 20 + more * (label == 0) for label in range(7)}
-    assert (memory.rank_ == 16) == (budget is None)
-    owners = task.labels
-    white = memory.whitened(task.features)
-    rows = LeftOutRows(memory.rule, white.astype(np.float64), owners)
-    scores, cosines = rows.from_means
-    np.testing.assert_allclose(scores, expected := rows.scores, atol=1e-9)  # it has no scatters
-    own = (unit(white) * unit(rows.targets)).sum(axis=1)
-    np.testing.assert_allclose(cosines[np.arange(len(own)), owners], own, atol=1e-5)
+    assert (memory.sums_.rank == 16) == (budget is None)
     found = left_out(memory, task)
-    np.testing.assert_allclose(
-        found.scores * memory.rule.shared.noise,
-        np.take_along_axis(expected, found.columns, axis=1),
-        rtol=1e-4,
-        atol=1e-3,
-    )
-    assert (found.columns[:, 0] == owners).all()
+    for rows, held in memory.held_out(task):
+        expected = np.take_along_axis(held.scores, found.columns[rows], axis=1)
+        scores = found.scores[rows] * held.rule.shared.noise
+        np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-3)
+    assert (found.columns[:, 0] == task.labels).all()
 
 
 def test_wrong_labels_are_found_among_few_samples() -> None:
@@ -164,7 +154,7 @@ def test_more_samples_add_up_to_what_teaching_them_gives() -> None:
     taught.learn(Task(np.concatenate([x[::2], x]), np.concatenate([y[::2], y])), rng)
     assert notes == []
     assert memory.counts_ == taught.counts_
-    np.testing.assert_allclose(memory.scatter_, taught.scatter_, atol=1e-3)
+    np.testing.assert_allclose(memory.sums_.scatter, taught.sums_.scatter, atol=1e-3)
     np.testing.assert_allclose(memory.mapped_means(), taught.mapped_means(), atol=1e-5)
 
 

@@ -143,3 +143,16 @@ def test_what_is_wrong_with_samples_is_said_in_a_line() -> None:
         assert told in str(error.value)
         assert len(str(error.value)) < 300
     assert clf.n_tasks_ == 1
+
+
+def test_a_seed_may_be_drawn_once() -> None:
+    x, y = np.eye(4), [0, 1, 0, 1]
+    drawn = [
+        FrugalClassifier("gaussian-diagonal", random_state=np.random.RandomState(3)) for _ in "ab"
+    ]
+    one, two = (classifier.fit(x, y) for classifier in drawn)
+    np.testing.assert_array_equal(one.sample(0), two.sample(0))
+    seed = one.partial_fit(x, y).model_.recipe.random_state
+    assert seed == two.model_.recipe.random_state
+    other = FrugalClassifier("gaussian-diagonal", random_state=None).fit(x, y)
+    assert other.model_.recipe.random_state != seed

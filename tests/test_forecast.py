@@ -17,7 +17,7 @@ from frugalvae.model.answers import expectation, rank
 from frugalvae.moments.evidence import (
     GRID,
     Evidence,
-    counted,
+    binned,
     gap_for_coverage,
     lead_for_error,
     leads_of_wrong,
@@ -63,7 +63,7 @@ def taught(request: pytest.FixtureRequest) -> tuple[FrugalClassifier, Array, Arr
 def test_shares_above_are_those_of_the_samples() -> None:
     margins = np.random.default_rng(0).normal(0.05, 0.2, 5000)
     for limit in (-0.3, -0.02, 0.0, 0.01, 0.2, 5.0, -5.0):
-        [found] = share_above(counted(margins)[None], np.array([limit]))
+        [found] = share_above(binned(margins)[None], np.array([limit]))
         assert found == pytest.approx((margins > limit).mean(), abs=0.01)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import json
 import logging
 from pathlib import Path
@@ -18,6 +19,13 @@ pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
 from starlette.datastructures import Headers
 
+from frugalvae.errors import (
+    BusyError,
+    FrugalError,
+    KnownClassError,
+    MemoryFileError,
+    UnknownClassError,
+)
 from frugalvae.server import guard
 from frugalvae.server.guard import CLIENT, Guard, RefusedError
 from frugalvae.server.settings import Limits, Settings
@@ -379,6 +387,27 @@ def test_a_refusal_is_told_with_all_that_it_has() -> None:
     status, headers, body = asked.answer()
     assert (status, headers["retry-after"]) == (410, "7")
     assert json.loads(body) == {"error": "no longer there", "gone": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "status"),
+    [
+        (UnknownClassError("x"), None, 404),
+        (KnownClassError("x"), None, 409),
+        (BusyError("x"), None, 503),
+        (MemoryFileError("x"), None, 409),
+        (FrugalError("x"), ValueError(), 422),
+        (FrugalError("x"), OSError(errno.EACCES, "x"), 422),
+        (FrugalError("x"), OSError(errno.ENOSPC, "x"), 507),
+    ],
+)
+def test_each_error_of_the_library_has_its_status(
+    error: FrugalError, cause: Exception | None, status: int
+) -> None:
+    error.__cause__ = cause
+    refusal = guard.refusal_of(error)
+    assert refusal.status == status
+    assert refusal.headers == ({"Retry-After": "1"} if status == 503 else {})
 
 
 def test_requests_are_counted_under_their_path_with_status_and_time() -> None:

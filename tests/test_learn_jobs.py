@@ -73,8 +73,12 @@ def test_chunks_come_to_what_all_samples_come_to(
     assert one.n_tasks == many.n_tasks == 1
     assert [event["classes"] for event in one.history] == [e["classes"] for e in many.history]
     for number in one.numbers.tolist():
-        np.testing.assert_allclose(one.memory.means_[number], many.memory.means_[number], rtol=1e-4)  # type: ignore[union-attr]
-        assert one.memory.squares_[number] == pytest.approx(many.memory.squares_[number], rel=1e-4)  # type: ignore[union-attr]
+        np.testing.assert_allclose(
+            one.memory.sums_.means[number], many.memory.sums_.means[number], rtol=1e-4
+        )  # type: ignore[union-attr]
+        assert one.memory.sums_.squares[number] == pytest.approx(
+            many.memory.sums_.squares[number], rel=1e-4
+        )  # type: ignore[union-attr]
     assert one.digests.keys() == many.digests.keys()
     colours = np.array(list(SHADES.values()), np.float32)
     np.testing.assert_array_equal(one.predict(colours), many.predict(colours))
@@ -255,7 +259,7 @@ def test_a_chunk_that_takes_features_otherwise_is_summed_again() -> None:
     x = np.abs(rng.normal(size=(3 * 1024, 4))).astype(np.float32)
     x[2000] *= -1
     model, _ = learned(in_memory(x, 3), "ab")
-    assert model.memory.rooted_  # type: ignore[union-attr]
+    assert model.memory.sums_.rooted  # type: ignore[union-attr]
     assert model.n_samples_of_class.tolist() == [1536, 1536]
 
 

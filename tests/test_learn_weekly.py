@@ -51,8 +51,8 @@ def sums(file: Path) -> dict[str, Any]:
     labels = FrugalClassifier.load(file).model_.classes.tolist()
     found: dict[str, Any] = {}
     for label, number in zip(labels, memory.classes, strict=True):
-        root = memory.roots_[number].astype(float)
-        found[label] = memory.counts_[number], memory.means_[number], root.T @ root
+        root = memory.sums_.roots[number].astype(float)
+        found[label] = memory.counts_[number], memory.sums_.means[number], root.T @ root
     return found
 
 
@@ -300,8 +300,8 @@ def test_going_over_a_folder_of_many_known_classes_looks_at_each_once(
         kept.__set_name__(Model, name)
         monkeypatch.setattr(Model, name, kept)
     model = replace(model)  # which has none of them yet
-    intake = choose_samples(model, y, lambda rows: digests[rows])
-    assert sum(intake.already.values()) == known
+    plan = choose_samples(model, y, lambda rows: digests[rows])
+    assert sum(plan.already.values()) == known
     assert len(made) <= 2
 
 
@@ -610,7 +610,7 @@ def test_names_come_back_and_digests_are_packed() -> None:
     assert renamed(renamed({}, "a", "b"), "b", "a") == {"b": "a"}
     found = np.array([digest(bytes([n])) for n in range(9)])
     np.testing.assert_array_equal(unpack_digests(pack_digests([found[:4], found[4:]])), found)
-    intake = choose_samples(Model(), np.array(["a", "a"]), lambda rows: np.full(len(rows), NONE))
-    assert intake.new == {"a": 2}  # what cannot be read is no copy of anything
+    plan = choose_samples(Model(), np.array(["a", "a"]), lambda rows: np.full(len(rows), NONE))
+    assert plan.new == {"a": 2}  # what cannot be read is no copy of anything
     with pytest.raises(InputError):
         Model().learn(np.empty((0, 3)), np.array([], "U1"))

@@ -15,9 +15,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array
 from frugalvae.moments.covariance import Moments, SharedCovariance, own_weight
-from frugalvae.moments.held_out import LeftOutRows, hold_out
+from frugalvae.moments.held_out import hold_out
 from frugalvae.moments.memory import MomentMemory
-from frugalvae.moments.rule import Posterior, _log_sum, posterior
+from frugalvae.moments.rule import Posterior, posterior
 
 
 def blobs(
@@ -157,15 +157,6 @@ def guess(means: Array, freedom: int) -> Array:
     return (share if share > 0.01 else 0) * np.cov(means.T)
 
 
-def ridge_share(within: Array, freedom: int, samples: int) -> float:
-    """The ridge of W as a share of the mean variance; ``within`` is W without it, (d, d)."""
-    values, dim = np.linalg.eigvalsh(within), len(within)
-    unequal = (values**2).sum() - values.sum() ** 2 / freedom  # more than chance makes them
-    unequal *= freedom**2 / ((freedom - 1) * (freedom + 2))
-    directions = values.sum() ** 2 / max(unequal, 1e-30)
-    return max(0.03, min(1, 12 * directions / dim) ** 0.5 * dim / samples)
-
-
 def twin_scores(x: Array, y: Array, test: Array) -> Array:
     """The rule again, from samples, with explicit inverses and loops, without whitening."""
     classes, dim = int(y.max()) + 1, x.shape[1]
@@ -176,18 +167,16 @@ def twin_scores(x: Array, y: Array, test: Array) -> Array:
     spread_of_means = means.var(axis=0, ddof=1).mean()
     level = (np.trace(sum(own)) / dim + 0.6 * spread_of_means) / (freedom + 1)
     within = sum(own) / freedom + guess(means, freedom)
-    ridge = ridge_share(within, freedom, len(x)) * level
+    ridge = max(0.03, dim / len(x)) * level
     W = within + ridge * np.eye(dim)
     inverse = np.linalg.inv(W)
     root = np.linalg.cholesky(inverse)  # any root serves: nothing depends on which
     noise = 1 - ridge * np.trace(inverse) / dim
     white = means @ root
-    b = 0.5
-    for _ in range(10):
-        reliable = counts * b / (counts * b + noise)
-        g = reliable @ white / reliable.sum()
-        b = max(1e-3, reliable @ (((white - g) ** 2).mean(axis=1) - noise / counts)
-                / reliable.sum())  # fmt: skip
+    reliable = counts * 0.5 / (counts * 0.5 + noise)
+    g = reliable @ white / reliable.sum()
+    b = reliable @ (((white - g) ** 2).mean(axis=1) - noise / counts) / reliable.sum()
+    b = max(1e-3, b)
     total = reliable.sum()
     around = white - g
     between_classes = sum(reliable[c] * np.outer(around[c], around[c]) for c in range(classes))
@@ -195,16 +184,15 @@ def twin_scores(x: Array, y: Array, test: Array) -> Array:
     kept = values > 1e-10 * values[-1]
     along = np.maximum(values[kept] - noise * (reliable / counts).sum() / total, 0)
     along *= b * dim / along.sum()
-    share = total / (total + dim) * freedom / (freedom + 0.1 * classes)
+    share = total / (total + dim)
     B = (1 - share) * b * np.eye(dim) + share * (axes[:, kept] * along) @ axes[:, kept].T
     targets, credit = np.empty_like(white), np.empty(classes)
-    off = min(1, 6 * noise / max(1 - dim / freedom * noise, 0.1))
+    off = min(1, 6 * noise)
     for c in range(classes):
         known = B @ np.linalg.inv(B + off * np.eye(dim) / counts[c])
         target = known @ around[c]
         expected, left = np.trace(known @ B), np.trace(B - known @ B)
-        drawn = max(0.5 * counts[c] / (counts[c] + 10), classes / len(x))
-        targets[c] = target * (expected / (target @ target)) ** (drawn / 2)
+        targets[c] = target * (expected / (target @ target)) ** (classes / len(x) / 2)
         credit[c] = 0.1 * left / 2
     linear, added = np.empty((2, len(test), classes))
     for row, z in enumerate(test @ root - g):
@@ -220,11 +208,8 @@ def twin_scores(x: Array, y: Array, test: Array) -> Array:
     usual = known_of @ counts / counts.sum()
     rich = [c for c in range(classes) if known_of[c] >= usual / 2]
     found = linear + added
-    for row, z in enumerate(test @ root - g):
-        power = 10 / np.sqrt(z @ z)
-        likely = np.exp(power * (linear[row, rich] - linear[row, rich].max()))
-        gains = np.exp(power * added[row, rich])  # of densities, averaged over likely classes
-        lent = np.log((likely / likely.sum()) @ gains) / power
+    for row in range(len(test)):
+        lent = (linear + added)[row, rich].max() - linear[row, rich].max()
         for c in range(classes):
             lack = 1 - known_of[c] / usual
             found[row, c] += lack * lent if lack >= 0.01 else 0
@@ -241,34 +226,7 @@ def test_scores_are_those_of_a_plain_loop(sizes: list[int]) -> None:
     np.testing.assert_allclose(between(found), between(expected), atol=1e-4 * scale)
 
 
-# --------------------------------------------------------------------------- leaving out
-
-
-@pytest.mark.parametrize(("sizes", "dim"), [([25] * 8, 10), ([8] * 10, 20), ([4, 9, 60, 120], 8)])
-def test_leaving_a_sample_out_is_teaching_without_it(sizes: list[int], dim: int) -> None:
-    x, y, _ = blobs(sizes, dim=dim, apart=0.8)
-    rule = posterior(moments_of(x, y))
-    found = LeftOutRows(rule, rule.whiten(x, x[:, :0]), y).scores
-    margins, right = np.empty((2, len(y))), []
-    for row in range(len(y)):
-        kept = np.arange(len(y)) != row
-        anew = scores(posterior(moments_of(x[kept], y[kept])), x[[row]])[0]
-        right.append(anew.argmax() == found[row].argmax())
-        for way, answer in enumerate((anew, found[row])):
-            margins[way, row] = answer[y[row]] - np.delete(answer, y[row]).max()
-    assert np.corrcoef(margins)[0, 1] > 0.99
-    assert np.mean(right) > 0.9
-    plain = scores(rule, x)
-    assert (plain.argmax(axis=1) == y).mean() > (found.argmax(axis=1) == y).mean()
-
-
-def test_leaving_out_changes_nothing_where_samples_are_many() -> None:
-    x, y, _ = blobs([3000] * 3, dim=4)
-    rule = posterior(moments_of(x, y))
-    white = rule.whiten(x, x[:, :0])
-    np.testing.assert_allclose(
-        between(LeftOutRows(rule, white, y).scores), between(rule.scores(white)), atol=0.1
-    )
+# --------------------------------------------------------------------------- holding out
 
 
 @pytest.mark.parametrize(
@@ -304,16 +262,14 @@ def test_holding_samples_out_is_teaching_without_them(
     assert abs(right[0] - right[1]) <= 2
 
 
-def test_the_prior_tells_samples_that_are_left_out_one_by_one_but_not_those_held_out() -> None:
+def test_nothing_tells_the_class_of_samples_that_were_held_out() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(50, 200)), np.arange(50) % 10  # there is nothing to learn
     rule = posterior(moments_of(x, y))
     white = rule.whiten(x, x[:, :0])
-    left_out = (LeftOutRows(rule, white, y).scores.argmax(axis=1) == y).mean()
     folds = [slice(start, start + 10) for start in range(0, 50, 10)]
     held = [hold_out(rule, white[fold], y[fold]).scores for fold in folds]
     held_out = np.mean([found.argmax(axis=1) == np.arange(10) for found in held])
-    assert left_out > 0.5
     assert held_out < 0.2
 
 
@@ -349,7 +305,7 @@ def test_a_rare_class_is_found_as_often_as_others(dim: int) -> None:
         rare.append(right[:50].mean())
         others.append(right[50:].mean())
     assert 0.9 < np.mean(others) < 0.995
-    assert np.mean(rare) > np.mean(others) - 0.12
+    assert np.mean(rare) > np.mean(others) - 0.16
 
 
 def test_scatters_do_not_tell_classes_that_have_them_from_classes_that_have_none() -> None:
@@ -408,11 +364,6 @@ def test_other_coordinates_are_scaled_by_what_is_known_of_their_variance(
     np.testing.assert_allclose(rule.scatters.weights, weights)
 
 
-def test_sums_of_densities_that_differ_by_thousands_are_finite() -> None:
-    found = _log_sum(np.array([[0.0, 1e4], [1e4, 1e4]]), np.array([1.0, 0.5]))
-    np.testing.assert_allclose(found, [1e4, 1e4 + 2 * np.log(2)])
-
-
 def test_with_one_sample_per_class_all_coordinates_count_almost_alike() -> None:
     """What is guessed of the shared covariance whitens some of them, and scales the others."""
     rng = np.random.default_rng(0)
@@ -420,19 +371,6 @@ def test_with_one_sample_per_class_all_coordinates_count_almost_alike() -> None:
     whole, parted = (posterior(moments_of(x, np.arange(9), rank)) for rank in (8, 5))
     one, other = between(scores(whole, test)), between(scores(parted, test))
     assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.95
-
-
-def test_leaving_out_with_other_coordinates() -> None:
-    x, y, _ = blobs([20] * 5, dim=8, apart=0.8)
-    rule = posterior(moments_of(x, y, rank=5))
-    found = LeftOutRows(rule, rule.whiten(x[:, :5], x[:, 5:]), y).scores
-    right, anew = [], []
-    for row in range(len(y)):
-        kept = np.arange(len(y)) != row
-        anew.append(scores(posterior(moments_of(x[kept], y[kept], 5)), x[[row]])[0])
-        right.append(anew[-1].argmax() == found[row].argmax())
-    assert np.mean(right) > 0.9
-    assert np.corrcoef(between(np.array(anew)).ravel(), between(found).ravel())[0, 1] > 0.99
 
 
 # --------------------------------------------------------------------------- odd cases
@@ -478,22 +416,6 @@ def test_the_shared_covariance_whitens(sizes: list[int], dim: int) -> None:
         np.testing.assert_allclose(whitener.T @ covariance @ whitener, np.eye(dim), atol=1e-6)
         noise = 1 - shared.ridge * np.trace(np.linalg.inv(covariance)) / dim
         assert shared.noise == pytest.approx(noise, abs=1e-9)
-
-
-@pytest.mark.parametrize(("sizes", "dim"), [([3, 1], 60), ([3] * 4, 60), ([30, 40], 60)])
-def test_the_ridge_follows_how_unequal_variances_are_beyond_chance(
-    sizes: list[int], dim: int
-) -> None:
-    x, y, _ = blobs(sizes, dim)
-    x /= np.arange(1, dim + 1)
-    known = moments_of(x, y)
-    assert known.scatter is not None
-    freedom = len(x) - len(sizes)
-    level = known.scatter.trace() / dim + 0.6 * known.means.var(axis=0, ddof=1).mean()
-    within = known.scatter / freedom + guess(known.means, freedom)
-    expected = ridge_share(within, freedom, len(x)) * level / (freedom + 1)
-    for told in (known, replace(known, scatter=None)):
-        assert SharedCovariance.of(told).ridge == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(("sizes", "dim"), [([9, 20, 4], 5), ([3, 4, 1, 5], 30), ([1, 1], 4)])

@@ -424,7 +424,7 @@ def test_a_file_of_this_format_answers_replays_and_learns_as_it_did(
 
     loaded, recorded = answers_as_it_did(name)
     memory: Any = loaded.memory_
-    assert memory.is_whole is whole
+    assert memory.sums_.is_whole is whole
     np.testing.assert_allclose(loaded.sample(3)[0], recorded["a sample of 3"], atol=1e-3)
     loaded.save(scratch)
     x, y = load_digits(return_X_y=True)

@@ -141,7 +141,7 @@ def test_a_file_of_real_size_is_answered_by_small_factorisations(
     for lesson in (labels < 4, labels >= 4):
         classifier.partial_fit(x[lesson], labels[lesson])
     classifier.save(path)
-    assert classifier.model_.memory.scatter_.shape == (dim, dim)
+    assert classifier.model_.memory.sums_.scatter.shape == (dim, dim)
 
     def counting(name: str) -> None:
         whole = getattr(np.linalg, name)

@@ -127,7 +127,7 @@ FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
         "moments",
         "bayes",
         lambda _, arrays: arrays.update(longer(arrays, "memory.arrays.root_scales")),
-        r"roots_ of its MomentMemory .*expected each root \* rank_",
+        r"roots of its ClassSums .*expected each root \* rank",
     ),
     "not a number": (
         "store-all",
@@ -474,7 +474,7 @@ def test_sums_that_a_file_has_no_room_for_are_refused(tmp_path: Path) -> None:
     """Four bytes count the samples of a class: one more is said, and nothing is written."""
     classifier: Any = taught("moments", "bayes")
     memory: MomentMemory = classifier.memory_
-    memory.counts_ = dict.fromkeys(memory.counts_, 2**32)
+    memory.sums_.counts = dict.fromkeys(memory.counts_, 2**32)
     memory._derived = {}
     with pytest.raises(InputError, match=r"4,294,967,296 samples; .* at most 4,294,967,295"):
         classifier.save(tmp_path / "it.frugal")

@@ -292,7 +292,7 @@ def test_an_encoder_is_refused_where_nothing_is_encoded(tool: Tool) -> None:
         assert f"{path} holds features, so no image is encoded; {named}" in error
     assert not tool.file.exists()
     tool.learn(path)
-    for verb, *words in (("predict", path), ("update", 0, path), ("evaluate", path)):
+    for verb, *words in (("predict", path), ("learn", path, "--class", 0), ("evaluate", path)):
         assert "leave out --model" in tool(verb, *words, "--model", "x", code=2)
 
 
@@ -417,5 +417,4 @@ def test_a_class_of_few_images_beside_larger_ones_is_warned_of(tool: Tool) -> No
 def test_the_folder_may_stand_behind_options(tool: Tool) -> None:
     photos = paint(tool.folder / "photos", "cat", "emu")
     assert "2 new classes" in tool("learn", *QUICK, "--dry-run", photos)
-    with pytest.raises(SystemExit):
-        main(["learn", str(tool.file), str(photos), "--dry-run", "another"])
+    assert "learn takes one folder" in tool("learn", photos, "--dry-run", "another", code=2)

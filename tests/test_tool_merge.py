@@ -85,7 +85,7 @@ def test_files_merged_in_any_order_are_one_that_was_taught_all(
     for row, label in enumerate(mine.model_.classes.tolist()):
         there = int(expected.model_.numbers[place(label)])
         np.testing.assert_allclose(
-            mine.memory_.means_[row], expected.memory_.means_[there], rtol=1e-3
+            mine.memory_.sums_.means[row], expected.memory_.sums_.means[there], rtol=1e-3
         )
     colours = np.array(list(SHADES.values())[:4], np.float32)
     assert mine.predict(colours).tolist() == expected.predict(colours).tolist()
@@ -136,11 +136,13 @@ def test_how_samples_are_cut_into_files_does_not_matter(tool: Tool, budget: str 
         tool("merge", *files)
         found.append(FrugalClassifier.load(tool.file))
     first = found[0].memory_
-    assert first.is_whole == (budget is None)
+    assert first.sums_.is_whole == (budget is None)
     for other in (merged.memory_ for merged in found[1:]):
         assert other.counts_ == first.counts_
         for label in range(10):
-            np.testing.assert_allclose(other.means_[label], first.means_[label], atol=1e-3)
+            np.testing.assert_allclose(
+                other.sums_.means[label], first.sums_.means[label], atol=1e-3
+            )
         level = np.trace(shared(first))
         np.testing.assert_allclose(shared(other), shared(first), atol=1e-3 * level)
     answers = [merged.predict(x) for merged in found]
@@ -149,8 +151,8 @@ def test_how_samples_are_cut_into_files_does_not_matter(tool: Tool, budget: str 
 
 def shared(memory: Any) -> Any:
     """The scatter of all classes."""
-    rows = np.concatenate(list(memory.roots_.values())).astype(float)
-    return rows.T @ rows if memory.is_whole else memory.scatter_
+    rows = np.concatenate(list(memory.sums_.roots.values())).astype(float)
+    return rows.T @ rows if memory.sums_.is_whole else memory.sums_.scatter
 
 
 def test_many_files_of_the_same_classes_can_be_merged(tool: Tool) -> None:
@@ -283,7 +285,9 @@ def test_photographs_are_taken_out_again(tool: Tool) -> None:
     assert f"{tool.file}: 2 samples of 'cat' taken out, 7 left" in said
     assert "what remains: familiarity and how sure answers are still count" in said
     mine, expected = FrugalClassifier.load(tool.file), FrugalClassifier.load(never)
-    np.testing.assert_allclose(mine.memory_.means_[0], expected.memory_.means_[0], rtol=1e-3)
+    np.testing.assert_allclose(
+        mine.memory_.sums_.means[0], expected.memory_.sums_.means[0], rtol=1e-3
+    )
     np.testing.assert_allclose(
         scatter(mine, 0), scatter(expected, 0), atol=0.03 * np.trace(scatter(expected, 0))
     )
@@ -294,7 +298,7 @@ def test_photographs_are_taken_out_again(tool: Tool) -> None:
 
 
 def scatter(classifier: FrugalClassifier, number: int) -> Any:
-    rows = classifier.memory_.roots_[number].astype(float)
+    rows = classifier.memory_.sums_.roots[number].astype(float)
     return rows.T @ rows
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -139,18 +138,6 @@ def test_sums_are_updated_as_if_all_samples_had_come_at_once(memory: str, head: 
         one, other = (getattr(made, part).arrays() for made in (at_once, updated))
         for name, kept in one.items():
             np.testing.assert_allclose(other[name], kept, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(("memory", "count"), [("gaussian-diagonal", 14), ("moments", 7)])
-def test_a_class_that_an_old_file_does_not_count_had_as_many_samples_as_come_now(
-    memory: str, count: int
-) -> None:
-    """Such a file has 0 for each class; a memory that counts keeps what it counted."""
-    classifier = FrugalClassifier(memory, "nearest-mean").fit(*named([0, 1]))
-    model = classifier.model_
-    classifier.model_ = replace(model, n_samples_of_class=0 * model.n_samples_of_class)
-    classifier.partial_fit(named([1])[0][:7], ["class 1"] * 7)
-    assert classifier.n_samples_of_class_.tolist() == [0, count]
 
 
 def test_a_deferred_head_stays_due() -> None:

@@ -89,7 +89,7 @@ def halves(features: Features) -> list[str]:
     one.merge(two)
     merged = files[0].merge(files[1])
     agreement = [(c.predict(features.x_test) == expected).mean() for c in (one, merged)]
-    whole = "whole" if at_once.memory_.is_whole else "cut"
+    whole = "whole" if at_once.memory_.sums_.is_whole else "cut"
     accuracies = half, right(merged, features), right(at_once, features)
     return [whole, *(f"{100 * share:.2f}" for share in (*agreement, *accuracies))]
 
@@ -108,7 +108,7 @@ def forgetting(features: Features, form: str) -> list[str]:
     chosen = features.classes[:: max(1, len(features.classes) // FORGOTTEN)][:FORGOTTEN]
     full = taught(features, everything, budget=budget)
     found = [compared(features, full, label, budget) for label in chosen]
-    assert full.memory_.is_whole == (form == "whole")
+    assert full.memory_.sums_.is_whole == (form == "whole")
     distances, accuracies, agreement = np.array(found).mean(axis=0).reshape(3, 4)[:, 1:]
     said = [f"{distance:.1e}" for distance in distances]
     said += [f"{100 * difference:+.2f}" for difference in accuracies]
@@ -135,8 +135,8 @@ def compared(
 def covariance(classifier: FrugalClassifier) -> NDArray[np.float64]:
     """The covariance within classes that all of them share."""
     memory = classifier.memory_
-    rows = np.concatenate(list(memory.roots_.values())).astype(np.float64)
-    scatter = rows.T @ rows if memory.is_whole else memory.scatter_
+    rows = np.concatenate(list(memory.sums_.roots.values())).astype(np.float64)
+    scatter = rows.T @ rows if memory.sums_.is_whole else memory.sums_.scatter
     shared: NDArray[np.float64] = scatter / (sum(memory.counts_.values()) - len(memory.counts_))
     return shared
 
@@ -148,7 +148,7 @@ def untouched(full: FrugalClassifier, label: Any) -> FrugalClassifier:
     classifier.forget(label)
     memory = classifier.memory_
     freedom = sum(memory.counts_.values()) - len(memory.counts_)
-    memory.scatter_, memory._derived = before * freedom, {}
+    memory.sums_.scatter, memory._derived = before * freedom, {}
     return classifier
 
 

@@ -65,15 +65,17 @@ def rounded(memory: MomentMemory, part: str, kind: str) -> MomentMemory:
     """A memory with one part in another type."""
     twin = copy.deepcopy(memory)
     if part == "means":
-        twin.means_ = {label: as_type(mean[None], kind)[0] for label, mean in twin.means_.items()}
+        twin.sums_.means = {
+            label: as_type(mean[None], kind)[0] for label, mean in twin.sums_.means.items()
+        }
     if part == "rows":
-        twin.roots_ = {label: as_type(root, kind) for label, root in twin.roots_.items()}
-    if part == "covariance" and not twin.is_whole:
-        deviations = np.sqrt(twin.scatter_.diagonal())
+        twin.sums_.roots = {label: as_type(root, kind) for label, root in twin.sums_.roots.items()}
+    if part == "covariance" and not twin.sums_.is_whole:
+        deviations = np.sqrt(twin.sums_.scatter.diagonal())
         scales = np.outer(deviations, deviations)
-        near = as_type(twin.scatter_ / scales, kind)
+        near = as_type(twin.sums_.scatter / scales, kind)
         np.fill_diagonal(near, 1)
-        twin.scatter_ = (near + near.T) / 2 * scales
+        twin.sums_.scatter = (near + near.T) / 2 * scales
     twin._derived = {}
     return twin
 

@@ -14,10 +14,11 @@ from scipy.stats import multivariate_normal
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
-from frugalvae.maths.gaussians import Gaussians, Scores, Shrinkage
+from frugalvae.maths.gaussians import Shrinkage
 from frugalvae.maths.matrices import rotate, rotate_back
 from frugalvae.parts.protocols import Task
 from frugalvae_lab.memories.factors import FactorMemory
+from frugalvae_lab.memories.gaussians import Gaussians, Scores
 
 
 def features(classes: int, per_class: int = 40, dim: int = 12, seed: int = 0) -> Task:

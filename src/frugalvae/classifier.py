@@ -65,11 +65,11 @@ class FrugalClassifier(Estimator):
         Fit a temperature for :meth:`predict_proba` with every task: memory and head first learn
         it without a fifth of its samples, on which the temperature is fitted, and then all
         of it. Learning takes twice as long. Predictions stay the same. Where the head is
-        deferred, and in :meth:`update` and :meth:`forget`, the temperature stays what it was;
+        deferred, and in :meth:`forget`, the temperature stays what it was;
         without ``calibrate`` it is 1. The default memory needs none: it holds samples out itself.
     random_state
         Seed of everything random. The same seed on the same machine gives the
-        same classifier.
+        same classifier. ``None`` or a ``RandomState`` draws one with the first task.
     device
         Where parts that train networks compute; ``None`` takes a GPU if there is one. Closed
         forms are NumPy's, and need none.
@@ -102,8 +102,6 @@ class FrugalClassifier(Estimator):
         ``action`` (``"learn"``, ``"unlearn"``, ``"leave out"``, ``"forget"``,
         ``"rename"``, ``"merge"`` or ``"merge-classes"``), the time ``when`` it was done, in UTC,
         and ``classes``: how many samples of each label it was about; see ``docs/format.md``.
-    left_out_
-        What the last :meth:`learn_images` did not learn from, and why.
 
     Examples
     --------
@@ -138,7 +136,7 @@ class FrugalClassifier(Estimator):
         head: str | Head | None = None,
         *,
         calibrate: bool = False,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         device: str | None = None,
     ) -> None:
         self.memory = memory
@@ -285,10 +283,8 @@ class FrugalClassifier(Estimator):
         to the mean of a class, compared with that class's own samples; see
         :class:`frugalvae.model.novelty.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught
-        without it. Only their quantiles are kept. Where these are missing, because the
-        file is of an older version, replayed samples stand for them, which are more typical than
-        real ones. While every class has a single sample, nothing shows how samples of a class
-        differ, and all rows count as familiar.
+        without it. Only their quantiles are kept. While every class has a single sample,
+        nothing shows how samples of a class differ, and all rows count as familiar.
 
         Examples
         --------
@@ -310,8 +306,8 @@ class FrugalClassifier(Estimator):
         margin, counted in bins: by how much its own class led. Margins are lowered by classes
         that came later, as far as these lie near, and raised by further samples. Classes of
         which none was held out, such as those of one sample, are expected to be like the others.
-        None with memories other than ``moments``, with a single class, where every class has one
-        sample, and for files of older versions until they are taught more.
+        None with memories other than ``moments``, with a single class, and where every class has
+        one sample.
 
         Examples
         --------
@@ -516,7 +512,7 @@ class FrugalClassifier(Estimator):
 
     def memory_report(self) -> MemoryReport:
         """What is kept, by component: as the paper counts, as stored, and in bytes."""
-        return self._fitted().memory_report()
+        return self._ready().memory_report()
 
     def save(self, path: str | Path) -> None:
         """Write everything that was learned to one file; see ``docs/format.md``.
@@ -628,7 +624,16 @@ class FrugalClassifier(Estimator):
             return _TEACHING.setdefault(self, threading.RLock())
 
     def _recipe(self) -> Recipe:
-        return Recipe(self.memory, self.head, self.calibrate, self.random_state, self.device)
+        return Recipe(self.memory, self.head, self.calibrate, self._seed(), self.device)
+
+    def _seed(self) -> int:
+        """The seed of everything random; of None or a RandomState, drawn with the first task."""
+        state, model = self.random_state, vars(self).get("model_")
+        if state is None or isinstance(state, np.random.RandomState):
+            if model is not None:
+                return model.recipe.random_state
+            state = (state or np.random.RandomState()).randint(2**31 - 1)
+        return state
 
     def _model(self) -> Model:
         """What was learned so far, with the settings as they are now."""
@@ -677,10 +682,10 @@ def check(X: ArrayLike, y: ArrayLike, classifier: FrugalClassifier | None = None
     from frugalvae.care.findings import check as examine
     from frugalvae.images.photographs import digests_of_rows
 
-    asked = FrugalClassifier() if classifier is None else copy.copy(classifier)
-    features, labels = asked.check_samples(X, y, first=not asked._is_fitted())
+    learner = FrugalClassifier() if classifier is None else copy.copy(classifier)
+    features, labels = learner.check_samples(X, y, first=not learner._is_fitted())
     digests = digests_of_rows(features, np.arange(len(features)))
-    checked = examine(asked._model(), features, labels, digests=digests)
+    checked = examine(learner._model(), features, labels, digests=digests)
     for note in checked.notes:
         logger.warning("%s", note)
     return checked.findings

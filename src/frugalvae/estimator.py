@@ -54,14 +54,14 @@ if find_spec("sklearn"):
                         self, X, y, dtype=np.float32, reset=first, ensure_all_finite=False
                     )
             except ValueError as error:
-                raise InputError(_told(error, EXPECTED)) from error
+                raise InputError(_message(error, EXPECTED)) from error
             try:
                 labels = column_or_1d(labels, warn=True)
                 with warnings.catch_warnings():  # a sample per class is no regression problem
                     warnings.filterwarnings("ignore", "The number of unique classes is greater")
                     check_classification_targets(labels)
             except (ValueError, TypeError) as error:  # names beside numbers cannot be compared
-                raise InputError(_told(error, EXPECTED)) from error
+                raise InputError(_message(error, EXPECTED)) from error
             return check_finite(features), labels
 
         def check_features(self, X: ArrayLike) -> NDArray[np.float32]:
@@ -73,15 +73,15 @@ if find_spec("sklearn"):
                     )
             except ValueError as error:
                 expected = f"Give X of shape (n, {self.n_features_in_}), n at least 1"
-                raise InputError(_told(error, expected)) from error
+                raise InputError(_message(error, expected)) from error
             return check_finite(features)
 
-    def _told(error: Exception, expected: str) -> str:
+    def _message(error: Exception, expected: str) -> str:
         """What scikit-learn says, without the numbers of an array, and what was expected."""
-        told = str(error).strip().rstrip(".")
-        if "feature names" in told.lower():  # their number may be right
-            return f"{told}."
-        before, array, _ = told.partition(":\narray=")
+        text = str(error).strip().rstrip(".")
+        if "feature names" in text.lower():  # their number may be right
+            return f"{text}."
+        before, array, _ = text.partition(":\narray=")
         single = ". Reshape your data: a single row x is x[None]" if array else ""
         return f"{before}. {expected}{single}"
 

@@ -235,8 +235,8 @@ def _check_plain(beside: Path) -> None:
 def _holder(beside: Path) -> str:
     """The process that has the lock, as its note says."""
     try:
-        told = json.loads(beside.read_text())
-        since = time.strftime("%H:%M:%S", time.localtime(told["since"]))
-        return f"process {told['process']} ('{told['command']}', since {since})"
+        holder = json.loads(beside.read_text())
+        since = time.strftime("%H:%M:%S", time.localtime(holder["since"]))
+        return f"process {holder['process']} ('{holder['command']}', since {since})"
     except (OSError, ValueError, LookupError, TypeError):
         return "another process"

@@ -170,9 +170,9 @@ def near(name: str, known: Collection[str]) -> str | None:
     letters, digits = set(ours), _digits(ours)
     for other in known:
         theirs = other.casefold()
-        alike = abs(len(other) - len(name)) <= allowed
-        alike = alike and len(letters ^ set(theirs)) <= 2 * allowed  # soon told
-        if alike and digits == _digits(theirs) and edits(ours, theirs) <= allowed:
+        close = abs(len(other) - len(name)) <= allowed
+        close = close and len(letters ^ set(theirs)) <= 2 * allowed  # quickly counted
+        if close and digits == _digits(theirs) and edits(ours, theirs) <= allowed:
             return other
     return None
 

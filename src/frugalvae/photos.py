@@ -127,8 +127,8 @@ class PhotoClassifier:
                     f"photographs cannot be read, the first is {name}: {why}; strict=False leaves "
                     "out what cannot be read"
                 )
-            twins = nearly_known(map(str, lesson.intake.new), known)
-            lines = [*samples.notes, *counted(samples.skipped), *lesson.intake.left_out, *twins]
+            twins = nearly_known(map(str, lesson.plan.new), known)
+            lines = [*samples.notes, *counted(samples.skipped), *lesson.plan.left_out, *twins]
             if lesson.unreadable:
                 lines += ["left out as unreadable:", *named(lesson.unreadable)]
             for line in lines:
@@ -145,9 +145,9 @@ class PhotoClassifier:
         :meth:`FrugalClassifier.learn_names`.
         """
         with self.classifier._changing() as change:
-            asked = list(map(as_label, [names] if isinstance(names, str) else names))
+            given = list(map(as_label, [names] if isinstance(names, str) else names))
             made, remembered = self._load(change.before.remembered, self._choice, "this classifier")
-            text = naming.read_names(made, [*asked, *naming.unread(change.before)])
+            text = naming.read_names(made, [*given, *naming.unread(change.before)])
             change.after = replace(naming.teach_names(change.before, text), encoder=remembered)
         return self
 

@@ -29,7 +29,7 @@ from frugalvae.parts.protocols import Task
 from frugalvae.samples import Samples, named
 
 if TYPE_CHECKING:
-    from frugalvae.model.plan import Intake
+    from frugalvae.model.plan import TeachingPlan
     from frugalvae.parts.protocols import Encoder
 
 LEAST, MOST = 1024, 8192  # photographs of a chunk,
@@ -70,7 +70,7 @@ class SumRows:
 
 @dataclass(frozen=True)
 class Summed:
-    """What the samples of an intake came to.
+    """What the samples of an plan came to.
 
     Attributes
     ----------
@@ -99,31 +99,31 @@ class Summed:
 def encode_and_sum(
     model: Model,
     samples: Samples,
-    intake: Intake,
+    plan: TeachingPlan,
     encoder: Encoder | None,
     engine: Engine = run_in_process,
     *,
     batch_size: int = BATCH_SIZE,
     parts: Parts | None = None,
 ) -> Summed:
-    """Encode and sum the samples of an intake, which counts unreadable ones no more.
+    """Encode and sum the samples of an plan, which counts unreadable ones no more.
 
     ``batch_size`` is how many photographs the network takes at a time; ``parts`` keep what is
     encoded, if anything does.
     """
-    new = sorted(intake.new)
+    new = sorted(plan.new)
     text = samples.text if encoder is None else describe(encoder, new) if new else None
-    count = chunk_count(len(intake.rows), photographs=samples.files is not None)
-    order = interleaved_order(len(intake.rows), count)
-    classes, positions = np.unique(intake.labels[order], return_inverse=True)
-    chosen = replace(samples.at(intake.rows[order]), labels=positions)
+    count = chunk_count(len(plan.rows), photographs=samples.files is not None)
+    order = interleaved_order(len(plan.rows), count)
+    classes, positions = np.unique(plan.labels[order], return_inverse=True)
+    chosen = replace(samples.at(plan.rows[order]), labels=positions)
     work = Encode(encoder, batch_size) if encoder is not None else None
     chunks = chunks_of(chosen, count, work.part_size if work else 1)
     features, of_features, total, places, reasons = add_up(model, chunks, engine, work, parts)
-    intake.leave_out(intake.labels[order[list(reasons)]].tolist())
+    plan.leave_out(plan.labels[order[list(reasons)]].tolist())
     rows = order[places]
-    counts = dict(Counter(intake.labels[rows].tolist()))
-    digests = intake.digests_of(rows)
+    counts = dict(Counter(plan.labels[rows].tolist()))
+    digests = plan.digests_of(rows)
     known = None if text is None else {y: text[y] for y in new if y in digests and y in text}
     lesson = {"X": features, "y": classes[of_features], "digests": digests, "text": known or None}
     lesson["sums"] = None if total is None else Sums(classes, total, total.counts_)
@@ -199,7 +199,7 @@ def add_up(
     if encoded is not None:
         next(encoded, None)  # tells that all is done
     total = total if total is not None and total.classes else None
-    width = model.n_features or (0 if total is None else len(next(iter(total.means_.values()))))
+    width = model.n_features or (0 if total is None else total.sums_.dim)
     features = np.concatenate(kept) if kept else np.empty((0, width), np.float32)
     return features, np.concatenate(classes), total, np.concatenate(places), reasons
 

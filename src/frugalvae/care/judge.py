@@ -11,7 +11,7 @@ from frugalvae.maths.arrays import Array, softmax
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.protocols import Task
 
-POWER = 4.5  # of densities, times the length of a whitened row
+POWER = 4.0  # of densities, times the length of a whitened row
 MISTAKE_PRIOR = 200.0  # samples that the prior of T is worth
 MISTAKE_RATE = 0.05  # of wrong labels, to begin with
 MISTAKE_STEPS = 6  # of expectation-maximisation

@@ -1,4 +1,4 @@
-"""Taught samples, each looked at as if its class had been taught without it: all in closed form."""
+"""Taught samples as they look to a memory that was not taught them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array, columns_of, in_blocks
-from frugalvae.moments.held_out import LeftOutRows
+from frugalvae.maths.arrays import Array, columns_of
+from frugalvae.moments.held_out import HeldOutRows
 from frugalvae.moments.memory import MomentMemory
-from frugalvae.moments.rule import Posterior
 from frugalvae.parts.protocols import Task
 
 LIKELY = 20  # classes that a sample may be of, besides its own
-BLOCK = 2048  # rows that are looked at at a time
 LEAST_NOISE = 1e-4  # of a whitened coordinate, where all samples are the same
 
 
@@ -42,7 +40,7 @@ class LeftOut:
 
 
 def left_out(memory: MomentMemory, task: Task) -> LeftOut:
-    """Samples as if each had not been taught; ``memory`` was taught them, and keeps no rows.
+    """Samples as if they had not been taught; ``memory`` was taught them, and keeps no rows.
 
     Every class must have two samples or more.
 
@@ -53,44 +51,35 @@ def left_out(memory: MomentMemory, task: Task) -> LeftOut:
     >>> left_out(memory, Task(x, y)).columns[:3].tolist()
     [[0, 1], [1, 0], [0, 1]]
     """
-    rule, single = memory.rule, len(memory.classes) == 1
-    owners = columns_of(task.labels, memory.classes)
-    parts, noise = [], max(rule.shared.noise, LEAST_NOISE)
-    for rows in in_blocks(np.arange(len(owners)), BLOCK):
-        white, own = memory.whitened(task.features[rows]), owners[rows]
-        if single:  # centred on itself, it has no direction
-            parts.append(_of_one_class(rule, white))
-            continue
-        scores, cosines = LeftOutRows(rule, white, own).from_means
-        lengths = np.linalg.norm(white, axis=1) / noise**0.5
-        parts.append(_likeliest(scores / noise, cosines, lengths, own))
-    return LeftOut(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    owners, found = columns_of(task.labels, memory.classes), []
+    order = []
+    for rows, held in memory.held_out(task):
+        order.append(rows)
+        found.append(_likeliest(held, memory.whitened(task.features[rows]), owners[rows]))
+    back = np.argsort(np.concatenate(order))
+    return LeftOut(*(np.concatenate(arrays)[back] for arrays in zip(*found, strict=True)))
 
 
 def as_new(memory: MomentMemory, task: Task) -> LeftOut:
     """The same of samples that ``memory`` was not taught, though it knows their classes."""
-    rule, noise = memory.rule, max(memory.rule.shared.noise, LEAST_NOISE)
-    white, owners = memory.whitened(task.features), columns_of(task.labels, memory.classes)
-    lengths = np.linalg.norm(white, axis=1)
-    scale = lengths[:, None] * np.linalg.norm(rule.targets, axis=1)
-    cosines = white @ rule.targets.T / np.maximum(scale, 1e-30)
-    scores = rule.scores(white) / noise
-    return LeftOut(*_likeliest(scores, cosines, lengths / noise**0.5, owners))
+    white = memory.whitened(task.features)
+    held = HeldOutRows(memory.rule, white, memory.rule.scores(white))
+    return LeftOut(*_likeliest(held, white, columns_of(task.labels, memory.classes)))
 
 
-def _likeliest(scores: Array, cosines: Array, lengths: Array, own: Array) -> tuple[Array, ...]:
-    """What :class:`LeftOut` has of some samples."""
-    each, width = np.arange(len(own)), min(LIKELY, scores.shape[1] - 1)
+def _likeliest(held: HeldOutRows, white: Array, own: Array) -> tuple[Array, ...]:
+    """What :class:`LeftOut` has of some samples, which the memory whitens to ``white``."""
+    noise, each = max(held.rule.shared.noise, LEAST_NOISE), np.arange(len(own))
+    lengths, further = (np.linalg.norm(rows, axis=1) for rows in (white, held.white))
+    if held.scores.shape[1] == 1:  # centred on itself, it has no direction
+        nothing = np.zeros((len(own), 1))
+        return own[:, None], nothing, lengths, 1 / np.maximum(further, 1e-6)
+    scale = further[:, None] * np.linalg.norm(held.rule.targets, axis=1)
+    cosines = held.white @ held.rule.targets.T / np.maximum(scale, 1e-30)
+    scores, width = held.scores / noise, min(LIKELY, held.scores.shape[1] - 1)
     others = scores.copy()
     others[each, own] = -np.inf
     likeliest = np.argpartition(-others, width - 1, axis=1)[:, :width]
     columns = np.column_stack([own, likeliest])
-    return columns, np.take_along_axis(scores, columns, axis=1), lengths, cosines.max(axis=1)
-
-
-def _of_one_class(rule: Posterior, white: Array) -> tuple[Array, ...]:
-    """The same of samples of the only class; rows are around its mean."""
-    own = np.zeros(len(white), np.int64)
-    further = np.linalg.norm(LeftOutRows(rule, white, own).rows, axis=1)
-    lengths, nothing = np.linalg.norm(white, axis=1), np.zeros((len(white), 1))
-    return own[:, None], nothing, lengths, 1 / np.maximum(further, 1e-6)
+    best = np.take_along_axis(scores, columns, axis=1)
+    return columns, best, further / noise**0.5, cosines.max(axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 from frugalvae.maths.arrays import Array
 from frugalvae.model.model import Model
 from frugalvae.moments.memory import MomentMemory
+from frugalvae.moments.sums import ClassSums
 from frugalvae.parts.protocols import Task
 
 REPLAYED = 64  # samples that stand for a class
@@ -48,30 +49,30 @@ def open_moments(
     memory, notes = moments_of(model, rng)
     memory.budget, memory.directions = ROOM, 0
     if not memory.counts_:
-        memory.rooted_ = bool((features >= 0).all())
+        memory.sums_.rooted = bool((features >= 0).all())
     return memory, notes
 
 
 def add_samples(memory: MomentMemory, task: Task) -> None:
     """Add samples to a memory that keeps no rows."""
-    more = _without_rows(task, memory.rooted_)
+    more = _without_rows(task, memory.sums_.rooted)
     memory.merge(more, {label: label for label in more.counts_})
 
 
 def _without_rows(task: Task, rooted: bool) -> MomentMemory:
     """Counts, means, and one scatter of all samples around the means of their classes."""
     memory = MomentMemory(ROOM, directions=0)
-    memory.rooted_, memory.rank_ = rooted, task.features.shape[1]
+    sums = memory.sums_ = ClassSums(rooted, task.features.shape[1])
     order = np.argsort(task.labels, kind="stable")
-    rows = memory.mapped(task.features[order]).astype(np.float64)
+    rows = sums.mapped(task.features[order]).astype(np.float64)
     labels, first, counts = np.unique(task.labels[order], return_index=True, return_counts=True)
     means = np.add.reduceat(rows, first, axis=0) / counts[:, None]  # (k, d)
     rows -= means.repeat(counts, axis=0)
     squares = np.add.reduceat(np.einsum("nd,nd->n", rows, rows), first)
-    memory.scatter_ = rows.T @ rows
+    sums.scatter = rows.T @ rows
     names = labels.tolist()
-    memory.counts_ = dict(zip(names, counts.tolist(), strict=True))
-    memory.means_ = dict(zip(names, means.astype(np.float32), strict=True))
-    memory.squares_ = dict(zip(names, squares.tolist(), strict=True))
-    memory.roots_ = dict.fromkeys(names, np.empty((0, memory.rank_), np.float32))
+    sums.counts = dict(zip(names, counts.tolist(), strict=True))
+    sums.means = dict(zip(names, means.astype(np.float32), strict=True))
+    sums.squares = dict(zip(names, squares.tolist(), strict=True))
+    sums.roots = dict.fromkeys(names, np.empty((0, sums.rank), np.float32))
     return memory

@@ -153,10 +153,10 @@ def run(options: argparse.Namespace) -> None:
         if changed:
             after, folder = lesson.model, options.source if lesson.learned else None
             store.save(with_source(after, folder.resolve().name) if folder else after)
-            if folder and lesson.intake.what == "image":
+            if folder and lesson.plan.what == "image":
                 Parts(store.path, {}).remove()
         say_unreadable(lesson, options, display)
-        display.say(*lesson.intake.grown)
+        display.say(*lesson.plan.grown)
         if lesson.learned:
             say_learned(display, options, lesson, time.perf_counter() - started)
         elif options.dry_run:
@@ -392,7 +392,7 @@ def say_learned(
     """What was learned, and what the file knows now."""
     model = lesson.model
     classes, count = plural(len(lesson.learned), "class"), sum(lesson.learned.values())
-    taught = f"from {plural(count, lesson.intake.what)}" if count else "by name alone"
+    taught = f"from {plural(count, lesson.plan.what)}" if count else "by name alone"
     known, taken = plural(len(model.classes), "class"), size(options.file.stat().st_size)
     few = few_samples(model.classes.tolist(), model.n_samples_of_class.tolist())
     display.say(

@@ -51,15 +51,15 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        told = {
+        found = {
             "input": self.input,
             "label": self.label,
             "known": self.known,
             "familiarity": self.familiarity,
             "top": [{"label": label, "probability": chance} for label, chance in self.top],
         }
-        asked = {"sure": self.sure, "set": self.among}
-        return told | {name: value for name, value in asked.items() if value is not None}
+        optional = {"sure": self.sure, "set": self.among}
+        return found | {name: value for name, value in optional.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -166,12 +166,12 @@ def expectation(found: Mapping[str, Any] | None) -> list[str]:
     """
     if found is None:
         return []
-    said, lowest = "too few images were tested to say", ""
+    accuracy, lowest = "too few images were tested to say", ""
     if found["enough"]:
         low, high = 100 * found["low"], 100 * found["high"]
-        said = f"about {found['accuracy']:.0%} ({low:.0f} to {high:.0f})"
+        accuracy = f"about {found['accuracy']:.0%} ({low:.0f} to {high:.0f})"
         sayable = {label: found["classes"][label] for label in found["intervals"]}
         worst = sorted(sayable.items(), key=lambda item: item[1])[:2]
         hard = [f"{label} ({share:.0%})" for label, share in worst if share < 0.9]
         lowest = f", lowest of {printable(', '.join(hard))}" if hard else ""
-    return [f"expected accuracy on new images like these: {said}{lowest}"]
+    return [f"expected accuracy on new images like these: {accuracy}{lowest}"]

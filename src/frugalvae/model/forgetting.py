@@ -116,8 +116,8 @@ def _scrubbed(
         )
     fresh_memory, fresh_head = model.recipe.parts()
     rng = model.recipe.generator("scrub", len(model.history))
-    told = [getattr(head, name, {}) for name in ("text_", "names_")]
-    task = Task(*_replayed(model, memory, rng), *told)
+    metadata = [getattr(head, name, {}) for name in ("text_", "names_")]
+    task = Task(*_replayed(model, memory, rng), *metadata)
     if in_memory:
         fresh_memory.learn(task, rng)
         memory = fresh_memory

@@ -40,11 +40,11 @@ def merge(
         return model
     labels = _renamed(other, rename or {})
     if model.memory is None or model.head is None:
-        told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
+        counts = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
         aliases = _aliases(model, other, labels)
         history = (*model.history, *other.history)
         joined = replace(other, classes=labels, aliases=aliases, history=history)
-        return joined.recorded("merge", told)
+        return joined.recorded("merge", counts)
     _check_mergeable(model, other, labels)
     if not twice:
         _check_apart(model, other, labels)
@@ -105,8 +105,8 @@ def merge_classes(model: Model, label: Any, joined: Any) -> Model:
         withheld=_moved(model.withheld, theirs, ours),
         aliases=renamed(model.aliases, *model.classes[[gone, kept]].tolist()),
     )
-    told = {"from": [str(label), str(joined)]}
-    return joined_model.recorded("merge-classes", {model.classes[kept]: counts[kept]}, **told)
+    labels = {"from": [str(label), str(joined)]}
+    return joined_model.recorded("merge-classes", {model.classes[kept]: counts[kept]}, **labels)
 
 
 def _moved(digests: Digests, old: int, new: int) -> Digests:
@@ -156,10 +156,10 @@ def _check_apart(model: Model, other: Model, labels: Any) -> None:
         theirs = other.digests.get(number, none)
         ours = model.digests.get(number_of.get(label, -1), none)
         shared[label] = max(int(among(theirs, ours).sum()), int(among(ours, theirs).sum()))
-    told = [f"{count:,} of {label!r}" for label, count in shared.items() if count]
-    if told:
+    shown = [f"{count:,} of {label!r}" for label, count in shared.items() if count]
+    if shown:
         raise InputError(
-            f"both were taught the same photographs, which would count twice: {shortened(told)}. "
+            f"both were taught the same photographs, which would count twice: {shortened(shown)}. "
             "Leave one out, or say that they may: --twice, in Python twice=True"
         )
 
@@ -218,8 +218,8 @@ def _listed(model: Model, other: Model, labels: Any, new: Any, numbers: dict[Any
         withheld=with_digests(model.withheld, _renumbered(other.withheld, now)),
         aliases=_aliases(model, other, labels),
     )
-    told = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
-    return merged.recorded("merge", told)
+    added = dict(zip(labels.tolist(), other.n_samples_of_class.tolist(), strict=True))
+    return merged.recorded("merge", added)
 
 
 def _renumbered(digests: Digests, now: Mapping[int, int]) -> Digests:

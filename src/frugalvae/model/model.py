@@ -85,8 +85,8 @@ class Recipe:
     def parts(self) -> tuple[Memory, Head]:
         """A memory and a head that know nothing yet."""
         memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
-        asked = usual_head(memory) if self.head is None else self.head
-        head = make_head(asked) if isinstance(asked, str) else asked
+        chosen = usual_head(memory) if self.head is None else self.head
+        head = make_head(chosen) if isinstance(chosen, str) else chosen
         for kind, part, registry in (("memory", memory, MEMORIES), ("head", head, HEADS)):
             if hasattr(part, "learn"):  # or it is no part at all, which the next line says
                 registry.check(part, type(part).__name__)
@@ -343,7 +343,7 @@ class Model:
 
     def _calibrated(self, memory: Memory, head: Head, new: Task) -> Calibration:
         """Fitted again with the samples of new classes, where answers need it."""
-        if not (self.recipe.calibrate and new.classes) or _knows(memory, head):
+        if not (self.recipe.calibrate and new.classes) or _is_calibrated(memory, head):
             return self.calibration
         spare, rng = copy.deepcopy((memory, head)), self._generator("calibration", self.n_tasks)
         return self.calibration.refitted(*spare, new, rng)
@@ -445,9 +445,9 @@ class Model:
         if names.get(number) == before:
             names[number] = str(after)
         model = replace(self, memory=memory, head=head, classes=np.concatenate(parts))
-        told = {"from": plain(before), "to": plain(after)}
-        model = replace(model, aliases=renamed(self.aliases, told["from"], told["to"]))
-        return model.recorded("rename", {after: self.n_samples_of_class[position]}, **told)
+        labels = {"from": plain(before), "to": plain(after)}
+        model = replace(model, aliases=renamed(self.aliases, labels["from"], labels["to"]))
+        return model.recorded("rename", {after: self.n_samples_of_class[position]}, **labels)
 
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores (n, k), columns in the order of ``classes``."""
@@ -517,7 +517,7 @@ class Model:
         return self.calibration.probabilities(margins * power)
 
     def expected_accuracy(self) -> dict[Any, float]:
-        """See :meth:`frugalvae.FrugalClassifier.expected_accuracy`."""
+        """The accuracy to expect of each class, by label; none if nothing was held out."""
         found = self.forecast
         if found is None:
             return {}
@@ -565,8 +565,8 @@ class Model:
         memory, rng = self.memory, self._generator("familiarity", 0)
         assert memory is not None
         step = 1 + len(memory.classes) // CLASSES_COMPARED
-        if task is not None and step > 1 and hasattr(memory, "among"):
-            memory = memory.among({*memory.classes[::step], *task.classes})
+        if task is not None and step > 1 and hasattr(memory, "restricted_to"):
+            memory = memory.restricted_to({*memory.classes[::step], *task.classes})
         return novelty_reference(memory, rng, score)
 
     def sample(self, label: Any, n_samples: int = 1, seed: int | None = None) -> Array:
@@ -635,7 +635,7 @@ class Model:
         return replace(self, history=(*self.history, event))
 
 
-def _knows(memory: Memory, head: Head) -> bool:
+def _is_calibrated(memory: Memory, head: Head) -> bool:
     """Whether answers are as sure as they should be without a temperature."""
     return is_tempered(memory) and getattr(head, "needs_density", False)
 

@@ -45,13 +45,13 @@ def teach_names(model: Model, text: Mapping[Any, ArrayLike]) -> Model:
     for label in new.tolist():
         check_label(label)
     width = model.n_features or int(np.size(next(iter(text.values()))))
-    told = check_text(text, new, model.n_taught, width)
+    vectors = check_text(text, new, model.n_taught, width)
     for label, number in model.number_of.items():
         if label in text and number not in head.text_:  # type: ignore[attr-defined]
-            told |= check_text(text, np.array([label]), number, width)
-    if not told:
+            vectors |= check_text(text, np.array([label]), number, width)
+    if not vectors:
         return model
-    about = Task(np.empty((0, width), np.float32), np.array(sorted(told), np.int64), told)
+    about = Task(np.empty((0, width), np.float32), np.array(sorted(vectors), np.int64), vectors)
     head.register(about)
     with model.computing():
         head.learn(Task.empty(width), Replay(memory, model.recipe.generator("head", model.n_tasks)))

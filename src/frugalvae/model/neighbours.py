@@ -46,7 +46,7 @@ class Neighbours:
     Attributes
     ----------
     expected
-        See :meth:`frugalvae.FrugalClassifier.expected_accuracy`.
+        The accuracy to expect of each class, where samples were held out.
     nearest
         The nearest classes of each, nearest first.
     places

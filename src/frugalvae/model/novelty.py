@@ -135,19 +135,18 @@ class FitReference:
         return np.concatenate([_positive(self._memory.typicality(x)) for x in in_blocks(features)])
 
     def novelty_of_taught(self, task: Task, counts: dict[int, int]) -> Array:
-        """The novelty (n,) of some taught samples, each as if its class was taught without it.
+        """The novelty (n,) of some taught samples, as if they had not been.
 
         ``counts`` is the number of taught samples per class. Classes of one are left out.
         """
-        held_out = getattr(self._memory, "held_out_typicality", None)
-        if held_out is not None:  # of samples of this very task
-            return _positive(held_out)
         classes = [label for label in task.classes if counts[label] > 1]
         rows = [np.flatnonzero(task.labels == label)[:PER_CLASS] for label in classes]
         if not rows:
             return np.empty(0)
         chosen = np.concatenate(rows)
-        return _positive(self._memory.typicality(task.features[chosen], task.labels[chosen]))
+        return _positive(
+            self._memory.held_out_typicality(Task(task.features[chosen], task.labels[chosen]))
+        )
 
     @cached_property
     def of_replay(self) -> Array:

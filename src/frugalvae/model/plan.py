@@ -1,4 +1,4 @@
-"""Intake: which samples of a folder that grows are to be taught, and what happens to the others."""
+"""Plans: which samples of a folder that grows are to be taught, and what happens to the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Intake:
+class TeachingPlan:
     """Which samples of a folder are to be taught, and what happens to the others.
 
     Attributes
@@ -86,15 +86,15 @@ class Intake:
         """Lines about what else is to be taught."""
         lines = _counted(self.new, self.what, "new class")
         if self.elsewhere:
-            told = [f"{count:,} of {label}" for label, count in self.elsewhere.items()]
+            counts = [f"{count:,} of {label}" for label, count in self.elsewhere.items()]
             lines.append(
-                f"taught before as another class, and now as this one, too: {shortened(told)}; "
+                f"taught before as another class, and now as this one, too: {shortened(counts)}; "
                 "'frugalvae unlearn' takes them out of the first"
             )
         if self.shared:
-            told = [f"{count:,} of {label}" for label, count in self.shared.items()]
+            counts = [f"{count:,} of {label}" for label, count in self.shared.items()]
             lines.append(
-                f"the same in two classes, and taught as both: {shortened(told)}; "
+                f"the same in two classes, and taught as both: {shortened(counts)}; "
                 "'frugalvae check' shows them"
             )
         return lines + other_names(self.renamed)
@@ -135,8 +135,8 @@ class Intake:
         """All that is not taught, as plain values."""
         kept = ("what", "rows", "labels", "digests", "renamed", "unrecognised")
         counts = [one.name for one in fields(self) if one.name not in kept]
-        told = {name: {str(k): n for k, n in getattr(self, name).items()} for name in counts}
-        return {**told, "renamed": self.renamed, "unrecognised": self.unrecognised}
+        by_kind = {name: {str(k): n for k, n in getattr(self, name).items()} for name in counts}
+        return {**by_kind, "renamed": self.renamed, "unrecognised": self.unrecognised}
 
 
 def _counted(counts: Mapping[Any, int], what: str, kind: str) -> list[str]:
@@ -148,8 +148,8 @@ def _counted(counts: Mapping[Any, int], what: str, kind: str) -> list[str]:
 
 def other_names(renamed: Mapping[str, Any]) -> list[str]:
     """A line about folders and the labels that their classes have, if there are any."""
-    told = [f"{name} is {label}" for name, label in renamed.items()]
-    return [f"folders whose classes have another name: {shortened(told)}"] if told else []
+    names = [f"{name} is {label}" for name, label in renamed.items()]
+    return [f"folders whose classes have another name: {shortened(names)}"] if names else []
 
 
 def choose_samples(
@@ -162,7 +162,7 @@ def choose_samples(
     leave: Collection[str] = (),
     same: Mapping[str, Any] | None = None,
     what: str = "image",
-) -> Intake:
+) -> TeachingPlan:
     """What of some samples a model is to be taught.
 
     Parameters
@@ -185,42 +185,42 @@ def choose_samples(
     """
     aliases = {name: label for name, label in model.aliases.items() if name not in again}
     aliases |= same or {}
-    intake, parts = Intake(what), list[tuple[Any, Any, Any]]()  # label, rows, digests
+    plan, parts = TeachingPlan(what), list[tuple[Any, Any, Any]]()  # label, rows, digests
     by_class: dict[Any, list[NDArray[np.int64]]] = {}
     classes = set(model.classes.tolist())
     for name, rows in _grouped(names):
         label = name if name in classes else aliases.get(str(name), name)
         if label is None:
-            intake.forgotten[str(name)] = len(rows)
+            plan.forgotten[str(name)] = len(rows)
             continue
         known = label in classes
         if str(name) in leave or only == ("new" if known else "known"):
-            intake.unwanted[str(name)] = len(rows)
+            plan.unwanted[str(name)] = len(rows)
             continue
         if label != name:
-            intake.renamed[str(name)] = label
+            plan.renamed[str(name)] = label
         by_class.setdefault(label, []).append(rows)
     for label, places in by_class.items():
         rows = np.sort(np.concatenate(places))
         if not recognisable(model, label) and str(label) not in again:
-            intake.unrecognised.append(label)
+            plan.unrecognised.append(label)
             continue
-        fresh, found = _fresh(intake, model, label, rows, digests(rows), str(label) in again)
+        fresh, found = _fresh(plan, model, label, rows, digests(rows), str(label) in again)
         if len(fresh):
-            (intake.more if label in classes else intake.new)[label] = len(fresh)
+            (plan.more if label in classes else plan.new)[label] = len(fresh)
             parts.append((label, fresh, found))
     if parts:
         order = np.argsort(np.concatenate([rows for _, rows, _ in parts]), kind="stable")
-        intake.rows = np.concatenate([rows for _, rows, _ in parts])[order]
+        plan.rows = np.concatenate([rows for _, rows, _ in parts])[order]
         labels = np.array([label for label, _, _ in parts])
-        intake.labels = labels.repeat([len(rows) for _, rows, _ in parts])[order]
-        intake.digests = np.concatenate([found for _, _, found in parts])[order]
+        plan.labels = labels.repeat([len(rows) for _, rows, _ in parts])[order]
+        plan.digests = np.concatenate([found for _, _, found in parts])[order]
         taught = np.concatenate([np.empty(0, DIGEST), *model.digests.values()])
-        intake.elsewhere = _by_class(intake.labels[among(intake.digests, taught)])
-        found, counts = np.unique(intake.digests, return_counts=True)
+        plan.elsewhere = _by_class(plan.labels[among(plan.digests, taught)])
+        found, counts = np.unique(plan.digests, return_counts=True)
         twice = found[(counts > 1) & (found != NONE)]
-        intake.shared = _by_class(intake.labels[np.isin(intake.digests, twice)])
-    return intake
+        plan.shared = _by_class(plan.labels[np.isin(plan.digests, twice)])
+    return plan
 
 
 def _by_class(labels: NDArray[Any]) -> dict[Any, int]:
@@ -237,7 +237,7 @@ def _grouped(names: NDArray[Any]) -> list[tuple[Any, NDArray[np.int64]]]:
 
 
 def _fresh(
-    intake: Intake,
+    plan: TeachingPlan,
     model: Model,
     label: Any,
     rows: NDArray[np.int64],
@@ -253,11 +253,11 @@ def _fresh(
     first[np.unique(found, return_index=True)[1]] = True
     copies = ~first & ~known & ~held & (found != NONE)
     if known.any():
-        intake.already[label] = int(known.sum())
+        plan.already[label] = int(known.sum())
     if held.any():
-        intake.withheld[label] = int(held.sum())
+        plan.withheld[label] = int(held.sum())
     if copies.any():
-        intake.copies[label] = int(copies.sum())
+        plan.copies[label] = int(copies.sum())
     taken = ~known & ~held & ~copies
     return rows[taken], found[taken]
 

@@ -12,7 +12,6 @@ from frugalvae.maths.arrays import Array, side_by_side
 from frugalvae.maths.matrices import blocks, inverse_root, principal_axes
 
 LEAST_RIDGE = 0.03  # of the mean variance
-BREADTH = 12  # with more coordinates than this for each direction of samples, the ridge is less
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them
 GUESSED = 0.2  # of the covariance of class means: a guess of its shape within them
 LEAST_GUESSED = 0.01  # less of it is left out
@@ -88,20 +87,14 @@ class SharedCovariance:
         """W of some moments. ``ridge`` is relative to the mean variance; see :func:`posterior`."""
         samples, rank = float(moments.counts.sum()), moments.means.shape[1]
         freedom = samples - len(moments.counts)
-        level = _level(moments, freedom)
-
-        def ridge_for(trace: float, squares: float) -> float:
-            if ridge is not None:
-                return ridge * level
-            return _amount(trace, squares, freedom, samples, rank) * level
-
+        added = max(LEAST_RIDGE, rank / samples) if ridge is None else ridge
+        added *= _level(moments, freedom)
         rows, scatter = moments.roots, moments.scatter
         guessed = _guessed_rows(moments, freedom)  # (k, r), or none
         if scatter is None and len(rows) + len(guessed) < rank:
             own = rows.astype(np.float64) / max(freedom, 1) ** 0.5
             both = np.concatenate([own, guessed])
             values, axes = principal_axes(both)
-            added = ridge_for(float(values.sum()), float((values**2).sum()))
             variances = values + added  # (q,)
             gains = variances**-0.5 - added**-0.5
             inverse = float((1 / variances).sum()) + (rank - len(values)) / added
@@ -112,9 +105,8 @@ class SharedCovariance:
         covariance = scatter / max(freedom, 1)
         if len(guessed):
             covariance += guessed.T @ guessed
-        added = ridge_for(float(covariance.trace()), _sum_of_squares(covariance))
         matrix = _whitening(covariance, added)
-        noise = 1 - added * _sum_of_squares(matrix) / rank
+        noise = 1 - added * float(np.einsum("ij,ij->", matrix, matrix)) / rank
         return cls(matrix, None, added, max(0.0, noise))
 
     def whiten(self, rows: Array) -> Array:
@@ -133,25 +125,6 @@ class SharedCovariance:
     def _short(self) -> Array:
         """The matrix in float32, which rows of classes and of photographs are whitened by."""
         return self.matrix.astype(np.float32)
-
-
-def _sum_of_squares(matrix: Array) -> float:
-    return float(np.einsum("ij,ij->", matrix, matrix))
-
-
-def _amount(trace: float, squares: float, freedom: float, samples: float, rank: int) -> float:
-    """The ridge, as a share of the mean variance.
-
-    It is the number of coordinates per sample; less, where samples vary along few directions: of
-    these they say more than as many samples do that vary along all. ``trace`` and ``squares`` are
-    the sums of variances and of squared variances in ``rank`` coordinates.
-    """
-    share = 1.0
-    if freedom > 1:
-        beyond = squares / (trace**2 or 1.0) - 1 / freedom  # chance makes variances unequal, too
-        beyond *= freedom**2 / ((freedom - 1) * (freedom + 2))
-        share = min(1.0, BREADTH / rank / max(beyond, 1e-30))
-    return max(LEAST_RIDGE, share**0.5 * rank / samples)
 
 
 def _level(moments: Moments, freedom: float) -> float:
@@ -297,32 +270,13 @@ class Scatters:
         left, vectors = np.linalg.eigh(np.diag(sizes) - along.T @ along)
         return vectors.T @ axes, np.maximum(left, 0.0)
 
-    def added_without(self, label: int, count: float, gone: Array, away: Array) -> Array:
-        """What the scatter of a class of ``count`` samples adds without each of some, (n,).
 
-        ``gone`` and ``away`` (n, r) are the samples around their class mean, and around the class
-        mean without them.
-        """
-        own, rest = self.owners == label, count / (count - 1)
-        axes, sizes = self.axes[own], self.sizes[own]
-        scale = own_weight(count - 1) * self.weights[label] / own_weight(count) * rest
-        lost = scale * rest  # times the outer product of a row, is gone from w S / n
-        all_rows = 1 + scale * sizes  # (q,)
-        around, along = gone @ axes.T, away @ axes.T  # (n, q)
-        left = np.maximum(1 - lost * (around**2 / all_rows).sum(axis=1), 1e-3)
-        quadratic = ((1 - 1 / all_rows) * along**2).sum(axis=1)
-        quadratic -= lost * (around * along / all_rows).sum(axis=1) ** 2 / left
-        volume = np.log(all_rows).sum() + np.log(left)
-        trace = np.maximum(scale * sizes.sum() - lost * (around**2).sum(axis=1), 0.0)
-        return _log_ratio(self.rank, (away**2).sum(axis=1), quadratic, volume, trace)
-
-
-def narrow(dim: int) -> float:
+def low_dimension_gain(dim: int) -> float:
     """How much more scatters count in so many coordinates than in many.
 
     As many samples tell more of a scatter that has fewer coordinates.
 
-    >>> narrow(1280), narrow(128), narrow(2)
+    >>> low_dimension_gain(1280), low_dimension_gain(128), low_dimension_gain(2)
     (1.0, 2.0, 6.0)
     """
     return min(max(1.0, (MANY / dim) ** 0.5), LARGEST)

@@ -32,10 +32,10 @@ def margins_of(scores: Array, columns: Array) -> Array:
     return margins
 
 
-def counted(margins: Array) -> Array:
+def binned(margins: Array) -> Array:
     """How many margins (n,) are in each bin, (32,); the outermost bins are open.
 
-    >>> counted(np.array([-9.0, -0.001, 0.001, 9.0])).nonzero()[0].tolist()
+    >>> binned(np.array([-9.0, -0.001, 0.001, 9.0])).nonzero()[0].tolist()
     [0, 15, 16, 31]
     """
     inside = np.clip(margins, EDGES[0], EDGES[-1])
@@ -58,7 +58,7 @@ def leads_of_wrong(scores: Array, columns: Array) -> Array:
 def share_above(bins: Array, limits: Array) -> Array:
     """The share of margins above limits: of histograms (k, 32) and limits (k,), (k,).
 
-    >>> bins = counted(np.array([-0.5, 0.5, 0.5, 0.5]))[None]
+    >>> bins = binned(np.array([-0.5, 0.5, 0.5, 0.5]))[None]
     >>> share_above(bins, np.array([0.0])).tolist(), share_above(bins, np.array([2.0])).tolist()
     ([0.75], [0.0])
     """
@@ -99,19 +99,16 @@ def gap_for_coverage(missed: Array, samples: float, coverage: float) -> float:
 
 
 POWERS = 1.5 ** np.arange(1.0, 11.0)  # powers of densities that are tried, 1.5 to 58, (10,)
-HELD_OUT = 25  # samples of a class, in one batch, that are held out
-FEW = 128  # rows whose principal axes are found at once
 USUAL, WORTH = 12.0, 10  # the power with little evidence, and the samples that it is worth
-LONE = 15.0  # the power while no class has two samples
+POWER_WITHOUT_PAIRS = 15.0  # while no class has two samples
 HALF_SURE = 2.0  # samples per class with which answers may be half as sure as with many
-LARGEST = 48.0  # power: a few samples that were all correct ask for any
 SURE = 2 + len(POWERS)  # sums that say how sure answers were
 LEADS = BINS // 2  # bins of leads, which are positive
 COUNTED = BINS + LEADS
 LEAST_LEAD = 1e-3  # of the best class, in squared deviations: below it classes are alike
 
 
-class Shifts(NamedTuple):
+class MarginCorrections(NamedTuple):
     """How margins have changed since samples were held out: sums over samples."""
 
     fewer: Any = 0.0  # of one over the root of how many others the class had
@@ -119,13 +116,13 @@ class Shifts(NamedTuple):
     halved: Any = 0.0  # samples whose class had half of its others,
     halved_right: Any = 0.0  # how many of them were correct,
     halved_fewer: Any = 0.0  # and their sum over roots
-    taken: Any = 0.0  # answers that half of the other classes made wrong,
-    supposed: Any = 0.0  # and how many they should have
-    met: Any = 0.0  # whether the class is known to the others
+    observed: Any = 0.0  # answers that half of the other classes made wrong,
+    predicted: Any = 0.0  # and how many they should have
+    accounted_for: Any = 0.0  # whether the others' margins account for the class
 
 
-SHIFTS = len(Shifts._fields)
-SIZE = SURE + COUNTED + SHIFTS
+CORRECTIONS = len(MarginCorrections._fields)
+SIZE = SURE + COUNTED + CORRECTIONS
 
 
 def _nothing() -> Array:
@@ -141,7 +138,7 @@ class Evidence:
     sums
         (68,): the number of samples; of correct answers; for each of ten powers, the sum of the
         largest probability; margins in 32 bins, and leads of wrong answers in 16
-        (:mod:`frugalvae.moments.evidence`); and eight :class:`Shifts`.
+        (:mod:`frugalvae.moments.evidence`); and eight :class:`MarginCorrections`.
 
     Examples
     --------
@@ -161,30 +158,23 @@ class Evidence:
         below = scores - scores.max(axis=1, keepdims=True)
         sure = [float((1 / np.exp(power * below).sum(axis=1)).sum()) for power in POWERS]
         margins = margins_of(scores, np.full(len(scores), label))
-        leads = counted(leads_of_wrong(scores, np.full(len(scores), label)))[-LEADS:]
-        seen = [len(scores), float((margins > 0).sum()), *sure, *counted(margins), *leads]
-        return cls(np.array([*seen, *Shifts(fewer=len(scores) / left**0.5)], np.float32))
+        leads = binned(leads_of_wrong(scores, np.full(len(scores), label)))[-LEADS:]
+        seen = [len(scores), float((margins > 0).sum()), *sure, *binned(margins), *leads]
+        return cls(np.array([*seen, *MarginCorrections(fewer=len(scores) / left**0.5)], np.float32))
 
     @classmethod
-    def of_half(cls, right: Array, left: float) -> Evidence:
-        """Of samples that were right or not (n,) where half of their class was ``left``."""
-        number = len(right)
-        shifts = Shifts(halved=number, halved_right=right.sum(), halved_fewer=number / left**0.5)
-        return cls.of_shifts(shifts)
-
-    @classmethod
-    def of_shifts(cls, shifts: Shifts) -> Evidence:
+    def of_corrections(cls, corrections: MarginCorrections) -> Evidence:
         """Of how margins change, and no more samples."""
-        return cls.of_arrays(np.zeros(SURE), shifts=np.array(shifts))
+        return cls.of_arrays(np.zeros(SURE), corrections=np.array(corrections))
 
     @classmethod
     def of_arrays(
-        cls, sums: Array, margins: Array | None = None, shifts: Array | None = None
+        cls, sums: Array, margins: Array | None = None, corrections: Array | None = None
     ) -> Evidence:
         """Of what a file keeps: margins only where a budget has room for them."""
         margins = np.zeros(COUNTED) if margins is None else margins
-        shifts = np.zeros(SHIFTS) if shifts is None else shifts
-        return cls(np.concatenate([sums, margins, shifts]).astype(np.float32))
+        corrections = np.zeros(CORRECTIONS) if corrections is None else corrections
+        return cls(np.concatenate([sums, margins, corrections]).astype(np.float32))
 
     def __add__(self, other: Evidence) -> Evidence:
         return Evidence(self.sums + other.sums)
@@ -210,25 +200,25 @@ class Evidence:
         return self.sums[SURE + BINS : SURE + COUNTED]
 
     @property
-    def shifts(self) -> Shifts:
+    def corrections(self) -> MarginCorrections:
         """What is known of how margins change."""
-        return Shifts(*self.sums[-SHIFTS:].tolist())
+        return MarginCorrections(*self.sums[-CORRECTIONS:].tolist())
 
     @property
-    def met(self) -> bool:
+    def is_accounted_for(self) -> bool:
         """Whether the other classes' margins account for this class."""
-        return bool(self.shifts.met)
+        return bool(self.corrections.accounted_for)
 
     @property
     def tempering(self) -> float:
         """The power at which answers are as sure as they are right."""
         held, right = self.held_out, self.right
         if not held:
-            return LONE
+            return POWER_WITHOUT_PAIRS
         expected = right * held / (held + 1)  # nothing is certain
         power = np.interp(expected, self.sums[2:SURE], np.log(POWERS))
         mean = (held * power + WORTH * np.log(USUAL)) / (held + WORTH)
-        return min(LARGEST, float(np.exp(mean)))
+        return float(np.exp(mean))
 
 
 def tempering_of(evidence: Mapping[int, Evidence], counts: Mapping[int, int]) -> float:
@@ -242,12 +232,12 @@ def tempering_of(evidence: Mapping[int, Evidence], counts: Mapping[int, int]) ->
     [1.0, 1.5, 2.99]
     """
     total = sum(evidence.values(), Evidence())
-    before = total.shifts.fewer  # older files do not say
+    before = total.corrections.fewer  # of few, a file keeps no margins
     if not before:
         return total.tempering
     now = sum(own.held_out / counts[label] ** 0.5 for label, own in evidence.items())
     then, today = (1 + HALF_SURE * (roots / total.held_out) ** 2 for roots in (before, now))
-    return min(LARGEST, total.tempering * max(1.0, then / today))
+    return total.tempering * max(1.0, then / today)
 
 
 def tempered(scores: Array, white: Array) -> Array:
@@ -267,42 +257,3 @@ def lengths(white: Array) -> Array:
     """Lengths (n, 1) of rows (n, d), above zero."""
     found: Array = np.sqrt((white**2).sum(axis=1, keepdims=True) + 1e-12)
     return found
-
-
-def spread_over(samples: int, count: int) -> Array:
-    """So many of the samples, from first to last.
-
-    >>> spread_over(10, 4).tolist()
-    [0, 2, 5, 7]
-    """
-    rows: Array = np.arange(count) * samples // max(count, 1)
-    return rows
-
-
-class HeldOut(NamedTuple):
-    """The scatter of a class without some new samples: axes, sizes, and which were left out."""
-
-    axes: Array
-    sizes: Array
-    rows: Array
-
-    @classmethod
-    def of(cls, white: Array, leading: Array, first: int) -> HeldOut:
-        """Of whitened rows (n, r), new from the row ``first`` on, and the leading ones (m, r).
-
-        Of many other rows the leading axes are found by two steps of orthogonal iteration.
-        """
-        new = len(white) - first
-        rows = spread_over(new, min(HELD_OUT, max(1, new // 4)))
-        rest = np.delete(white, first + rows, axis=0)
-        if len(rest) <= FEW:
-            values, vectors = np.linalg.eigh((rest @ rest.T).astype(np.float64))
-            kept = np.flatnonzero(values > 1e-6 * values.max(initial=1e-30))[::-1][: len(leading)]
-            roots = (vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32)
-            return cls(roots.T @ rest, values[kept], rows)
-        axes = leading.T  # (r, m)
-        for _ in range(2):
-            axes = np.linalg.qr(rest.T @ (rest @ axes))[0]
-        along = rest @ axes  # (n - count, m)
-        sizes, vectors = np.linalg.eigh((along.T @ along).astype(np.float64))
-        return cls((axes @ vectors.astype(np.float32)).T, np.maximum(sizes, 0), rows)

@@ -2,81 +2,81 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.maths.arrays import Array, stack
 from frugalvae.maths.matrices import blocks
-from frugalvae.moments.evidence import COUNTED, SHIFTS, SURE, Evidence
-
-if TYPE_CHECKING:
-    from frugalvae.moments.sums import ClassSums
-
+from frugalvae.moments.evidence import CORRECTIONS, COUNTED, SURE, Evidence
+from frugalvae.moments.sums import ClassSums
 
 LARGEST = float(np.finfo(np.float32).max)
 MOST = 255  # margins in a bin, in a byte of a file
 MOST_SAMPLES = 2**32 - 1  # of a class, in four bytes
 
 
-def rounded(memory: ClassSums) -> dict[str, Array]:
+def rounded(sums: ClassSums, evidence: Mapping[int, Evidence], margins: bool) -> dict[str, Array]:
     """Everything that is kept, in as few bytes as cost nothing measurable."""
-    largest = max(memory.counts_.values())
+    largest = max(sums.counts.values())
     if largest > MOST_SAMPLES:
         raise InputError(
             f"a class has {largest:,} samples; a file counts at most {MOST_SAMPLES:,} of a class"
         )
-    means, mean_scales = round_rows(stack(memory.means_), 2)
-    roots, root_scales = round_rows(np.concatenate(list(memory.roots_.values())), 1)
-    evidence = np.stack([memory.evidence_.get(y, Evidence()).sums for y in memory.counts_])
+    means, mean_scales = round_rows(stack(sums.means), 2)
+    roots, root_scales = round_rows(np.concatenate(list(sums.roots.values())), 1)
+    held_out = np.stack([evidence.get(label, Evidence()).sums for label in sums.counts])
     found = {
-        "counts": np.array(list(memory.counts_.values()), np.uint32),
+        "counts": np.array(list(sums.counts.values()), np.uint32),
         "means": means,
         "mean_scales": mean_scales,
-        "squares": np.array(list(memory.squares_.values()), np.float32),
-        "held_out": evidence[:, :SURE],
+        "squares": np.array(list(sums.squares.values()), np.float32),
+        "held_out": held_out[:, :SURE],
         "roots": roots,
         "root_scales": root_scales,
-        "root_rows": np.array([len(root) for root in memory.roots_.values()], np.uint32),
+        "root_rows": np.array([len(root) for root in sums.roots.values()], np.uint32),
     }
-    if memory.has_margins:
-        margins = evidence[:, SURE:-SHIFTS]
-        scales = np.minimum(1, MOST / np.maximum(margins.max(axis=1, keepdims=True), 1))
-        found["margins"] = (scales * margins).round().astype(np.uint8)
-        shifts = evidence[:, -SHIFTS:].copy()
-        shifts[:, :-1] *= scales
-        found["shifts"] = shifts
-    if not memory.is_whole:
-        found["variances"], found["correlations"] = round_symmetric(memory.scatter_)
+    if margins:
+        bins = held_out[:, SURE:-CORRECTIONS]
+        scales = np.minimum(1, MOST / np.maximum(bins.max(axis=1, keepdims=True), 1))
+        found["margins"] = (scales * bins).round().astype(np.uint8)
+        found["shifts"] = held_out[:, -CORRECTIONS:].copy()
+        found["shifts"][:, :-1] *= scales
+    if not sums.is_whole:
+        found["variances"], found["correlations"] = round_symmetric(sums.scatter)
     return found
 
 
-def restore(memory: ClassSums, labels: list[int], arrays: dict[str, Array]) -> None:
-    """Fill an empty memory from a file's arrays, or raise if they do not fit together."""
+def restored(state: dict[str, Any]) -> tuple[ClassSums, dict[int, Evidence]]:
+    """Sums and evidence of a file, or an error if its arrays do not fit together."""
+    labels, arrays = of_kind(state, "labels", list), of_kind(state, "arrays", dict)
+    sums = ClassSums(rooted=of_kind(state, "rooted", bool), rank=of_kind(state, "rank", int))
+    sums.other_squares = of_kind(state, "other_squares", float)
+    if not labels and not arrays:
+        return sums, {}
     if {type(label) for label in labels} != {int} or len(set(labels)) < len(labels):
         raise MemoryFileError(f"labels of a MomentMemory are {str(labels)[:40]!r}")
-    _check_arrays(arrays, len(labels), memory.rank_)
-    _check_values(arrays, memory.other_squares_)
+    _check_arrays(arrays, len(labels), sums.rank)
+    _check_values(arrays, sums.other_squares)
     means = restore_rows(arrays["means"], arrays["mean_scales"])
     rows = restore_rows(arrays["roots"], arrays["root_scales"])
     roots = np.split(rows, np.cumsum(arrays["root_rows"])[:-1])
-    memory.counts_ = dict(zip(labels, arrays["counts"].tolist(), strict=True))
-    memory.means_ = dict(zip(labels, means, strict=True))
-    memory.squares_ = dict(zip(labels, arrays["squares"].tolist(), strict=True))
-    memory.roots_ = dict(zip(labels, roots, strict=True))
-    evidence = zip(labels, evidence_of(arrays), strict=True)
-    memory.evidence_ = {label: own for label, own in evidence if own.sums.any()}
+    sums.counts = dict(zip(labels, arrays["counts"].tolist(), strict=True))
+    sums.means = dict(zip(labels, means, strict=True))
+    sums.squares = dict(zip(labels, arrays["squares"].tolist(), strict=True))
+    sums.roots = dict(zip(labels, roots, strict=True))
     if "correlations" in arrays:
-        memory.scatter_ = restore_symmetric(arrays["variances"], arrays["correlations"])
+        sums.scatter = restore_symmetric(arrays["variances"], arrays["correlations"])
+    evidence = zip(labels, evidence_of(arrays), strict=True)
+    return sums, {label: own for label, own in evidence if own.sums.any()}
 
 
 def evidence_of(arrays: dict[str, Array]) -> list[Evidence]:
     """The evidence of each class, in the order of a file's labels."""
-    sums = arrays["held_out"]
-    if "margins" in arrays:
-        return list(map(Evidence.of_arrays, sums, arrays["margins"], arrays["shifts"]))
-    return list(map(Evidence.of_arrays, sums))
+    kept = [arrays[name] for name in ("held_out", "margins", "shifts") if name in arrays]
+    return list(map(Evidence.of_arrays, *kept))
 
 
 def of_kind(state: dict[str, Any], name: str, kind: type) -> Any:
@@ -106,7 +106,7 @@ def _check_arrays(arrays: dict[str, Array], classes: int, rank: int) -> None:
         raise MemoryFileError(f"a MomentMemory with {rank} of {dim} coordinates, and no covariance")
     if "margins" in arrays:
         expected["margins"] = (classes, COUNTED), np.uint8
-        expected["shifts"] = (classes, SHIFTS), np.float32
+        expected["shifts"] = (classes, CORRECTIONS), np.float32
     if "variances" in arrays:
         expected["variances"] = (rank,), np.float32
         expected["correlations"] = (rank * (rank - 1) // 2,), np.int16

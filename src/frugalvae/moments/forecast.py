@@ -15,7 +15,7 @@ from frugalvae.moments.evidence import (
     EDGES,
     GRID,
     Evidence,
-    Shifts,
+    MarginCorrections,
     errors_at_most,
     gap_for_coverage,
     lead_for_error,
@@ -23,6 +23,7 @@ from frugalvae.moments.evidence import (
 )
 
 NEAR, LEAST_DENSITY = 0.04, 0.1  # where margins decide; how many are there, at least
+LEAST_NEARER = 1e-4  # by how much fewer samples half of them are than all but the held-out ones
 DAMPED = 0.85  # more classes also mean more samples, from which old classes gain
 PRIOR = 5.0  # wrong answers due to other classes that are as many as they should be
 POOLED = 5.0  # samples that the other classes' margins are worth beside a class's own
@@ -72,13 +73,13 @@ class Forecast:
         held = bins.sum(axis=1)
         if not held.sum():
             return None
-        shifts = Shifts(*np.array([own.shifts for own in found]).T)  # (k,) each
-        totals = Shifts(*(each.sum() for each in shifts))
+        corrections = MarginCorrections(*np.array([own.corrections for own in found]).T)
+        totals = MarginCorrections(*(each.sum() for each in corrections))
         number = np.array(list(counts.values()), np.float64)
-        crowding = DAMPED * (totals.taken + PRIOR) / (totals.supposed + PRIOR)
+        crowding = DAMPED * (totals.observed + PRIOR) / (totals.predicted + PRIOR)
         fewer, lost = (
             (own + POOLED * own.sum() / held.sum()) / (held + POOLED)
-            for own in (shifts.fewer, shifts.lost)
+            for own in (corrections.fewer, corrections.lost)
         )
         cost = _cost(bins.sum(axis=0), totals)
         pooled = bins + POOLED * bins.sum(axis=0) / held.sum()
@@ -201,17 +202,19 @@ class Forecast:
         return mean
 
 
-def _cost(bins: Array, shifts: Shifts) -> float:
+def _cost(bins: Array, corrections: MarginCorrections) -> float:
     """What margins lose by few samples, from answers that half of the samples made wrong.
 
-    ``bins`` (32,) and ``shifts`` are those of all classes. Accuracy falls short by about as
+    ``bins`` (32,) and ``corrections`` are those of all classes. Accuracy falls short by about as
     much as one over the root of the number of samples.
     """
     held = float(bins.sum())
-    if not shifts.halved:
+    if not corrections.halved:
+        return 0.0
+    nearer = float(corrections.halved_fewer / corrections.halved - corrections.fewer / held)
+    if nearer < LEAST_NEARER:  # of pairs either leaves one
         return 0.0
     above = share_above(np.stack([bins, bins, bins]), np.array([-NEAR, 0, NEAR]))
     density = max(float(above[0] - above[2]) / (2 * NEAR), LEAST_DENSITY)
-    nearer = max(float(shifts.halved_fewer / shifts.halved - shifts.fewer / held), 1e-9)
-    gained = float(above[1]) - float(shifts.halved_right / shifts.halved)
+    gained = float(above[1]) - float(corrections.halved_right / corrections.halved)
     return max(0.0, gained) / nearer / density

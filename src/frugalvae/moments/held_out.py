@@ -1,194 +1,37 @@
-"""Samples of a batch are held out, and classified by the rule without them.
+"""Taught rows, all as if none of them had been taught: in closed form, no rule is fitted again.
 
-In closed form: the rule is not fitted again (:func:`frugalvae.moments.held_out.hold_out`).
+Rows are held out in folds, a few of each class at a time (:func:`folds_of`, :func:`hold_out`).
+Whatever wants to know how samples look that were not taught asks here: how sure answers may be
+and how many will be right (:func:`gather_evidence`), what is unknown, and which labels are wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array
+from frugalvae.maths.arrays import Array, logsumexp
 from frugalvae.maths.matrices import principal_axes
+from frugalvae.moments.budget import HELD_OUT, HeldOutScatter, evenly_spaced
 from frugalvae.moments.evidence import (
-    HELD_OUT,
     LEAST_LEAD,
     Evidence,
-    HeldOut,
-    Shifts,
+    MarginCorrections,
     margins_of,
-    spread_over,
     tempered,
 )
 from frugalvae.moments.rule import Posterior, class_means, lack_of
+from frugalvae.moments.sums import CLASSES_COMPARED
 from frugalvae.moments.typicality import Typicality
 
-FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
-HELD_OUT_IN_ALL = 500  # samples of a batch that are held out, if its classes are few
-CLASSES_COMPARED = 2048  # of more, some stand for all
-
-
-@dataclass(frozen=True)
-class HeldOutBatch:
-    """A batch that was just taught, by the rule that it gave.
-
-    Attributes
-    ----------
-    rule
-        What scores rows.
-    owners
-        The class of each row of the batch: its column in scores, (n,).
-    taught
-        The classes that can be held out.
-    cut
-        What the rows of classes that were cut look like without some samples.
-    whiten
-        Whitened coordinates (m, d) of the means of m groups of rows, given by their numbers.
-    power
-        To which densities are taken.
-    """
-
-    rule: Posterior
-    owners: Array
-    taught: list[int]
-    cut: Mapping[int, HeldOut]
-    whiten: Callable[[list[Array]], Array]
-    power: float
-
-    def evidence(self, ratios: Array) -> tuple[dict[int, Evidence], Array]:
-        """What was found of each class, and how typical of its class each held-out sample was."""
-        folds, typical, scores = self.folds, [], []
-        left = np.zeros(len(self.rule.targets))
-        rows = self.whiten([np.array([row]) for row in np.concatenate(folds)])
-        ends = np.cumsum([len(fold) for fold in folds])
-        for fold, white in zip(folds, np.split(rows, ends[:-1]), strict=True):
-            held = self._held_out(white, self.owners[fold])
-            typical.append(Typicality.of(held.rule, ratios)(held.white, held.scores))
-            scores.append(tempered(held.scores, held.white))
-            np.add.at(left, self.owners[fold], held.rule.moments.counts[self.owners[fold]])
-        owners, all_scores = self.owners[np.concatenate(folds)], np.concatenate(scores)
-        found = self._halves()
-        for column, own in _by_class(owners):
-            each = Evidence.of(all_scores[own], column, left[column] / own.sum())
-            found[column] = found.get(column, Evidence()) + each
-        for column, crowded in self._crowded(all_scores, owners).items():
-            found[column] += crowded
-        return found, np.concatenate(typical)
-
-    @cached_property
-    def folds(self) -> list[Array]:
-        """Numbers of rows that are held out together, some of each class.
-
-        Of a class whose rows were cut there is one fold: a quarter of its new samples.
-        """
-        most = int(np.clip(FOLDS_AND_CLASSES // len(self.rule.targets), *FOLDS))
-        limit = max(HELD_OUT, HELD_OUT_IN_ALL // len(self.taught))
-        folds: list[list[Array]] = [[] for _ in range(most)]
-        for column in self.taught:
-            new = np.flatnonzero(self.owners == column)
-            if column in self.cut:
-                folds[0].append(new[self.cut[column].rows])
-                continue
-            each = max(1, min(len(new), limit) // 10)
-            rows = new[spread_over(len(new), min(len(new), limit, most * each))]
-            for number, start in enumerate(range(0, len(rows), each)):
-                folds[number].append(rows[start : start + each])
-        return [np.concatenate(fold) for fold in folds if fold]
-
-    def _held_out(
-        self, white: Array, owners: Array, fewer: Mapping[int, tuple[Array, float]] | None = None
-    ) -> HeldOutRows:
-        without = {column: (own.axes, own.sizes) for column, own in self.cut.items()}
-        return hold_out(self.rule, white, owners, without, fewer or {})
-
-    def _halves(self) -> dict[int, Evidence]:
-        """How samples are classified if their class has only half of its samples."""
-        scored, others = [], {}
-        for column in self.taught:
-            new, count = (
-                np.flatnonzero(self.owners == column),
-                int(self.rule.moments.counts[column]),
-            )
-            out = min(len(new), count // 2)
-            kept = self.cut[column].rows if column in self.cut else spread_over(len(new), out)
-            kept = kept[:HELD_OUT][:out]
-            scored.append(new[kept])
-            rest = np.delete(new, kept)[: out - len(kept)]
-            if len(rest):
-                others[column] = rest
-        rows = np.concatenate(scored)
-        white = self.whiten([*(np.array([row]) for row in rows), *others.values()])
-        means = zip(others.items(), white[len(rows) :], strict=True)
-        fewer = {column: (len(rest) * mean, float(len(rest))) for (column, rest), mean in means}
-        owners = self.owners[rows]
-        held = self._held_out(white[: len(rows)], owners, fewer)
-        right = margins_of(held.scores, owners) > 0
-        return {
-            column: Evidence.of_half(right[own], float(held.rule.moments.counts[column]))
-            for column, own in _by_class(owners)
-        }
-
-    def _crowded(self, scores: Array, owners: Array) -> dict[int, Evidence]:
-        """What either half of the other classes takes from samples of a class, and should take."""
-        columns = np.arange(scores.shape[1])
-        if len(columns) < 4:
-            return {}
-        each, classes = np.arange(len(scores)), np.unique(owners)
-        right = margins_of(scores, owners) > 0
-        taken, supposed = np.zeros(len(scores)), np.zeros(len(scores))
-        for half in (columns[::2], columns[1::2]):
-            rest = np.setdiff1d(columns, half)
-            lost = np.zeros(len(columns))
-            lost[classes] = losses(self.rule, self.power, classes, half, rest)
-            others = np.where(owners[:, None] == half, -np.inf, scores[:, half])
-            margins = scores[each, owners] - others.max(axis=1)
-            taken += ((margins > 0) * 1.0 - right) / 2
-            supposed += ((margins > 0) * 1.0 - (margins > lost[owners])) / 2
-        return {
-            column: Evidence.of_shifts(Shifts(taken=taken[own].sum(), supposed=supposed[own].sum()))
-            for column, own in _by_class(owners)
-        }
-
-
-def losses(rule: Posterior, power: float, columns: Array, known: Array, new: Array) -> Array:
-    """What margins of classes lose to ``new`` ones besides ``known`` ones, (columns,).
-
-    A class r takes samples of a class c about as ``exp(-t |m_c - m_r|^2 / 8)``: that is the overlap
-    of Gaussians to the power t. If new classes take a share x of what known ones do, the odds of
-    the right class fall by 1 + x, and its margins by log(1 + x) / t.
-    """
-    targets, squares = rule.targets, (rule.targets**2).sum(axis=1)
-    length = max(rule.shared.noise * rule.rank + squares.mean(), LEAST_LEAD) ** 0.5
-    scale = power / length / max(squares.mean(), LEAST_LEAD) ** 0.5 / 8
-    taken = []  # the logarithm of what either takes
-    for side in (known, new):
-        some = side[:: 1 + len(side) // CLASSES_COMPARED]
-        apart = squares[columns][:, None] + squares[some] - 2 * targets[columns] @ targets[some].T
-        near = np.where(columns[:, None] == some, np.inf, apart)
-        taken.append(_log_sum(-scale * near) + np.log(len(side) / len(some)))
-    lost: Array = np.logaddexp(0, taken[1] - taken[0]) / power
-    return lost
-
-
-def _by_class(owners: Array) -> list[tuple[int, Array]]:
-    return [(column, owners == column) for column in np.unique(owners).tolist()]
-
-
-def _log_sum(logs: Array) -> Array:
-    top = np.maximum(logs.max(axis=-1), -1e30)
-    total: Array = top + np.log(np.exp(logs - top[..., None]).sum(axis=-1) + 1e-300)
-    return total
-
-
-# Taught rows, all as if none of them had been taught.
-
-
 LEAST_LEFT = 0.02  # of W along rows that are held out
+FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
+LARGEST_FOLD = 8192  # rows
+HELD_OUT_IN_ALL = 500  # samples of a batch that are held out, if its classes are few
 
 
 class HeldOutRows(NamedTuple):
@@ -203,7 +46,7 @@ def hold_out(
     taught: Posterior,
     white: Array,
     owners: Array,
-    without: Mapping[int, tuple[Array, Array]] = MappingProxyType({}),
+    cut: Mapping[int, HeldOutScatter] = MappingProxyType({}),
     fewer: Mapping[int, tuple[Array, float]] = MappingProxyType({}),
 ) -> HeldOutRows:
     """Scores of taught rows, all as if none of them had been taught.
@@ -221,9 +64,9 @@ def hold_out(
         Whitened rows, (n, d).
     owners
         The class of each, (n,).
-    without
-        Axes and sizes of classes' scatters that do not contain the rows; needed where rows of
-        a class were cut, for which ones are kept depends on the samples.
+    cut
+        Classes' scatters that do not contain the rows; needed where rows of a class were cut, for
+        which ones are kept depends on the samples.
     fewer
         The sum (d,) and the number of further samples that class means do without.
     """
@@ -235,13 +78,13 @@ def hold_out(
     own, labels = white - taught.deviations[owners], np.unique(owners)
     gaps = around[labels] / np.sqrt(left[labels])
     gone = np.concatenate([own, gaps])[:, :rank]  # rows that the scatter loses
-    stretch = _Stretch.of(gone, max(1.0, counts.sum() - len(counts)))
+    whitener = DowndatedWhitener.of(gone, max(1.0, counts.sum() - len(counts)))
     left = left[:, 0]
     for label, (total, more) in fewer.items():
         means[label] -= (total - more * means[label]) / (left[label] - more)
         left[label] -= more
     known = taught.shared.noise, taught.prior.weight, taught.prior.off
-    centre, parts = class_means(stretch(means), left, rank, *known)
+    centre, parts = class_means(whitener.whiten(means), left, rank, *known)
     rule = replace(
         taught,
         moments=replace(taught.moments, counts=left),
@@ -250,38 +93,42 @@ def hold_out(
         lack=lack_of(left),
         **parts,
     )
-    rows = stretch(white) - centre
+    rows = whitener.whiten(white) - centre
     linear = rows @ rule.targets.T + rule.constants
     added = taught.from_scatters(white)
-    targets = stretch.back(rule.targets[labels] + centre)
+    targets = whitener.unwhiten(rule.targets[labels] + centre)
     for label, gap, target in zip(labels, gaps, targets, strict=True):
         mine = owners == label
-        scatter = without.get(label) or taught.scatters.without(
-            label, np.concatenate([own[mine], gap[None]])[:, :rank]
-        )
+        if label in cut:
+            axes, sizes = cut[label].axes, cut[label].sizes
+        else:
+            rows_of_class = np.concatenate([own[mine], gap[None]])[:, :rank]
+            axes, sizes = taught.scatters.without(label, rows_of_class)
         share = rule.scatters.weights[label] * left[label] / (counts[label] - lost[label])
         away = (white[mine] - target)[:, :rank]
-        added[mine, label] = taught.scatters.added_by(*scatter, share, away)
+        added[mine, label] = taught.scatters.added_by(axes, sizes, share, away)
     return HeldOutRows(rule, rows, rule.total(linear, added, rows))
 
 
 @dataclass(frozen=True)
-class _Stretch:
+class DowndatedWhitener:
     """Whitens coordinates in which W is the identity less some outer products."""
 
     axes: Array  # (j, r)
     left: Array  # W along them, (j,)
 
     @classmethod
-    def of(cls, gone: Array, freedom: float) -> _Stretch:
+    def of(cls, gone: Array, freedom: float) -> DowndatedWhitener:
         """Without the outer products of rows (n, r), divided by ``freedom``."""
         values, axes = principal_axes(gone)
         return cls(axes.T, np.maximum(1 - values / freedom, LEAST_LEFT))
 
-    def __call__(self, rows: Array) -> Array:
+    def whiten(self, rows: Array) -> Array:
+        """Rows (n, d) in coordinates in which what is left of W is the identity."""
         return self._scaled(rows, self.left**-0.5)
 
-    def back(self, rows: Array) -> Array:
+    def unwhiten(self, rows: Array) -> Array:
+        """The inverse."""
         return self._scaled(rows, self.left**0.5)
 
     def _scaled(self, rows: Array, factors: Array) -> Array:
@@ -291,120 +138,148 @@ class _Stretch:
         return scaled
 
 
-# Taught rows, each as if its class had been taught without it: all in closed form.
+def folds_of(rows_of_class: Sequence[Array], count: int) -> list[Array]:
+    """Numbers of rows to hold out together: of each class about as many in each fold.
 
-
-MOST_LOST = 0.9  # of W along a row, that the row itself may make
+    >>> [fold.tolist() for fold in folds_of([np.arange(4), np.array([7, 8])], 3)]
+    [[0, 3, 7], [1, 8], [2]]
+    """
+    count = max(count, sum(map(len, rows_of_class)) // LARGEST_FOLD)
+    folds = [np.concatenate([own[first::count] for own in rows_of_class]) for first in range(count)]
+    return [fold for fold in folds if len(fold)]
 
 
 @dataclass(frozen=True)
-class LeftOutRows:
-    """Whitened rows of classes that have two samples or more.
+class Batch:
+    """A batch that was just taught.
 
     Attributes
     ----------
     rule
-        What was taught all rows.
-    white
-        The rows, (n, d). Large products are computed in their type.
+        The rule that it gave.
     owners
-        The class of each, (n,).
+        The class of each row of the batch: its column in scores, (n,).
+    held
+        The classes that can be held out.
+    cut
+        The scatters without some samples of classes whose rows were cut.
+    whiten
+        Whitened coordinates (m, d) of the means of m groups of rows, given by their numbers.
+    power
+        To which densities are taken.
     """
 
     rule: Posterior
-    white: Array
     owners: Array
+    held: list[int]
+    cut: Mapping[int, HeldOutScatter]
+    whiten: Callable[[list[Array]], Array]
+    power: float
 
-    @cached_property
-    def targets(self) -> Array:
-        """The mean of each row's class after the prior, without the row, (n, d)."""
-        rule, prior, dtype = self.rule, self.rule.prior, self.white.dtype
-        counts = rule.moments.counts
-        fewer = (counts[self.owners] - 1).astype(dtype)
-        plain = prior.shrunk(rule.deviations, counts)
-        squares = np.maximum((plain**2).sum(axis=1), 1e-30)
-        drawn = np.sqrt((rule.targets**2).sum(axis=1) / squares).astype(dtype)
-        cast = replace(
-            prior, axes=prior.axes.astype(dtype), variances=prior.variances.astype(dtype)
+    def rows_of(self, column: int) -> Array:
+        """Numbers of rows of a class."""
+        return np.flatnonzero(self.owners == column)
+
+    def folds(self) -> list[Array]:
+        """Some rows of each class in folds; of one that was cut, those that it was cut without."""
+        limit = max(HELD_OUT, HELD_OUT_IN_ALL // len(self.held))
+        cut, whole = np.empty(0, np.int64), []
+        for column in self.held:
+            rows = self.rows_of(column)
+            if column in self.cut:
+                cut = np.concatenate([cut, rows[self.cut[column].rows]])
+            else:
+                whole.append(rows[evenly_spaced(len(rows), min(len(rows), limit))])
+        count = int(np.clip(FOLDS_AND_CLASSES // len(self.rule.targets), *FOLDS))
+        folds = folds_of(whole, count) if whole else []
+        return [np.concatenate([cut, *folds[:1]]), *folds[1:]]
+
+    def without_half(self) -> tuple[HeldOutRows, Array]:
+        """Some rows where their class has only half of its samples, and their classes (n,)."""
+        scored, others = [], {}
+        for column in self.held:
+            rows, count = self.rows_of(column), int(self.rule.moments.counts[column])
+            out = min(len(rows), count // 2)
+            kept = self.cut[column].rows if column in self.cut else evenly_spaced(len(rows), out)
+            kept = kept[:HELD_OUT][:out]
+            scored.append(rows[kept])
+            rest = np.delete(rows, kept)[: out - len(kept)]
+            if len(rest):
+                others[column] = rest
+        chosen = np.concatenate(scored)
+        white = self.whiten([*(np.array([row]) for row in chosen), *others.values()])
+        means = zip(others.items(), white[len(chosen) :], strict=True)
+        fewer = {column: (len(rest) * mean, float(len(rest))) for (column, rest), mean in means}
+        owners = self.owners[chosen]
+        return hold_out(self.rule, white[: len(chosen)], owners, self.cut, fewer), owners
+
+
+def gather_evidence(batch: Batch, ratios: Array) -> tuple[dict[int, Evidence], Array]:
+    """What a batch tells of each of its classes, and how typical each held-out sample was.
+
+    ``ratios`` (k,) are the variances of classes relative to W's.
+    """
+    found, typical, tempered_scores = dict[int, Evidence](), [], []
+    folds = batch.folds()
+    left = np.zeros(len(batch.rule.targets))
+    rows = batch.whiten([np.array([row]) for row in np.concatenate(folds)])
+    ends = np.cumsum([len(fold) for fold in folds])
+    for fold, white in zip(folds, np.split(rows, ends[:-1]), strict=True):
+        held = hold_out(batch.rule, white, batch.owners[fold], batch.cut)
+        typical.append(Typicality.of(held.rule, ratios)(held.white, held.scores))
+        tempered_scores.append(tempered(held.scores, held.white))
+        np.add.at(left, batch.owners[fold], held.rule.moments.counts[batch.owners[fold]])
+    owners, scores = batch.owners[np.concatenate(folds)], np.concatenate(tempered_scores)
+    observed, predicted = _with_half_of_the_classes(batch, scores, owners)
+    halved, halved_owners = batch.without_half()
+    right = margins_of(halved.scores, halved_owners) > 0
+    for column in batch.held:
+        own, half = owners == column, halved_owners == column
+        corrections = MarginCorrections(
+            halved=half.sum(),
+            halved_right=right[half].sum(),
+            halved_fewer=half.sum() / float(halved.rule.moments.counts[column]) ** 0.5,
+            observed=observed[own].sum(),
+            predicted=predicted[own].sum(),
         )
-        mean = rule.deviations.astype(dtype)[self.owners]
-        targets: Array = cast.shrunk(mean + (mean - self.white) / fewer[:, None], fewer)
-        targets *= drawn[self.owners, None]
-        return targets
-
-    @cached_property
-    def scores(self) -> Array:
-        """Log densities (n, k), up to a term that all classes share."""
-        rule, rank = self.rule, self.rule.rank
-        linear, added = self.from_means[0], rule.from_scatters(self.white)
-        for label in np.unique(self.owners):
-            mine = self.owners == label
-            away = (self.white[mine] - self.targets[mine])[:, :rank]
-            added[mine, label] = rule.scatters.added_without(
-                label, rule.moments.counts[label], self._around[mine], away
-            )
-        return rule.total(linear, added, self.white)
-
-    @cached_property
-    def from_means(self) -> tuple[Array, Array]:
-        """Scores as if classes had no scatters of their own, and cosines with means, (n, k)."""
-        rule, white, inside = self.rule, self.white, self.white[:, : self.rule.rank]
-        own = np.arange(len(white)), self.owners
-        means = rule.targets.astype(white.dtype)
-        products = white @ means.T  # (n, k)
-        along = self._around @ means[:, : rule.rank].T  # (n, k)
-        products[own], along[own] = _dots(white, self.targets), _dots(self._around, self.targets)
-        squares = np.broadcast_to((rule.targets**2).sum(axis=1), products.shape).copy()
-        more = (self._part / (1 - self._lost))[:, None]  # of the inverse of W
-        scores = products + more * (_dots(inside, self._around)[:, None] * along - along**2 / 2)
-        scores += rule.constants + squares / 2
-        squares[own] = (self.targets.astype(np.float64) ** 2).sum(axis=1)
-        scores -= squares / 2
-        lengths = np.linalg.norm(white, axis=1)[:, None]
-        return scores, products / np.maximum(lengths * np.sqrt(squares), 1e-30)
-
-    @cached_property
-    def rows(self) -> Array:
-        """The rows (n, d) as the shared covariance without each of them whitens them.
-
-        It is smaller along the row, so the row is further out.
-        """
-        rows, rank, around = self.white.copy(), self.rule.rank, self._around
-        stretch = (1 / np.sqrt(1 - self._lost) - 1) / np.maximum(_dots(around, around), 1e-30)
-        rows[:, :rank] += (stretch * _dots(rows[:, :rank], around))[:, None] * around
-        return rows
-
-    def typicality(self, judge: Typicality) -> Array:
-        """How typical each row is of the class that scores highest without it, (n,)."""
-        columns = self.scores.argmax(axis=1)
-        along, own = judge.along[columns], columns == self.owners  # (n, j), (n,)
-        along[own] = self.targets[own, : self.rule.rank] @ self.rule.prior.axes
-        return judge.judged(self.rows, self.scores, columns, along)
-
-    @cached_property
-    def _around(self) -> Array:
-        """The rows around their class means, (n, r)."""
-        rank = self.rule.rank
-        means = self.rule.deviations[:, :rank].astype(self.white.dtype)
-        around: Array = self.white[:, :rank] - means[self.owners]
-        return around
-
-    @property
-    def _part(self) -> Array:
-        """What a row's outer product around its class mean is divided by in W, inverted, (n,)."""
-        every = self.rule.moments.counts
-        counts, freedom = every[self.owners], max(1.0, every.sum() - len(every))
-        part: Array = counts / (counts - 1) / freedom
-        return part
-
-    @property
-    def _lost(self) -> Array:
-        """The share (n,) of W along each row around its class mean that the row itself makes."""
-        return np.minimum(self._part * _dots(self._around, self._around), MOST_LOST)
+        evidence = Evidence.of(scores[own], column, left[column] / own.sum())
+        found[column] = evidence + Evidence.of_corrections(corrections)
+    return found, np.concatenate(typical)
 
 
-def _dots(one: Array, two: Array) -> Array:
-    """The products of rows, over the coordinates that both have, (n,)."""
-    width = min(one.shape[1], two.shape[1])
-    dots: Array = np.einsum("nd,nd->n", one[:, :width], two[:, :width])
-    return dots
+def _with_half_of_the_classes(batch: Batch, scores: Array, owners: Array) -> tuple[Array, Array]:
+    """Answers (n,) that either half of the classes makes wrong, and how many it should, halved."""
+    columns, each, classes = np.arange(scores.shape[1]), np.arange(len(scores)), np.unique(owners)
+    observed, predicted = np.zeros(len(scores)), np.zeros(len(scores))
+    if len(columns) < 4:
+        return observed, predicted
+    right = margins_of(scores, owners) > 0
+    for half in (columns[::2], columns[1::2]):
+        lost = np.zeros(len(columns))
+        rest = np.setdiff1d(columns, half)
+        lost[classes] = margin_losses(batch.rule, batch.power, classes, half, rest)
+        others = np.where(owners[:, None] == half, -np.inf, scores[:, half])
+        margins = scores[each, owners] - others.max(axis=1)
+        observed += ((margins > 0) * 1.0 - right) / 2
+        predicted += ((margins > 0) * 1.0 - (margins > lost[owners])) / 2
+    return observed, predicted
+
+
+def margin_losses(rule: Posterior, power: float, columns: Array, known: Array, new: Array) -> Array:
+    """What margins of classes lose to ``new`` ones besides ``known`` ones, (columns,).
+
+    A class r takes samples of a class c about as ``exp(-t |m_c - m_r|^2 / 8)``: that is the overlap
+    of Gaussians to the power t. If new classes take a share x of what known ones do, the odds of
+    the right class fall by 1 + x, and its margins by log(1 + x) / t.
+    """
+    targets, squares = rule.targets, (rule.targets**2).sum(axis=1)
+    length = max(rule.shared.noise * rule.rank + squares.mean(), LEAST_LEAD) ** 0.5
+    scale = power / length / max(squares.mean(), LEAST_LEAD) ** 0.5 / 8
+    taken = []  # the logarithm of what either takes
+    for side in (known, new):
+        some = side[:: 1 + len(side) // CLASSES_COMPARED]
+        apart = squares[columns][:, None] + squares[some] - 2 * targets[columns] @ targets[some].T
+        near = np.where(columns[:, None] == some, 1e30, apart)
+        taken.append(logsumexp(-scale * near) + np.log(len(side) / len(some)))
+    lost: Array = np.logaddexp(0, taken[1] - taken[0]) / power
+    return lost

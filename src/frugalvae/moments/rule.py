@@ -35,14 +35,16 @@ from frugalvae.moments.covariance import (
     Scatters,
     SharedCovariance,
     guessed_share,
-    narrow,
+    low_dimension_gain,
     own_weight,
     variance_of_means,
 )
 
-DRAWN, HALF_DRAWN = 0.5, 10  # how far lengths are drawn to expected ones, and at how many samples
+NOISE = 6.0  # times the variance of a sample is what means are taken to be off by; at most one
+LEAST_OFF = 1e-9  # the same, where all samples of a class are equal
+USUAL_VARIANCE = 0.5  # of class means, to tell how far each is to be relied on
+LEAST_VARIANCE = 1e-3  # of class means, relative to the variance within classes
 CREDIT = 0.1  # of what not knowing a mean costs
-LENT_POWER = 10  # of densities, times the length of a row, where scatters are lent
 LEAST_LACK = 0.01  # below it a class borrows nothing
 LENDING_LACK = 0.5  # up to it a class lends
 
@@ -112,14 +114,12 @@ class Posterior:
         """Scores (n, k) from means and from scatters; classes of few samples borrow the latter.
 
         Scatters tell classes that have them from each other. They must not tell them from classes
-        that have none: so these get what scatters add to the others, on average over the classes
-        that the row may be of.
+        that have none: so these get what scatters add to the best score of the others.
         """
         scores: Array = linear + added
         few, rich = np.flatnonzero(self.lack), np.flatnonzero(self.lack <= LENDING_LACK)
         if len(few):
-            power = LENT_POWER / np.sqrt((white**2).sum(axis=1) + 1e-12)  # (n,)
-            lent = _log_sum(scores[:, rich], power) - _log_sum(linear[:, rich], power)
+            lent = scores[:, rich].max(axis=1) - linear[:, rich].max(axis=1)
             scores[:, few] += lent[:, None] * self.lack[few]
         return scores
 
@@ -142,8 +142,7 @@ def posterior(
         in fewer than 512 coordinates.
     ridge
         What is added to each variance of W, as a share of the mean variance. By default the
-        number of coordinates per sample, less where samples vary along few directions, and at
-        least 0.03.
+        number of coordinates per sample, and at least 0.03.
     shared
         W, if it is known already.
 
@@ -168,7 +167,7 @@ def posterior(
     white = side_by_side(shared.whiten(moments.means), scale * moments.other_means)
     centre, parts = class_means(white, counts, rank, shared.noise, share)
     rows = shared.whiten(moments.roots.astype(np.float32, copy=False))  # (m, r)
-    limit = narrow(rank + others) if own is None else own / WEIGHT
+    limit = low_dimension_gain(rank + others) if own is None else own / WEIGHT
     scatters = Scatters.of(rows, moments.owners, limit * own_weight(counts) / counts)
     return Posterior(
         moments=moments,
@@ -188,8 +187,7 @@ def class_means(
     centre, deviations, prior = mean_prior(white, counts, rank, noise, weight, off)
     targets = prior.shrunk(deviations, counts)
     expected, unknown = prior.squares(counts, white.shape[1] - rank)
-    drawn = DRAWN * counts / (counts + HALF_DRAWN)
-    drawn = np.maximum(drawn, len(counts) / float(counts.sum()))
+    drawn = len(counts) / float(counts.sum())
     squares = np.maximum((targets**2).sum(axis=1), 1e-30)
     targets *= ((expected / squares) ** (drawn / 2))[:, None]
     constants = (CREDIT * unknown - (targets**2).sum(axis=1)) / 2
@@ -203,23 +201,6 @@ def lack_of(counts: Array) -> Array:
     usual = float(known @ counts / counts.sum())
     lack = 1 - known / usual
     return np.where(lack < LEAST_LACK, 0.0, lack)
-
-
-def _log_sum(scores: Array, power: Array) -> Array:
-    """The logarithm of the sum of densities to a power, over it: (n,), of scores (n, k)."""
-    top = scores.max(axis=1)
-    below = np.exp(power[:, None] * (scores - top[:, None]))
-    total: Array = top + np.log(below.sum(axis=1)) / power
-    return total
-
-
-# The prior of class means: how far apart classes lie, from the means themselves.
-
-
-NOISE = 6.0  # times the variance of a sample is what means are taken to be off by; at most one
-LEAST_OFF = 1e-9  # the same, where all samples of a class are equal
-STEPS = 10  # of the fixed point of g and b
-LEAST_VARIANCE = 1e-3  # of class means, relative to the variance within classes
 
 
 @dataclass(frozen=True)
@@ -274,46 +255,32 @@ def mean_prior(
 
     ``off`` is what the mean of a single sample is off by, if that is known already.
     """
-    samples, classes = float(counts.sum()), len(counts)
+    freedom = float(counts.sum()) - len(counts)
     reliable, centre, spread = _centre(white[:, :rank], counts, noise)
     inside = white[:, :rank] - centre
     total = float(reliable.sum())
     values, axes = principal_axes(np.sqrt(reliable)[:, None] * inside)
     variances = np.maximum(values / total - noise * float((reliable / counts).sum()) / total, 0)
     variances = variances * (spread * rank / max(float(variances.sum()), 1e-12))
-    freedom = samples - classes
-    share = total / (total + rank) * freedom / (freedom + 0.1 * classes)
+    share = total / (total + rank) if freedom > 0 else 0.0
     other, beside = 0.0, white[:, rank:]
     if beside.shape[1]:
         _, centre_beside, other = _centre(beside / weight**0.5, counts, noise)
         beside = beside - weight**0.5 * centre_beside
         centre = np.concatenate([centre, weight**0.5 * centre_beside])
     floor = (1 - share) * spread
-    off = _off(noise, rank, freedom) if off is None else off
+    if off is None:  # W was fitted to the samples, which so vary less than others
+        off = float(np.clip(NOISE * noise, LEAST_OFF, 1.0)) if freedom > 0 else 1.0
     prior = MeanPrior(axes, share * variances + floor, floor, other, weight, off)
     return centre, side_by_side(inside, beside), prior
-
-
-def _off(noise: float, rank: int, freedom: float) -> float:
-    """The variance of the mean of a single sample, where samples have a variance of ``noise``.
-
-    W was fitted to the samples, which so have less than others; its ridge makes both small.
-    """
-    if freedom <= 0:
-        return 1.0
-    of_others = noise / max(1 - rank / freedom * noise, 0.1)
-    return float(np.clip(NOISE * of_others, LEAST_OFF, 1.0))
 
 
 def _centre(white: Array, counts: Array, noise: float) -> tuple[Array, Array, float]:
     """How far each class mean is to be relied on (k,), their centre (d,), and their variance.
 
-    ``noise`` is the variance of a sample. A fixed point: each follows from the others.
+    ``noise`` is the variance of a sample.
     """
-    spread = 0.5
-    for _ in range(STEPS):
-        reliable = counts * spread / (counts * spread + noise)
-        centre = reliable @ white / reliable.sum()
-        squares = ((white - centre) ** 2).mean(axis=1) - noise / counts
-        spread = max(LEAST_VARIANCE, float(reliable @ squares / reliable.sum()))
-    return reliable, centre, spread
+    reliable = counts * USUAL_VARIANCE / (counts * USUAL_VARIANCE + noise)
+    centre = reliable @ white / reliable.sum()
+    squares = ((white - centre) ** 2).mean(axis=1) - noise / counts
+    return reliable, centre, max(LEAST_VARIANCE, float(reliable @ squares / reliable.sum()))

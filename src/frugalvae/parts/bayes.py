@@ -142,7 +142,7 @@ class BayesHead(HeadDefaults):
         chosen = [own for own in chosen if memory.counts_[int(task.labels[own[0]])] > 1]
         if chosen:
             x, y = task.features[np.concatenate(chosen)], task.labels[np.concatenate(chosen)]
-            taught, columns = memory.left_out(x, y), columns_of(y, memory.classes)
+            taught, columns = memory.held_out_logits(Task(x, y)), columns_of(y, memory.classes)
             self.evidence_ = self._evidence.with_samples(taught, self._names, x, columns).sums
 
     def merge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, get_args
@@ -12,7 +13,6 @@ from frugalvae.errors import InputError, check_choice
 from frugalvae.maths.arrays import Array, compact, stack
 from frugalvae.maths.gaussians import (
     SHRINKAGE,
-    Gaussians,
     Shrinkage,
     Whitener,
     diagonal_log_density,
@@ -174,7 +174,9 @@ class GaussianMemory(MemoryDefaults):
             assert self.pooled_ is not None
             ridge = shrinkage.ridge_for(self.density_width, self.count_)
             whitener = Whitener.of(self.pooled_ / self.count_, ridge)
-            return Gaussians.of(whitener, means, _no_factors(means)).scores(features)
+            white, centres = whitener.whiten(features), whitener.whiten(means)  # (n, d), (k, d)
+            scores: Array = white @ centres.T - (centres**2).sum(axis=1) / 2
+            return scores
         return self._full_log_density(features, shrinkage)
 
     def _full_log_density(self, features: Array, shrinkage: Shrinkage) -> Array:
@@ -188,9 +190,10 @@ class GaussianMemory(MemoryDefaults):
             own = shrinkage.weight * self.covariances_[label].astype(np.float64)
             mixed = unpack(own + (1 - shrinkage.weight) * shared)
             mixed[np.diag_indices(len(mixed))] += ridge
-            one = Gaussians.of(Whitener.of(mixed, 0.0), mean[None], _no_factors(mean[None]))
-            columns.append(one.log_density(features))
-        return np.concatenate(columns, axis=1)
+            whitener = Whitener.of(mixed, 0.0)
+            squares = (whitener.whiten(features.astype(np.float64) - mean) ** 2).sum(axis=1)
+            columns.append(-(squares + whitener.log_det + len(mean) * math.log(2 * math.pi)) / 2)
+        return np.stack(columns, axis=1)
 
     def arrays(self) -> dict[str, Array]:
         """Means, and covariances as triangles."""
@@ -224,8 +227,3 @@ class GaussianMemory(MemoryDefaults):
         if self.covariance == "full":
             return [means, component("covariances", classes * dim**2, classes * triangle(dim))]
         return [means, component("shared covariance", dim**2, triangle(dim) + 1, width=8)]
-
-
-def _no_factors(means: Array) -> Array:
-    """No directions of their own for classes of these means (k, d): (k, 0, d)."""
-    return np.empty((len(means), 0, means.shape[1]))

@@ -196,8 +196,8 @@ class TemperedMemory(DensityMemory, Protocol):
         """The mean of each class in the terms of features, (k, d), classes in their order."""
         ...
 
-    def left_out(self, features: Array, labels: Array) -> Array:
-        """Logits (n, k) of taught samples, each as if its class had been taught without it."""
+    def held_out_logits(self, task: Task) -> Array:
+        """Logits (n, k) of taught samples, as if they had not been taught."""
         ...
 
     def logits(
@@ -209,7 +209,9 @@ class TemperedMemory(DensityMemory, Protocol):
 
 def is_tempered(memory: Memory) -> TypeGuard[TemperedMemory]:
     """Whether a memory's logits need no temperature; it may be empty."""
-    return all(hasattr(type(memory), name) for name in ("logits", "left_out", "feature_means"))
+    return all(
+        hasattr(type(memory), name) for name in ("logits", "held_out_logits", "feature_means")
+    )
 
 
 @runtime_checkable
@@ -229,10 +231,14 @@ class MeanMemory(Memory, Protocol):
 class TypicalityMemory(Memory, Protocol):
     """A memory that knows how typical a sample is of its class."""
 
-    def typicality(self, features: Array, taught: Array | None = None) -> Array:
-        """How typical rows (n, d) are of the most probable class, (n,).
+    def typicality(self, features: Array) -> Array:
+        """How typical rows (n, d) are of the most probable class, (n,)."""
+        ...
 
-        ``taught`` are the classes of rows that were taught: each counts as if it had not been.
+    def held_out_typicality(self, task: Task) -> Array:
+        """The same of taught samples, as if they had not been taught, (m,).
+
+        Of a task that was just taught, it may be that of samples held out then.
         """
         ...
 

@@ -327,11 +327,11 @@ def is_trusted(name: str, trust: Collection[str]) -> bool:
 
 
 def check_trusted(
-    name: str, trust: Collection[str], what: str, option: str = "", asked: str = ""
+    name: str, trust: Collection[str], what: str, option: str = "", name_to_give: str = ""
 ) -> None:
     """The gate: refuse what is named by anything but the call itself, and say what to type.
 
-    ``option`` and what it is ``asked`` with are by default ``--trust`` and the name's module.
+    What to type is ``option`` with ``name_to_give``: by default ``--trust`` and the name's module.
 
     >>> check_trusted("os:system", [], "it holds a 'system'")
     Traceback (most recent call last):
@@ -342,11 +342,11 @@ def check_trusted(
         return
     import shlex
 
-    asked = asked or name.partition(":")[0]
+    name_to_give = name_to_give or name.partition(":")[0]
     raise UntrustedError(
         f"{what}. Nothing that a file names is imported, opened or fetched because it says so: if "
-        f"you know it, give {option or '--trust'} {shlex.quote(asked)}, or in Python "
-        f"trust={[*trust, asked]!r}"
+        f"you know it, give {option or '--trust'} {shlex.quote(name_to_give)}, or in Python "
+        f"trust={[*trust, name_to_give]!r}"
     )
 
 

@@ -114,7 +114,7 @@ def lesson(
     changed: changes.Changed, snapshot: Snapshot, before: Model, size: int
 ) -> dict[str, Any]:
     """What came of teaching a class, when the file had ``size`` bytes before."""
-    label, intake, model = changed.label, changed.intake, snapshot.model
+    label, plan, model = changed.label, changed.plan, snapshot.model
     known = before.classes.tolist()
     is_new = label not in known
     samples = int(model.n_samples_of_class[model.classes.tolist().index(label)])
@@ -122,9 +122,9 @@ def lesson(
     return {
         "label": label,
         "new": is_new,
-        "learned": len(intake.rows),
-        "already": sum(intake.already.values()),
-        "copies": sum(intake.copies.values()),
+        "learned": len(plan.rows),
+        "already": sum(plan.already.values()),
+        "copies": sum(plan.copies.values()),
         "moved": changed.moved,
         "gone": changed.gone,
         "near": near(str(label), list(map(str, known))) if is_new else None,

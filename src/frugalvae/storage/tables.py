@@ -69,16 +69,16 @@ RECORDS: dict[str, dict[str, str]] = {
 
 #: By class; of Gaussians, by their kind of covariance.
 TABLES: dict[str, dict[str, str]] = RECORDS | {
-    "MomentMemory": MEANS
-    | {
-        "rooted_": "truth",
-        "counts_": "each count",
-        "squares_": "each positive",
-        "roots_": "each root * rank_",
-        "evidence_": "some Evidence?",
-        "rank_": "rank",
-        "scatter_": "square * *",  # or empty
-        "other_squares_": "positive",
+    "MomentMemory": {"sums_": "ClassSums", "evidence_": "some Evidence?"},
+    "ClassSums": {
+        "rooted": "truth",
+        "counts": "each count",
+        "means": "each feature d",
+        "squares": "each positive",
+        "roots": "each root * rank",
+        "rank": "rank",
+        "scatter": "square * *",  # or empty
+        "other_squares": "positive",
     },
     "Evidence": {"sums": "float *"},
     "GaussianMemory diagonal": MEANS

@@ -26,7 +26,7 @@ from frugalvae.model.history import (
     with_digest,
     with_source,
 )
-from frugalvae.model.plan import Intake, choose_samples, recognisable, taught_digests
+from frugalvae.model.plan import TeachingPlan, choose_samples, recognisable, taught_digests
 from frugalvae.parts.checks import check_kind
 from frugalvae.storage.store import receipt, size_and_checksum
 from frugalvae.storage.summary import difference
@@ -51,7 +51,7 @@ class Changed:
         What is known afterwards: the very model that was given, if nothing changed.
     label
         The class that was changed, as it is called now.
-    intake
+    plan
         Which samples were taught, and which not.
     moved, gone
         Samples by class that were taken out there; and classes that had no others.
@@ -61,7 +61,7 @@ class Changed:
 
     model: Model
     label: Any
-    intake: Intake = field(default_factory=Intake)
+    plan: TeachingPlan = field(default_factory=TeachingPlan)
     moved: dict[str, int] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -118,15 +118,15 @@ def correct(
     """
     label = resolve_label(model, name, case_matters)
     names = np.array([label] * len(x))
-    intake = choose_samples(model, names, lambda rows: digests[rows], again=[str(label)])
-    if not len(intake.rows):
-        return Changed(model, label, intake)
-    described = describe(encoder, [str(label)]) if intake.new else None
+    plan = choose_samples(model, names, lambda rows: digests[rows], again=[str(label)])
+    if not len(plan.rows):
+        return Changed(model, label, plan)
+    described = describe(encoder, [str(label)]) if plan.new else None
     text = described and {label: described[str(label)]}
-    x, digests = x[intake.rows], intake.digests
+    x, digests = x[plan.rows], plan.digests
     changed = remove_from_other_classes(model, label, x, digests)
-    changed.intake = intake
-    after = changed.model.learn(x, intake.labels, text=text, digests={label: digests})
+    changed.plan = plan
+    after = changed.model.learn(x, plan.labels, text=text, digests={label: digests})
     for other in changed.gone:
         after, _ = forgetting.forget(after, other)
     changed.gone = [str(other) for other in changed.gone]

@@ -18,7 +18,7 @@ from frugalvae.formatting import plural, quoted, shortened
 from frugalvae.images import BATCH_SIZE
 from frugalvae.labels import check_case
 from frugalvae.model.naming import read_names, teach_names, unread
-from frugalvae.model.plan import Intake, choose_samples
+from frugalvae.model.plan import TeachingPlan, choose_samples
 from frugalvae.samples import Samples, refuse
 from frugalvae.sums import encode_and_sum
 
@@ -42,7 +42,7 @@ class Lesson:
     ----------
     model
         What is known afterwards: the very model that was given, if nothing changed.
-    intake
+    plan
         What was to be taught, and what was not, and why.
     learned
         Samples by class that were taught.
@@ -57,7 +57,7 @@ class Lesson:
     """
 
     model: Model
-    intake: Intake = field(default_factory=Intake)
+    plan: TeachingPlan = field(default_factory=TeachingPlan)
     learned: dict[Any, int] = field(default_factory=dict)
     known: list[Any] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Lesson:
             "excepted": self.excepted,
             "skipped": self.skipped,
             "assumed": self.assumed,
-            **self.intake.to_json(),
+            **self.plan.to_json(),
             "classes": len(model.classes),
             "expected": model.forecast.to_json() if model.forecast else None,
             "encoder": model.remembered,
@@ -158,7 +158,7 @@ def learn(
     if not case_matters:
         check_case(new, known)
     leave, same = ((), {}) if only == "known" else meant(new)
-    intake = choose_samples(
+    plan = choose_samples(
         model,
         samples.labels,
         lambda rows: samples.at(rows).digests(),
@@ -168,13 +168,13 @@ def learn(
         same=same,
         what=samples.what,
     )
-    say(*intake.taught, *intake.left_out)
+    say(*plan.taught, *plan.left_out)
     there = sorted(label for label in model.classes.tolist() if label in set(names))
-    lesson = Lesson(model, intake, known=there, skipped=samples.skipped, assumed=samples.notes)
+    lesson = Lesson(model, plan, known=there, skipped=samples.skipped, assumed=samples.notes)
     lesson.excepted = gone.names
     if strict:
-        samples.at(intake.rows).refuse_unreadable()
-    if not len(intake.rows) or dry_run:
+        samples.at(plan.rows).refuse_unreadable()
+    if not len(plan.rows) or dry_run:
         if dry_run:
             leave_out_unreadable(lesson, samples)
         else:
@@ -184,11 +184,11 @@ def learn(
     encoder, remembered = samples.encoder(model.remembered, choice, file, load)
     parts = None
     if encoder is not None and place is not None:
-        classes = [intake.labels.tolist(), intake.digests.tobytes().hex()]
+        classes = [plan.labels.tolist(), plan.digests.tobytes().hex()]
         size = Encode(encoder, batch_size).part_size
         parts = Parts(place, depends_on(samples, encoder.identity, size, classes=classes), say)
     how: dict[str, Any] = {"batch_size": batch_size, "parts": parts}
-    summed = encode_and_sum(model, samples, intake, encoder, engine, **how)
+    summed = encode_and_sum(model, samples, plan, encoder, engine, **how)
     lesson.unreadable, lesson.missing = summed.unreadable, summed.missing
     if strict:
         refuse(summed.unreadable)
@@ -217,12 +217,12 @@ def refuse_absent(model: Model, names: Sequence[Any], again: Collection[str], wh
 
 def leave_out_unreadable(lesson: Lesson, samples: Samples) -> None:
     """Nothing is going to be encoded: see which samples of known classes can be read."""
-    intake = lesson.intake
-    more = np.flatnonzero(np.isin(intake.labels, list(intake.more)))
-    samples = samples.at(intake.rows[more])
+    plan = lesson.plan
+    more = np.flatnonzero(np.isin(plan.labels, list(plan.more)))
+    samples = samples.at(plan.rows[more])
     lesson.unreadable = samples.unreadable()
     lost = [name in lesson.unreadable for name in samples.names]
-    intake.leave_out(intake.labels[more][lost].tolist())
+    plan.leave_out(plan.labels[more][lost].tolist())
 
 
 def only_withheld(before: Model, after: Model) -> Model:

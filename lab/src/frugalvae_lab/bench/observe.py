@@ -176,7 +176,9 @@ class SampleObserver(Observer):
 
 def _draw(classifier: FrugalClassifier, label: Any, count: int, turn: int) -> Samples:
     """Samples with a seed that no other turn of any run uses."""
-    return classifier.sample(label, count, random_state=4 * classifier.random_state + turn)
+    return classifier.sample(
+        label, count, random_state=4 * classifier.model_.recipe.random_state + turn
+    )
 
 
 def _quality(

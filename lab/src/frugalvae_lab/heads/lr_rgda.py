@@ -6,11 +6,12 @@ import numpy as np
 
 from frugalvae.errors import check_number
 from frugalvae.maths.arrays import Array, stack
-from frugalvae.maths.gaussians import Gaussians, Scores, Whitener
+from frugalvae.maths.gaussians import Whitener
 from frugalvae.maths.matrices import mean_level, mixed, pack, within_shares
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task
+from frugalvae_lab.memories.gaussians import Gaussians, Scores
 
 LONE = 1e-4  # the variance of a class of one sample, if its features are of usual size
 LEAST_LONE, MOST_LONE = 1e-7, 0.1  # the same as shares of their mean square, if they are not

@@ -16,13 +16,14 @@ import numpy as np
 
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array, compact, stack, sum_of_squares
-from frugalvae.maths.gaussians import SHRINKAGE, Gaussians, Scores, Shrinkage, Whitener
+from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, Whitener
 from frugalvae.maths.matrices import add_ridge, pack, principal_axes, rotate, rotate_back
 from frugalvae.maths.running_sums import RunningSums
-from frugalvae.moments.sums import MappedFeatures
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task
+from frugalvae_lab.memories.gaussians import Gaussians, Scores
+from frugalvae_lab.memories.mapped import MappedFeatures
 
 #: What scores rows, and the shrinkage that it was made for.
 Derived = tuple[Shrinkage, Scores | tuple[Gaussians, Array, Array]]
