@@ -50,10 +50,11 @@ mutants: $(READY) ## every small change of tests/mutants.toml's files: does a ne
 mutants-sample: $(READY) ## the same for four minutes, with other changes for each commit
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants --sample 240
 
-lint: $(READY) ## style, format and import direction
+lint: $(READY) ## style, format, import direction, and how large each room may be
 	$(BIN)/ruff check src tests lab examples docs
 	$(BIN)/ruff format --check src tests lab examples docs
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.budget
 
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy

@@ -68,7 +68,7 @@ PAGES = {
     },
 }
 #: What the reference names first; other modules follow.
-FIRST = ("classifier", "memories", "heads", "encoders", "interfaces", "plugins", "testing", "model")
+FIRST = ("classifier", "photos", "parts", "encoders", "moments", "paper", "testing", "model")
 HIDDEN = ("frugalvae.__main__", "frugalvae.cli", "frugalvae.pages")  # commands, not an API
 
 
@@ -143,7 +143,7 @@ def site_link(match: re.Match[str], folder: Path) -> str:
         return f"{image}[{text}]({path.removeprefix('docs')}{hash_}{anchor})"
     if path.startswith("src/frugalvae/"):
         return f"[{text}](#{path.removeprefix('src/').removesuffix('.py').replace('/', '.')})"
-    if path.startswith("examples/"):
+    if re.fullmatch(r"examples/\w+\.(ipynb|py|toml)", path):
         return f"[{text}](/generated/{Path(path).name.removesuffix('.ipynb')}.md)"
     return text
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import warnings
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+from frugalvae.cli.main import parser, take_late_folder
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -21,6 +24,7 @@ PAGES = sorted(
 )
 NOTEBOOKS = sorted(ROOT.glob("examples/*.ipynb"))
 WORDS_IN_FIVE_MINUTES = 1200
+GUIDES = sorted(ROOT.glob("docs/*.md"))
 
 
 def anchors(page: Path) -> set[str]:
@@ -57,8 +61,16 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
         assert any(fnmatch(page, pattern) for pattern in listed), page
 
 
-def test_the_readme_takes_five_minutes() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").split()) <= WORDS_IN_FIVE_MINUTES
+def test_a_page_takes_five_minutes_and_the_readme_less() -> None:
+    length = {page.name: len(page.read_text("utf-8").split()) for page in GUIDES}
+    assert {name: n for name, n in length.items() if n > WORDS_IN_FIVE_MINUTES} == {}
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 900
+
+
+@pytest.mark.parametrize("page", [*GUIDES, *ROOT.glob("lab/docs/*.md")], ids=lambda page: page.name)
+def test_a_page_first_states_what_it_is_for(page: Path) -> None:
+    paragraphs = page.read_text("utf-8").split("\n\n")
+    assert page.name == "index.md" or paragraphs[1].startswith("This page ")
 
 
 def test_commands_of_the_readme_are_targets_of_the_makefile() -> None:
@@ -83,6 +95,15 @@ def test_the_first_example_runs(
 def test_the_algebra_adds_up() -> None:
     for block in code(ROOT / "docs/algebra.md", "python"):
         exec(compile(block, "algebra.md", "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_can_be_typed(page: Path) -> None:
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    for command in re.findall(r"^(?:\$ )?frugalvae ([a-z].*?)(?:\s+#.*)?$", text, re.MULTILINE):
+        words = shlex.split(command)
+        options, rest = parser(words[0], only=words[:1]).parse_known_args(words)
+        assert not rest or take_late_folder(options, rest), command
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

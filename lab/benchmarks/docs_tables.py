@@ -21,8 +21,7 @@ from frugalvae_lab.report.tables import Line, Table, read_tables
 LAB = Path(__file__).parents[1]
 PAGES = (
     LAB.parent / "README.md",
-    LAB.parent / "docs/paper.md",
-    *(LAB / "docs" / f"{page}.md" for page in ("race", "frontier", "results")),
+    *(LAB / "docs" / f"{page}.md" for page in ("race", "frontier", "results", "decisions")),
 )
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

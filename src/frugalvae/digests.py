@@ -21,7 +21,7 @@ DIGEST = f"S{BYTES}"  # the type of an array of them
 NONE = b""  # in place of the digest of what cannot be read
 BY_DIGEST = ("digests", "withheld")  # what a model and its file keep by digest
 
-#: By the number of a class, the digests of its samples, ascending.
+# By the number of a class, the digests of its samples, ascending.
 Digests = Mapping[int, "NDArray[np.bytes_]"]
 
 #: Names that classes had, with the labels they have now; None for forgotten classes.

@@ -118,7 +118,7 @@ class Forecast:
         return bool(self.held.sum() >= ENOUGH)
 
     def with_more(self, samples: int) -> Forecast:
-        """If every class had so many samples more: a rough guess, see ``docs/care.md``."""
+        """If every class had so many samples more: a rough guess, see ``lab/docs/care.md``."""
         nearer = self.counts**-0.5 - (self.counts + samples) ** -0.5
         return replace(self, gained=self.gained + self.cost * nearer)
 
