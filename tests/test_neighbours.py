@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from frugalvae.model import neighbours as module
 from frugalvae.model.model import Model, Recipe
 from frugalvae.model.neighbours import directions_of, neighbours, neighbours_of
-from frugalvae.model.neighbours import neighbours as module
 
 
 @pytest.fixture

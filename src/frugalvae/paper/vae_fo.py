@@ -47,14 +47,7 @@ from frugalvae.paper.nullspace import (
 )
 from frugalvae.paper.placement import Anderson, Placement, Prior
 from frugalvae.parts.protocols import Task
-from frugalvae.parts.tensors import (
-    TensorTask,
-    batch_count,
-    batches,
-    device_of,
-    to_array,
-    to_generator,
-)
+from frugalvae.parts.tensors import TensorTask, batches, device_of, to_array, to_generator
 from frugalvae.progress import track
 
 LOG_SIGMA_RANGE = (-7.0, 4.0)  # keeps exp() finite whatever an untrained encoder answers
@@ -141,7 +134,7 @@ class Training:
 
     def steps_for(self, count: int) -> int:
         """The number of steps for a task of ``count`` samples."""
-        return self.epochs * batch_count(count, self.batch_size)
+        return self.epochs * max(1, round(count / self.batch_size))
 
     def loss(
         self, encoder: MLP, decoder: MLP, data: Batch, progress: float, rng: Generator
