@@ -179,7 +179,10 @@ def test_100_photographs_of_many_scans_keep_nobody_else_out(tmp_path: Path) -> N
         for one in many:
             assert one.wait()
         assert {one.status for one in many} <= {413, 429}
-        assert all(b"356 scans over" in one.got for one in many if one.status == 413)
+        refused = [one for one in many if one.status == 413]
+        for one in refused:  # head and body may come apart
+            while b"356 scans over" not in one.got:
+                assert one.wait(), one.got
         assert asked(served, "/predict", dark, "127.0.0.1")[0] == 200
 
 

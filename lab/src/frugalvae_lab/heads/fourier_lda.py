@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -225,8 +224,10 @@ class KLDAHead(FourierLDA):
 class KLDAEnsembleHead(KLDAHead):
     """The same with five maps."""
 
-    def __init__(self, *, maps: int = 5, **settings: Any) -> None:
-        super().__init__(maps=maps, **settings)
+    def __init__(
+        self, *, width: int = 5000, gamma: float = 0.1, ridge: float = 0.1, maps: int = 5
+    ) -> None:
+        super().__init__(width=width, gamma=gamma, ridge=ridge, maps=maps)
 
 
 class RanDumbHead(FourierLDA):
