@@ -96,7 +96,7 @@ def test_wrong_questions_are_refused(taught: Tool) -> None:
     for verb in ("predict", "status"):
         words = [taught.folder / "one"] if verb == "predict" else []
         error = taught(verb, *words, code=2)
-        assert f"{taught.file}: it is no file that FrugalClassifier.save() wrote" in error
+        assert f"{taught.file}: it is not a .frugal file" in error
     taught.file.unlink()
     assert f"make one with 'frugalvae learn {taught.file} FOLDER'" in taught("status", code=2)
 

@@ -208,7 +208,7 @@ def other_files() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", other_files())
 def test_files_of_another_kind(kind: str, scratch: Path) -> None:
-    message = "it is no file that FrugalClassifier.save.. wrote, or its beginning is damaged; get"
+    message = "it is not a .frugal file, or its beginning is damaged; get"
     refused(scratch, other_files()[kind], message)
 
 

@@ -183,7 +183,7 @@ def _archive(root: Path, opened: ExitStack) -> Found:
         archive = opened.enter_context(zipfile.ZipFile(root))
     except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
         raise InputError(
-            f"{printable(str(root))}: neither a folder nor a zip archive that can be read; {HOW}"
+            f"{printable(str(root))}: neither a folder nor a readable zip archive ({error}); {HOW}"
         ) from error
     found = Found(root.stem)
     for position, entry in enumerate(archive.infolist()):

@@ -126,7 +126,7 @@ class TeachingPlan:
             names = sorted(map(str, self.unrecognised))
             lines.append(
                 f"{plural(len(names), 'known class')} left alone: {shortened(names)}; taught "
-                f"without digests, so it is not known which {self.what}s are new. --again CLASS learns "
+                f"without digests, so nobody knows which {self.what}s are new. --again CLASS learns "
                 "all that are there, --class CLASS all that are given"
             )
         return lines
