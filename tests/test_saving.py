@@ -387,9 +387,9 @@ def test_a_template_has_learned_nothing_of_another_kind(
 
 def test_json_nested_without_end(content: bytes, scratch: Path) -> None:
     nested = b"[" * 200_000
-    refused(scratch, struct.pack("<Q", len(nested)) + nested, "no file that")
+    refused(scratch, struct.pack("<Q", len(nested)) + nested, "not a .frugal file")
     inner = json.dumps({"__metadata__": {"frugalvae": nested.decode()}}).encode()
-    refused(scratch, struct.pack("<Q", len(inner)) + inner, "no file that")
+    refused(scratch, struct.pack("<Q", len(inner)) + inner, "not a .frugal file")
 
 
 def test_a_setting_that_would_take_all_memory_is_refused(scratch: Path) -> None:

@@ -381,7 +381,7 @@ def test_birds_that_are_not_there_are_skipped(
 def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "exit codes:\n  0    done\n  1    done in part" in capsys.readouterr().out
+    assert "exit codes:\n  0    done\n  1    partly done" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
