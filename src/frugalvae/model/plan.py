@@ -126,8 +126,8 @@ class TeachingPlan:
             names = sorted(map(str, self.unrecognised))
             lines.append(
                 f"{plural(len(names), 'known class')} left alone: {shortened(names)}; taught "
-                f"without digests, so new {self.what}s cannot be recognised. --again CLASS learns all "
-                "that are there, --class CLASS all that are given"
+                f"without digests, so new {self.what}s are not recognised. --again CLASS learns "
+                "all that are there, --class CLASS all that are given"
             )
         return lines
 
