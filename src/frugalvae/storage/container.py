@@ -71,10 +71,7 @@ def _header(content: bytes) -> tuple[dict[str, Any], dict[str, Any], int]:
         document = json_object(text) if isinstance(text, str) else None
         if document is not None and type(document.get("format")) is int:
             return document, table, 8 + size
-    raise MemoryFileError(
-        "it is no file that FrugalClassifier.save() wrote, or its beginning is damaged; "
-        f"{GET_ANOTHER}"
-    )
+    raise MemoryFileError(f"it is not a .frugal file, or its beginning is damaged; {GET_ANOTHER}")
 
 
 def _check_format(found: int) -> None:

@@ -310,7 +310,7 @@ def _check_model(model: Model, reader: Reader) -> None:
     _check_taught(memory, [number for number in numbers if number not in by_name])
     _check_counts(model, by_name)
     if model.head_stale and head.needs_every_task:
-        raise MemoryFileError("its head is said to be due, and is one that never is")
+        raise MemoryFileError("head_due is set, but its head is never due")
     if not model.head_stale:
         _check_taught(head, numbers)
 
@@ -342,7 +342,7 @@ def _check_counts(model: Model, by_name: set[int]) -> None:
         expected = 0 if number in by_name else counted and counted.get(number)
         if expected not in (None, count):
             raise MemoryFileError(
-                f"it says that its class {number} has {count} samples; its memory has {expected}"
+                f"its class {number} has {count} samples in the header, {expected} in the memory"
             )
 
 
