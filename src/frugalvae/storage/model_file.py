@@ -36,7 +36,6 @@ from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.checks import check_kept, check_learned
 from frugalvae.parts.protocols import is_tempered
 from frugalvae.storage.container import GET_ANOTHER, from_bytes, to_bytes
-from frugalvae.storage.parts import Reader, Writer, class_named
 from frugalvae.storage.schema import (
     check_document,
     labels_from_json,
@@ -44,6 +43,7 @@ from frugalvae.storage.schema import (
     read_confidence,
     read_digests,
 )
+from frugalvae.storage.states import Reader, Writer, class_named
 from frugalvae.storage.tables import check_held, table_of
 
 if TYPE_CHECKING:

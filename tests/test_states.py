@@ -13,8 +13,8 @@ import pytest
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.maths.arrays import Array
 from frugalvae.maths.matrices import pack
-from frugalvae.storage import parts
-from frugalvae.storage.parts import Reader, Writer
+from frugalvae.storage import states
+from frugalvae.storage.states import Reader, Writer
 from frugalvae.storage.tables import as_array, is_tensor
 
 TRUST = [__name__]
@@ -272,7 +272,7 @@ LARGER = "^it would take far more memory than a file of its size should$"
 
 
 def test_a_file_becomes_at_most_so_many_times_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (parts.ROOM, parts.PER_BYTE) == (2**27, 8)
+    assert (states.ROOM, states.PER_BYTE) == (2**27, 8)
     monkeypatch.setattr(parts, "ROOM", 10)
     reader = Reader({"a": np.ones(2), "b": np.ones(3, np.int8)})
     reader.spend(100)
