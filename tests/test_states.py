@@ -273,7 +273,7 @@ LARGER = "^it would take far more memory than a file of its size should$"
 
 def test_a_file_becomes_at_most_so_many_times_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (states.ROOM, states.PER_BYTE) == (2**27, 8)
-    monkeypatch.setattr(parts, "ROOM", 10)
+    monkeypatch.setattr(states, "ROOM", 10)
     reader = Reader({"a": np.ones(2), "b": np.ones(3, np.int8)})
     reader.spend(100)
     reader.spend(10 + 8 * 19 - 100)
@@ -283,10 +283,10 @@ def test_a_file_becomes_at_most_so_many_times_its_size(monkeypatch: pytest.Monke
 
 def test_what_is_unpacked_takes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     triangle = pack(np.eye(4))
-    monkeypatch.setattr(parts, "PER_BYTE", 0)
-    monkeypatch.setattr(parts, "ROOM", 2 * triangle.nbytes)
+    monkeypatch.setattr(states, "PER_BYTE", 0)
+    monkeypatch.setattr(states, "ROOM", 2 * triangle.nbytes)
     assert Reader({"a": triangle}).read({"symmetric": "a"}, "it").shape == (4, 4)
-    monkeypatch.setattr(parts, "ROOM", 2 * triangle.nbytes - 1)
+    monkeypatch.setattr(states, "ROOM", 2 * triangle.nbytes - 1)
     with pytest.raises(MemoryFileError, match=LARGER):
         Reader({"a": triangle}).read({"symmetric": "a"}, "it")
 
