@@ -18,8 +18,8 @@ from contextlib import ExitStack, closing, contextmanager
 from multiprocessing import connection, get_context, parent_process
 from typing import Any, Protocol, Self
 
+from frugalvae.console import track
 from frugalvae.errors import FrugalError, InputError, how_to_install
-from frugalvae.progress import track
 
 AHEAD = 2  # pieces that are at hand for processes that become free
 TRIES = 3  # how often a job is started whose process dies, as it does when memory runs out

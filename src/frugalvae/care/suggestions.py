@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.care.moments import moments_of
+from frugalvae.console import track
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, in_blocks, unit
 from frugalvae.maths.linkage import average_linkage
@@ -21,7 +22,6 @@ from frugalvae.model.answers import THRESHOLD
 from frugalvae.model.model import Model
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.checks import check_features
-from frugalvae.progress import track
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
