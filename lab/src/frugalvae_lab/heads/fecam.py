@@ -6,8 +6,8 @@ import numpy as np
 
 from frugalvae.errors import check_number
 from frugalvae.maths.arrays import Array, stack, unit
+from frugalvae.maths.gaussians import RunningSums
 from frugalvae.maths.matrices import mixed
-from frugalvae.maths.running_sums import RunningSums
 from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task
