@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.matrices import pack
+from frugalvae.maths.arrays import Array, pack
 from frugalvae.storage import states
 from frugalvae.storage.states import Reader, Writer
 from frugalvae.storage.tables import as_array, is_tensor

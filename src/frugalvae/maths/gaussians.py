@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.matrices import add_ridge, mean_level, solve_lower, solve_upper
+from frugalvae.maths.arrays import Array, add_ridge, mean_level, solve_lower, solve_upper
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from frugalvae.errors import (
     UntrustedError,
 )
 from frugalvae.files import write_bytes
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.devices import computing_on
+from frugalvae.maths.arrays import Array, computing_on
 from frugalvae.model.model import Model, Recipe
 from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.checks import check_kept, check_learned

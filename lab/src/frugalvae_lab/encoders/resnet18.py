@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, pad
 from frugalvae.console import track
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.images.feature_file import Features
-from frugalvae.maths.devices import find_device
+from frugalvae.maths.arrays import find_device
 from frugalvae.parts.tensors import batch_count, batches, linear
 from frugalvae_lab.images.dataset import Images
 

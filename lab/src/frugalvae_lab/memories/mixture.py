@@ -10,9 +10,8 @@ import numpy as np
 
 from frugalvae.console import track
 from frugalvae.errors import check_number, needing
-from frugalvae.maths.arrays import Array, compact, logsumexp, power_of_two
+from frugalvae.maths.arrays import Array, compact, logsumexp, power_of_two, within_shares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
-from frugalvae.maths.matrices import within_shares
 from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task
