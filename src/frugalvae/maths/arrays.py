@@ -1,4 +1,4 @@
-"""Small array functions that several modules share."""
+"""Arrays: small functions that several modules share, symmetric matrices, and the device."""
 
 from __future__ import annotations
 

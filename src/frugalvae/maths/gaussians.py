@@ -132,7 +132,7 @@ def diagonal_log_density(rows: Array, means: Array, variances: Array) -> Array:
     return -(distances + log_det + rows.shape[1] * math.log(2 * math.pi)) / 2
 
 
-# --------------------------------------------------------------------------- count, mean and scatter
+# ------------------------------------------------------------------------- count, mean and scatter
 
 
 def _zero() -> Array:
