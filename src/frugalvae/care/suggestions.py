@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.care.moments import moments_of
+from frugalvae.care.judge import moments_of
 from frugalvae.console import track
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, in_blocks, unit
