@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 
-from frugalvae.images.decode import FORMATS, decode, opened, reading_images, shrunk
-from frugalvae.images.limits import (
+from frugalvae.images.decode import (
+    FORMATS,
     LARGE_PIXELS,
     MOST,
     MOST_BYTES,
@@ -24,8 +24,12 @@ from frugalvae.images.limits import (
     MOST_SCANNED,
     check_decoding,
     check_size,
+    decode,
     jpeg_scans,
     memory,
+    opened,
+    reading_images,
+    shrunk,
     webp_size,
 )
 from tests.test_images import as_jpeg, picture
