@@ -137,6 +137,23 @@ def columns_of(labels: Array, classes: Iterable[int]) -> Array:
     return np.array([column[label] for label in labels.tolist()], np.int64)
 
 
+def held_out_rows(labels: NDArray[Any], part: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows to hold out, as a mask (n,): a random part of each class, never all of it.
+
+    At least one row per class is held out, unless the class has only one.
+
+    >>> held_out_rows(np.array([0, 0, 0, 0, 1]), 0.5, seed=0).tolist()
+    [True, False, True, False, False]
+    """
+    rng = np.random.default_rng(seed)
+    out = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        count = min(max(round(part * len(rows)), 1), len(rows) - 1)  # some on either side
+        out[rows[:count]] = True
+    return out
+
+
 def in_blocks(features: Array, rows: int = 8192) -> Iterable[Array]:
     """Features in blocks of rows, so that results of each block need less memory."""
     return (features[start : start + rows] for start in range(0, len(features), rows))
