@@ -11,9 +11,7 @@ from PIL import Image, ImageFilter
 from frugalvae import FrugalClassifier
 from frugalvae import check as check_samples
 from frugalvae.care.findings import Checked, Finding, check, near_names
-from frugalvae.care.judge import wrong_labels
-from frugalvae.care.left_out import left_out
-from frugalvae.care.moments import add_samples, open_moments
+from frugalvae.care.judge import add_samples, left_out, open_moments, wrong_labels
 from frugalvae.care.photographs import (
     _candidates,
     _twins,

@@ -7,14 +7,14 @@ from pathlib import Path
 import torch
 
 import frugalvae
-from frugalvae.maths.devices import computing_on, find_device
+from frugalvae.maths.arrays import computing_on, find_device
 from frugalvae.parts.tensors import device_of
 
 
 def test_only_one_module_asks_for_a_gpu() -> None:
     root = Path(frugalvae.__file__).parent
     asking = [path for path in root.rglob("*.py") if "is_available()" in path.read_text()]
-    assert [path.relative_to(root).as_posix() for path in asking] == ["maths/devices.py"]
+    assert [path.relative_to(root).as_posix() for path in asking] == ["maths/arrays.py"]
 
 
 def test_a_name_comes_first_then_the_block_then_what_there_is() -> None:

@@ -17,11 +17,11 @@ from PIL import Image
 
 from frugalvae import encoding
 from frugalvae.cli.main import main
+from frugalvae.console import listening
 from frugalvae.encoding import Report, encode_folder
 from frugalvae.errors import InputError
 from frugalvae.images.decode import decode
 from frugalvae.images.feature_file import load_features
-from frugalvae.progress import listening
 from frugalvae.samples import open_samples
 from tests.colours import Colours, Held
 from tests.test_images import save

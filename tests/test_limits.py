@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 
-from frugalvae.images.decode import FORMATS, decode, opened, reading_images, shrunk
-from frugalvae.images.limits import (
+from frugalvae.images.decode import (
+    FORMATS,
     LARGE_PIXELS,
     MOST,
     MOST_BYTES,
@@ -24,8 +24,12 @@ from frugalvae.images.limits import (
     MOST_SCANNED,
     check_decoding,
     check_size,
+    decode,
     jpeg_scans,
     memory,
+    opened,
+    reading_images,
+    shrunk,
     webp_size,
 )
 from tests.test_images import as_jpeg, picture
@@ -227,7 +231,7 @@ def test_photographs_of_telephones_are_not_large() -> None:
 
 MEASURE = """
 import os, sys
-from frugalvae.images import decode as all_of_it, limits
+from frugalvae.images import decode as reading
 from frugalvae.images.decode import decode, opened, format_of, reading_images
 def peak():
     lines = open("/proc/self/status").read().split()
@@ -235,14 +239,14 @@ def peak():
 for path in sys.argv[1:]:
     content = open(path, "rb").read()
     known = format_of(content[:32])
-    for large in (limits.LARGE_PIXELS, 1_000_000):
+    for large in (reading.LARGE_PIXELS, 1_000_000):
         for side in (None, 64):
             if os.fork() == 0:  # with a peak of its own
-                limits.LARGE_PIXELS = all_of_it.LARGE_PIXELS = large
-                all_of_it.STRIP_PIXELS, all_of_it.SIDE = 50_000, 64
-                scans = limits.jpeg_scans(content) if known == "JPEG" else 1
+                reading.LARGE_PIXELS = large
+                reading.STRIP_PIXELS, reading.SIDE = 50_000, 64
+                scans = reading.jpeg_scans(content) if known == "JPEG" else 1
                 with reading_images():
-                    estimate = limits.memory(opened(content, known), known, side, scans)
+                    estimate = reading.memory(opened(content, known), known, side, scans)
                     before = peak()
                     decode(content, side)
                 print(path, peak() - before, estimate, flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frugalvae.maths.linkage import average_linkage
+from frugalvae.care.suggestions import average_linkage
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1.0), (2, 9.0), (40, 2.5), (200, 4.0)])

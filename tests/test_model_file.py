@@ -37,7 +37,7 @@ from frugalvae.storage.model_file import (
     save,
     verify,
 )
-from frugalvae.storage.parts import Reader, Writer
+from frugalvae.storage.states import Reader, Writer
 from tests.conftest import blobs
 from tests.outside import MeanMemory, NearestHead
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.maths.arrays import Array
+from frugalvae.maths.arrays import Array, leading, rotate
 from frugalvae.maths.gaussians import SHRINKAGE
-from frugalvae.maths.matrices import leading, rotate
 from frugalvae.moments.budget import Budget, usual_bytes
 from frugalvae.moments.evidence import Evidence
 from frugalvae.moments.files import (

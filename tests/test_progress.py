@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from frugalvae.progress import listening, track
+from frugalvae.console import listening, track
 
 
 class Heard(list[tuple[str, int, int]]):

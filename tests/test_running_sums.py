@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frugalvae.errors import InputError
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.gaussians import RunningSums
 
 
 def samples(count: int, seed: int = 0, dim: int = 3) -> np.ndarray:

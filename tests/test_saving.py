@@ -27,7 +27,7 @@ from frugalvae.estimator import NotFittedError
 from frugalvae.maths.arrays import Array
 from frugalvae.parts.store_all import StoreAllMemory
 from frugalvae.storage.container import from_bytes, to_bytes
-from frugalvae.storage.parts import Reader, Writer
+from frugalvae.storage.states import Reader, Writer
 from tests.conftest import accuracy, blobs
 
 ROOT = Path(__file__).parent.parent

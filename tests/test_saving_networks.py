@@ -14,7 +14,7 @@ import safetensors.numpy
 from frugalvae import FrugalClassifier, __version__, make_memory
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.parts import HEADS, MEMORIES
-from frugalvae.storage.parts import HELPERS, Reader, Writer, class_named, name_of
+from frugalvae.storage.states import HELPERS, Reader, Writer, class_named, name_of
 from tests.conftest import SMALL, blobs
 from tests.test_saving import forged, put, refused, saved
 

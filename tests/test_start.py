@@ -14,8 +14,7 @@ import pytest
 from PIL import Image
 
 from frugalvae.classifier import FrugalClassifier
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.matrices import BLOCK
+from frugalvae.maths.arrays import BLOCK, Array
 from frugalvae.parts import make_memory
 
 HEAVY = (

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.matrices import (
+from frugalvae.maths.arrays import (
     BLOCK,
+    Array,
     add_ridge,
     inverse_root,
     pack,

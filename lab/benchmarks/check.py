@@ -34,8 +34,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from frugalvae.care.findings import SURE, check
-from frugalvae.care.judge import judge
-from frugalvae.care.moments import add_samples, open_moments
+from frugalvae.care.judge import add_samples, judge, open_moments
 from frugalvae.care.suggestions import suggest
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.model.model import Model

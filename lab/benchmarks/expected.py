@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.images.feature_file import load_features
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.split import held_out_rows
+from frugalvae.maths.arrays import Array, held_out_rows
 from frugalvae.model.model import Model, Recipe
 from frugalvae_lab.bench.data_sources import in_data_folder
 

@@ -25,7 +25,7 @@ from sklearn.cluster import AgglomerativeClustering
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array, signed_root, unit
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.gaussians import RunningSums
 from frugalvae.moments.covariance import Moments, SharedCovariance
 from frugalvae_lab.bench.data_sources import find_data, parse_data
 

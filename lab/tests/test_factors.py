@@ -13,9 +13,8 @@ from scipy.stats import multivariate_normal
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
-from frugalvae.maths.arrays import Array
+from frugalvae.maths.arrays import Array, rotate, rotate_back
 from frugalvae.maths.gaussians import Shrinkage
-from frugalvae.maths.matrices import rotate, rotate_back
 from frugalvae.parts.protocols import Task
 from frugalvae_lab.memories.factors import FactorMemory
 from frugalvae_lab.memories.gaussians import Gaussians, Scores

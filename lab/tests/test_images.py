@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 from tests.test_images import save, zipped
 
+from frugalvae.console import listening
 from frugalvae.errors import InputError
-from frugalvae.progress import listening
 from frugalvae.samples import open_samples
 from frugalvae_lab.images.cifar import loads, write_zip
 from frugalvae_lab.images.dataset import Images, digit_images, load_digits, load_images

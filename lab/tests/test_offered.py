@@ -52,7 +52,7 @@ def test_a_file_with_such_a_part_loads_where_the_laboratory_is_and_says_so_where
     monkeypatch.setattr("frugalvae.parts.registry.installed_parts", lambda *_: {})
     with pytest.raises(UntrustedError, match="give --trust frugalvae_lab"):
         FrugalClassifier.load(tmp_path / "it.frugal")  # importable, but not installed
-    monkeypatch.setattr("frugalvae.storage.parts.find_spec", lambda *_: None)
+    monkeypatch.setattr("frugalvae.storage.states.find_spec", lambda *_: None)
     with pytest.raises(MemoryFileError, match=r"laboratory, which is not installed; pip install"):
         FrugalClassifier.load(tmp_path / "it.frugal")
 
@@ -79,7 +79,7 @@ def blobs_of_two() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_what_a_file_names_of_the_laboratory_and_is_not_offered_is_refused() -> None:
-    from frugalvae.storage.parts import class_named
+    from frugalvae.storage.states import class_named
 
     with pytest.raises(MemoryFileError, match="give --trust frugalvae_lab.bench.pool"):
         class_named("frugalvae_lab.bench.pool:ProcessPool")

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from frugalvae.console import listening
 from frugalvae.errors import DeviceError, InputError
 from frugalvae.images.feature_file import Features
 from frugalvae.parts.registry import settings_of
-from frugalvae.progress import listening
 from frugalvae_lab.encoders import ENCODERS, make_encoder, resnet18
 from frugalvae_lab.encoders.resnet18 import (
     ResNet18,

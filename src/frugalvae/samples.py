@@ -36,7 +36,7 @@ from frugalvae.images.photographs import (
     encode_groups,
     unreadable,
 )
-from frugalvae.maths.split import held_out_rows
+from frugalvae.maths.arrays import held_out_rows
 from frugalvae.parts.checks import check_finite
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from frugalvae.care.judge import FEWEST, Judged, judge
-from frugalvae.care.moments import add_samples, open_moments
+from frugalvae.care.judge import FEWEST, Judged, add_samples, judge, open_moments
 from frugalvae.care.photographs import Twin, near_duplicates, same_pixels
 from frugalvae.digests import NONE, among
 from frugalvae.formatting import plural, shortened

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae.care.left_out import LeftOut, as_new, left_out
-from frugalvae.maths.arrays import Array, softmax
+from frugalvae.maths.arrays import Array, columns_of, softmax
+from frugalvae.model.model import Model
+from frugalvae.moments.held_out import HeldOutRows
 from frugalvae.moments.memory import MomentMemory
+from frugalvae.moments.sums import ClassSums
 from frugalvae.parts.protocols import Task
 
 POWER = 4.0  # of densities, times the length of a whitened row
@@ -19,6 +22,10 @@ OUTLIER_DEVIATIONS = 2.0  # robust standard deviations above the median
 FEWEST = 10  # samples below which none can be called an outlier
 LEAST_LIKENESS = 1e-3
 LEAST_DEVIATION = 0.1  # of logarithms: where classes are far apart, small differences are none
+LIKELY = 20  # classes that a sample may be of, besides its own
+LEAST_NOISE = 1e-4  # of a whitened coordinate, where all samples are the same
+REPLAYED = 64  # samples that stand for a class
+ROOM = "1GB"  # so that nothing is cut
 
 
 @dataclass(frozen=True)
@@ -157,3 +164,141 @@ def _robust_deviations(values: Array) -> Array:
     usual = 1.4826 * float(np.median(above[above >= 0]))
     deviations: Array = above / max(usual, LEAST_DEVIATION)
     return deviations
+
+
+# ---------------------------------------- samples as they look to a memory that was not taught them
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What samples look like to a memory that was not taught them.
+
+    Attributes
+    ----------
+    columns
+        The own class of each sample, then its likeliest others, (n, c); as numbers from 0.
+    scores
+        Log densities of these classes, up to a term that all share, (n, c).
+    lengths
+        Of the whitened rows, (n,). Both are in units of how samples vary around class means: the
+        shared covariance has a ridge, which makes that less than one where samples are few.
+    likeness
+        To the class that a sample is most like, (n,): the cosine with its mean in whitened
+        coordinates; the inverse of the distance where there is one class only.
+    """
+
+    columns: Array
+    scores: Array
+    lengths: Array
+    likeness: Array
+
+
+def left_out(memory: MomentMemory, task: Task) -> LeftOut:
+    """Samples as if they had not been taught; ``memory`` was taught them, and keeps no rows.
+
+    Every class must have two samples or more.
+
+    >>> rng, y = np.random.default_rng(0), np.arange(40) % 2
+    >>> x = rng.normal(size=(40, 4)) + 9 * y[:, None]
+    >>> memory = MomentMemory(directions=0)
+    >>> memory.learn(Task(x, y), rng)
+    >>> left_out(memory, Task(x, y)).columns[:3].tolist()
+    [[0, 1], [1, 0], [0, 1]]
+    """
+    owners, found = columns_of(task.labels, memory.classes), []
+    order = []
+    for rows, held in memory.held_out(task):
+        order.append(rows)
+        found.append(_likeliest(held, memory.whitened(task.features[rows]), owners[rows]))
+    back = np.argsort(np.concatenate(order))
+    return LeftOut(*(np.concatenate(arrays)[back] for arrays in zip(*found, strict=True)))
+
+
+def as_new(memory: MomentMemory, task: Task) -> LeftOut:
+    """The same of samples that ``memory`` was not taught, though it knows their classes."""
+    white = memory.whitened(task.features)
+    held = HeldOutRows(memory.rule, white, memory.rule.scores(white))
+    return LeftOut(*_likeliest(held, white, columns_of(task.labels, memory.classes)))
+
+
+def _likeliest(held: HeldOutRows, white: Array, own: Array) -> tuple[Array, ...]:
+    """What :class:`LeftOut` has of some samples, which the memory whitens to ``white``."""
+    noise, each = max(held.rule.shared.noise, LEAST_NOISE), np.arange(len(own))
+    lengths, further = (np.linalg.norm(rows, axis=1) for rows in (white, held.white))
+    if held.scores.shape[1] == 1:  # centred on itself, it has no direction
+        nothing = np.zeros((len(own), 1))
+        return own[:, None], nothing, lengths, 1 / np.maximum(further, 1e-6)
+    scale = further[:, None] * np.linalg.norm(held.rule.targets, axis=1)
+    cosines = held.white @ held.rule.targets.T / np.maximum(scale, 1e-30)
+    scores, width = held.scores / noise, min(LIKELY, held.scores.shape[1] - 1)
+    others = scores.copy()
+    others[each, own] = -np.inf
+    likeliest = np.argpartition(-others, width - 1, axis=1)[:, :width]
+    columns = np.column_stack([own, likeliest])
+    best = np.take_along_axis(scores, columns, axis=1)
+    return columns, best, further / noise**0.5, cosines.max(axis=1)
+
+
+# -------------------------------------------------------------- what a model was taught, as moments
+
+
+def moments_of(model: Model, rng: np.random.Generator) -> tuple[MomentMemory, list[str]]:
+    """A memory of counts, means and scatters that may be changed; and what is to be said of it.
+
+    >>> model = Model().learn([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0]], ["cat", "cat", "emu"])
+    >>> memory, notes = moments_of(model, np.random.default_rng(0))
+    >>> memory.counts_, notes
+    ({0: 2, 1: 1}, [])
+    """
+    if isinstance(model.memory, MomentMemory):
+        return copy.deepcopy(model.memory), []
+    memory, notes = MomentMemory(ROOM), []
+    if model.memory is not None and model.memory.arrays():
+        drawn = {y: model.memory.sample(y, REPLAYED, rng) for y in model.memory.classes}
+        labels = np.repeat(list(drawn), REPLAYED)
+        memory.learn(Task(np.concatenate(list(drawn.values())), labels), rng)
+        notes.append("the file's classes are compared by samples drawn from its memory")
+    elif len(model.classes):
+        notes.append("the file keeps no densities: samples are only compared with each other")
+    return memory, notes
+
+
+def open_moments(
+    model: Model, features: Array, rng: np.random.Generator
+) -> tuple[MomentMemory, list[str]]:
+    """A memory of what a model was taught, to which samples can be added by :func:`add_samples`.
+
+    ``features`` (n, d) are theirs: they decide how features are mapped if nothing was taught. It
+    keeps no rows of single classes: which ones were kept would depend on the very samples that
+    are to be judged.
+    """
+    memory, notes = moments_of(model, rng)
+    memory.budget, memory.directions = ROOM, 0
+    if not memory.counts_:
+        memory.sums_.rooted = bool((features >= 0).all())
+    return memory, notes
+
+
+def add_samples(memory: MomentMemory, task: Task) -> None:
+    """Add samples to a memory that keeps no rows."""
+    more = _without_rows(task, memory.sums_.rooted)
+    memory.merge(more, {label: label for label in more.counts_})
+
+
+def _without_rows(task: Task, rooted: bool) -> MomentMemory:
+    """Counts, means, and one scatter of all samples around the means of their classes."""
+    memory = MomentMemory(ROOM, directions=0)
+    sums = memory.sums_ = ClassSums(rooted, task.features.shape[1])
+    order = np.argsort(task.labels, kind="stable")
+    rows = sums.mapped(task.features[order]).astype(np.float64)
+    labels, first, counts = np.unique(task.labels[order], return_index=True, return_counts=True)
+    means = np.add.reduceat(rows, first, axis=0) / counts[:, None]  # (k, d)
+    rows -= means.repeat(counts, axis=0)
+    squares = np.add.reduceat(np.einsum("nd,nd->n", rows, rows), first)
+    sums.scatter = rows.T @ rows
+    names = labels.tolist()
+    sums.counts = dict(zip(names, counts.tolist(), strict=True))
+    sums.means = dict(zip(names, means.astype(np.float32), strict=True))
+    sums.squares = dict(zip(names, squares.tolist(), strict=True))
+    sums.roots = dict.fromkeys(names, np.empty((0, sums.rank), np.float32))
+    return memory

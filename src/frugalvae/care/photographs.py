@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from frugalvae.console import track
 from frugalvae.digests import DIGEST, NONE, digest
 from frugalvae.images.decode import LARGE_BYTES, File, alone, decode
 from frugalvae.images.photographs import AHEAD, THREADS, Encoded, ahead, encode, reason
 from frugalvae.maths.arrays import Array, unit
 from frugalvae.parts.protocols import Encoder
-from frugalvae.progress import track
 
 SHARPNESS_SIDE = 256  # pixels of the shorter side at which sharpness is measured
 TINY = 64  # pixels: a shorter side below is too small to see much

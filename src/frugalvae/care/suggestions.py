@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frugalvae.care.moments import moments_of
+from frugalvae.care.judge import moments_of
+from frugalvae.console import track
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, in_blocks, unit
-from frugalvae.maths.linkage import average_linkage
 from frugalvae.model.answers import THRESHOLD
 from frugalvae.model.model import Model
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.checks import check_features
-from frugalvae.progress import track
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -229,3 +228,38 @@ def usual_similarity(memory: MomentMemory) -> float:
     squares = (means**2).sum(axis=1) - noise / counts
     share = np.maximum(squares, 0) / (np.maximum(squares, 0) + noise)
     return float(np.average(share, weights=counts))
+
+
+# --------------------------------------------------------------------------- average linkage
+
+
+def average_linkage(distances: Array, most: float) -> Array:
+    """Group numbers (n,) of items with these distances (n, n), by average linkage.
+
+    The two groups that are nearest to each other become one, as long as the mean distance of their
+    items is at most ``most``.
+
+    >>> average_linkage(np.abs(np.subtract.outer([0, 1, 9.0], [0, 1, 9.0])), 2.0).tolist()
+    [0, 0, 2]
+    """
+    apart = distances.astype(np.float64)
+    np.fill_diagonal(apart, np.inf)
+    groups, sizes = np.arange(len(apart)), np.ones(len(apart))
+    nearest = apart.argmin(axis=1)  # the nearest group of each
+    near = apart[np.arange(len(apart)), nearest]
+    while len(apart) > 1 and near.min() <= most:
+        one = int(near.argmin())
+        one, other = sorted((one, int(nearest[one])))
+        share = sizes[one] / (sizes[one] + sizes[other])
+        joined = share * apart[one] + (1 - share) * apart[other]
+        joined[[one, other]] = np.inf
+        apart[one] = apart[:, one] = joined
+        apart[other] = apart[:, other] = np.inf
+        sizes[one] += sizes[other]
+        groups[groups == other] = one
+        for row in [*np.flatnonzero(np.isin(nearest, (one, other))).tolist(), one, other]:
+            nearest[row] = apart[row].argmin()
+            near[row] = apart[row, nearest[row]]
+        closer = joined < near
+        nearest[closer], near[closer] = one, joined[closer]
+    return groups

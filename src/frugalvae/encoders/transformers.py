@@ -22,7 +22,7 @@ from frugalvae.encoders.defaults import (
 from frugalvae.encoders.hub import pretrained, snapshot
 from frugalvae.encoders.preprocess import CONFIGS, Preprocessing, from_config, read_config
 from frugalvae.errors import InputError
-from frugalvae.maths.devices import find_device
+from frugalvae.maths.arrays import find_device
 
 #: The class of ``transformers`` that is a model's image tower, by the kind of model.
 TOWERS = {

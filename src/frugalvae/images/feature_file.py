@@ -15,9 +15,9 @@ import sys
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Self
 
 import numpy as np
 from numpy.lib import format as npy
@@ -28,7 +28,7 @@ from frugalvae.files import json_object, write_bytes
 from frugalvae.formatting import printable
 from frugalvae.images import UNPACKED
 from frugalvae.labels import as_labels, check_label
-from frugalvae.maths.split import Split
+from frugalvae.maths.arrays import held_out_rows
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("class_names", "text", "encoder")
@@ -47,6 +47,37 @@ LARGE = 256_000_000  # bytes of features from which on they are read a share at 
 ROOM = 100_000_000  # bytes that arrays may have in any case
 PACKED = 20  # how many times as large as their file they may be beyond that
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test samples of one data set, with labels."""
+
+    name: str
+    x_train: NDArray[Any]
+    y_train: NDArray[Any]
+    x_test: NDArray[Any]
+    y_test: NDArray[Any]
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The distinct labels of the training set, in ascending order."""
+        return np.unique(self.y_train)
+
+    def held_out(self, part: float, seed: int) -> Self:
+        """A split of the training set only: a part of each class becomes the test set.
+
+        For choosing settings without the test set.
+        """
+        out = held_out_rows(self.y_train, part, seed)
+        return replace(
+            self,
+            name=f"{self.name} (held out)",
+            x_train=self.x_train[~out],
+            y_train=self.y_train[~out],
+            x_test=self.x_train[out],
+            y_test=self.y_train[out],
+        )
 
 
 @dataclass(frozen=True)

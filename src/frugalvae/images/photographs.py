@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from frugalvae.console import track
 from frugalvae.digests import DIGEST, NONE, digest
 from frugalvae.errors import InputError
 from frugalvae.images import BATCH_SIZE
@@ -29,7 +30,6 @@ from frugalvae.images.decode import (
     rgb,
 )
 from frugalvae.parts.protocols import Encoder
-from frugalvae.progress import track
 
 #: A path, an image of Pillow, or colours (height, width, 3) from 0 to 255.
 Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]

@@ -27,8 +27,7 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import printable, size
 from frugalvae.images import UNPACKED
 from frugalvae.images.classes import HOW, role_of
-from frugalvae.images.decode import HEAD, NO_FILE, File, format_of, on_disk, read_file
-from frugalvae.images.limits import MOST_BYTES
+from frugalvae.images.decode import HEAD, MOST_BYTES, NO_FILE, File, format_of, on_disk, read_file
 
 #: What claims to be an image; other files are images if their content is one.
 ENDINGS = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".tif", ".tiff", ".webp"}

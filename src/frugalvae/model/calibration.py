@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frugalvae.errors import check_number
-from frugalvae.maths.arrays import Array, columns_of, logsumexp, softmax
-from frugalvae.maths.split import held_out_rows
+from frugalvae.maths.arrays import Array, columns_of, held_out_rows, logsumexp, softmax
 from frugalvae.parts.protocols import Replay, Task
 
 if TYPE_CHECKING:

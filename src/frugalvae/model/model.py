@@ -31,8 +31,7 @@ from frugalvae.digests import (
 )
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.labels import check_label
-from frugalvae.maths.arrays import Array, in_blocks
-from frugalvae.maths.devices import computing_on
+from frugalvae.maths.arrays import Array, computing_on, in_blocks
 from frugalvae.model.calibration import Calibration
 from frugalvae.model.novelty import TaughtNovelty, novelty_reference
 from frugalvae.parts import HEADS, MEMORIES, make_head, make_memory, usual_head

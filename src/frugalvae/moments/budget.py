@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.matrices import leading
+from frugalvae.maths.arrays import Array, leading
 from frugalvae.moments.covariance import SharedCovariance
 from frugalvae.moments.sums import ClassSums, batched_classes
 from frugalvae.parts.cost import Component, triangle

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array, side_by_side
-from frugalvae.maths.matrices import blocks, inverse_root, principal_axes
+from frugalvae.maths.arrays import Array, blocks, inverse_root, principal_axes, side_by_side
 
 LEAST_RIDGE = 0.03  # of the mean variance
 GUESS = 0.6  # of the variance of class means: a guess of the variance within them

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.maths.arrays import Array, stack
-from frugalvae.maths.matrices import blocks
+from frugalvae.maths.arrays import Array, blocks, stack
 from frugalvae.moments.evidence import CORRECTIONS, COUNTED, SURE, Evidence
 from frugalvae.moments.sums import ClassSums
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array, logsumexp
-from frugalvae.maths.matrices import principal_axes
+from frugalvae.maths.arrays import Array, logsumexp, principal_axes
 from frugalvae.moments.budget import HELD_OUT, HeldOutScatter, evenly_spaced
 from frugalvae.moments.evidence import (
     LEAST_LEAD,

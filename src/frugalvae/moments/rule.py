@@ -26,8 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array, side_by_side
-from frugalvae.maths.matrices import principal_axes
+from frugalvae.maths.arrays import Array, principal_axes, side_by_side
 from frugalvae.moments.covariance import (
     HALF_WEIGHT,
     WEIGHT,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array, sum_of_squares
-from frugalvae.maths.matrices import add_ridge, outer, rotate, rotate_back
+from frugalvae.maths.arrays import Array, add_ridge, outer, rotate, rotate_back, sum_of_squares
 from frugalvae.moments.covariance import SharedCovariance
 from frugalvae.moments.sums import ClassSums
 

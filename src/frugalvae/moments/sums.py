@@ -10,9 +10,18 @@ import numpy as np
 
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural
-from frugalvae.maths.arrays import Array, signed_root, stack, sum_of_squares
-from frugalvae.maths.matrices import mixed, outer, rotate, rotate_back, without
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.arrays import (
+    Array,
+    mixed,
+    outer,
+    rotate,
+    rotate_back,
+    signed_root,
+    stack,
+    sum_of_squares,
+    without,
+)
+from frugalvae.maths.gaussians import RunningSums
 from frugalvae.moments.covariance import Moments
 
 CLASSES_COMPARED = 2048  # of more, some stand for all where only the scale of means counts

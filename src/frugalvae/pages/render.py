@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageOps
 
+from frugalvae.console import track
 from frugalvae.formatting import count, percent, plural, size
 from frugalvae.images.decode import decode
-from frugalvae.progress import track
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from frugalvae.console import track
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array
 from frugalvae.paper.departures import DRAWS, LimitedTraining, Noise, WarmUp, noise_std, one_cycle
@@ -18,7 +19,6 @@ from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task
 from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
-from frugalvae.progress import track
 
 
 class ClassVAEMemory(MemoryDefaults):

@@ -15,8 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from frugalvae.encoders.defaults import spoken
 from frugalvae.errors import InputError, check_choice, check_number
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.devices import find_device
+from frugalvae.maths.arrays import Array, find_device
 from frugalvae.paper.clip import Precision, TextTower, groups, load_text_tower
 from frugalvae.paper.equations import cosine_logits
 from frugalvae.paper.networks import MLP

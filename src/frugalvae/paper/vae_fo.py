@@ -33,6 +33,7 @@ from torch import Generator, Tensor
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import ConstantLR, LRScheduler
 
+from frugalvae.console import track
 from frugalvae.maths.arrays import Array
 from frugalvae.paper.equations import conditional_elbo, fixed_point_step, reparametrise
 from frugalvae.paper.networks import MLP
@@ -48,7 +49,6 @@ from frugalvae.paper.nullspace import (
 from frugalvae.paper.placement import Anderson, Placement, Prior
 from frugalvae.parts.protocols import Task
 from frugalvae.parts.tensors import TensorTask, batches, device_of, to_array, to_generator
-from frugalvae.progress import track
 
 LOG_SIGMA_RANGE = (-7.0, 4.0)  # keeps exp() finite whatever an untrained encoder answers
 

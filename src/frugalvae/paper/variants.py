@@ -17,8 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from frugalvae.errors import check_choice, check_number
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.matrices import pack
+from frugalvae.maths.arrays import Array, pack
 from frugalvae.paper.departures import (
     CHANGES,
     DRAWS,

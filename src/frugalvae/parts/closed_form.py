@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.maths.arrays import Array, one_hot, squared_distances, stack
-from frugalvae.maths.matrices import add_ridge, pack
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.arrays import Array, add_ridge, one_hot, pack, squared_distances, stack
+from frugalvae.maths.gaussians import RunningSums
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults, Weights
 from frugalvae.parts.protocols import Replay, Task

@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from frugalvae.console import track
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.maths import arrays
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.devices import find_device
+from frugalvae.maths.arrays import Array, find_device
 from frugalvae.parts.defaults import ReplayDefaults
 from frugalvae.parts.protocols import Replay, Task
 from frugalvae.parts.tensors import batches, to_array, to_generator, to_tensor, unit
-from frugalvae.progress import track
 
 
 class CosineHead(ReplayDefaults):

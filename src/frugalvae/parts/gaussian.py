@@ -10,15 +10,14 @@ from typing import Literal, get_args
 import numpy as np
 
 from frugalvae.errors import InputError, check_choice
-from frugalvae.maths.arrays import Array, compact, stack
+from frugalvae.maths.arrays import Array, compact, mean_level, pack, square_root, stack, unpack
 from frugalvae.maths.gaussians import (
     SHRINKAGE,
+    RunningSums,
     Shrinkage,
     Whitener,
     diagonal_log_density,
 )
-from frugalvae.maths.matrices import mean_level, pack, square_root, unpack
-from frugalvae.maths.running_sums import RunningSums
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task

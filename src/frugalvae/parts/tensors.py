@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.devices import find_device
+from frugalvae.maths.arrays import Array, find_device
 from frugalvae.parts.protocols import Task
 
 

@@ -19,7 +19,7 @@ from frugalvae.labels import label_named
 from frugalvae.server.guard import RefusedError, without_paths
 from frugalvae.server.workers import Workers
 from frugalvae.storage.model_file import Contents, describe
-from frugalvae.storage.parts import Writer
+from frugalvae.storage.states import Writer
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import Summary, summarise
 

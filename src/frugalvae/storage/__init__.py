@@ -6,7 +6,7 @@ From the outside in:
 - :mod:`~frugalvae.storage.summary`: what a file is, without making its classifier.
 - :mod:`~frugalvae.storage.model_file`: a model to a file and back; the one way into a file.
 - :mod:`~frugalvae.storage.schema`: what may stand in its document.
-- :mod:`~frugalvae.storage.parts`: parts as JSON and arrays, and the classes that a file may name.
+- :mod:`~frugalvae.storage.states`: parts as JSON and arrays, and the classes that a file may name.
 - :mod:`~frugalvae.storage.tables`: what each of our memories and heads may hold.
 - :mod:`~frugalvae.storage.container`: JSON and arrays as bytes with a checksum.
 """

@@ -29,14 +29,12 @@ from frugalvae.errors import (
     UntrustedError,
 )
 from frugalvae.files import write_bytes
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.devices import computing_on
+from frugalvae.maths.arrays import Array, computing_on
 from frugalvae.model.model import Model, Recipe
 from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.checks import check_kept, check_learned
 from frugalvae.parts.protocols import is_tempered
 from frugalvae.storage.container import GET_ANOTHER, from_bytes, to_bytes
-from frugalvae.storage.parts import Reader, Writer, class_named
 from frugalvae.storage.schema import (
     check_document,
     labels_from_json,
@@ -44,6 +42,7 @@ from frugalvae.storage.schema import (
     read_confidence,
     read_digests,
 )
+from frugalvae.storage.states import Reader, Writer, class_named
 from frugalvae.storage.tables import check_held, table_of
 
 if TYPE_CHECKING:

@@ -165,7 +165,7 @@ def name_of(document: Mapping[str, Any], role: str) -> str:
 
 def expected_of(contents: Contents) -> dict[str, Any] | None:
     """What to expect of new samples, as the memory says it that has margins."""
-    from frugalvae.storage.parts import Reader
+    from frugalvae.storage.states import Reader
 
     document = contents.document
     if f"{KEPT}margins" not in contents.arrays:

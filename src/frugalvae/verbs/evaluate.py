@@ -17,7 +17,6 @@ from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, printable
 from frugalvae.images import BATCH_SIZE
 from frugalvae.labels import folded, listing
-from frugalvae.maths import metrics
 from frugalvae.model.plan import other_names
 from frugalvae.parts.cost import MemoryReport
 from frugalvae.samples import refuse
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from frugalvae.model.model import Model
     from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
+
+CALIBRATION_BINS = 15
 
 
 @dataclass(frozen=True)
@@ -162,12 +163,12 @@ class Evaluation:
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95% confidence interval of the accuracy, which suits few samples too."""
-        return metrics.wilson_interval(int(self.correct.sum()), len(self.truth))
+        return wilson_interval(int(self.correct.sum()), len(self.truth))
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
         """Number of samples by true class (rows) and predicted class (columns)."""
-        return metrics.confusion(self.truth, self.answers, np.arange(len(self.classes)))
+        return confusion(self.truth, self.answers, np.arange(len(self.classes)))
 
     @cached_property
     def class_counts(self) -> NDArray[np.int64]:
@@ -237,8 +238,8 @@ class Evaluation:
 
     @property
     def calibration_error(self) -> float:
-        """See :func:`frugalvae.maths.metrics.calibration_error`."""
-        return metrics.calibration_error(self.confidence, self.correct)
+        """See :func:`calibration_error`."""
+        return calibration_error(self.confidence, self.correct)
 
     @cached_property
     def names(self) -> list[str]:
@@ -422,3 +423,61 @@ def unknown_classes(names: list[str], model: Model, place: str) -> str:
         f"{place}: the classifier knows none of its {len(names)} classes, such as {shown}.{hint} "
         f"{listing(model.classes)}"
     )
+
+
+# --------------------------------------------------------------------------- scores
+
+
+def confusion(
+    truth: NDArray[Any], prediction: NDArray[Any], labels: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Number of samples by true label (rows) and predicted one (columns), (k, k).
+
+    >>> confusion(np.array(["a", "b", "b"]), np.array(["a", "a", "b"]), np.array(["b", "a"]))
+    array([[1, 1],
+           [0, 1]])
+    """
+    order = np.argsort(labels)
+    rows, columns = (
+        order[np.searchsorted(labels, values, sorter=order)] for values in (truth, prediction)
+    )
+    places = np.bincount(rows * len(labels) + columns, minlength=len(labels) ** 2)
+    return places.reshape(len(labels), len(labels))
+
+
+def wilson_interval(right: int, count: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Between which shares the true one lies, in 95 of 100 cases, if ``right`` of ``count`` were.
+
+    Wilson's interval, which is never empty and never outside of 0 to 1.
+
+    >>> low, high = wilson_interval(9, 10)
+    >>> round(low, 3), round(high, 3)
+    (0.596, 0.982)
+    """
+    share, spread = right / count, z * z / count
+    centre = share + spread / 2
+    reach = float(np.sqrt(spread * (share * (1 - share) + spread / 4)))
+    low, high = (centre - reach) / (1 + spread), (centre + reach) / (1 + spread)
+    return (low if right else 0.0), (high if right < count else 1.0)
+
+
+def calibration_error(
+    confidence: NDArray[np.float64], correct: NDArray[np.bool_], bins: int = CALIBRATION_BINS
+) -> float:
+    """Expected calibration error: mean distance between probability and accuracy of a bin.
+
+    Bins have equal width and count by their size; a probability on a bound belongs to the bin
+    below it.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger: "On Calibration of Modern Neural Networks", ICML 2017.
+
+    Examples
+    --------
+    >>> round(calibration_error(np.array([0.7, 0.9]), np.array([True, False])), 6)
+    0.6
+    """
+    places = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    gaps = np.bincount(places, correct - confidence)
+    return float(np.abs(gaps).sum() / len(confidence))

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from frugalvae.engines import TRIES, Cluster, end_with_parent, starting
 from frugalvae.images.feature_file import Features
-from frugalvae.processes import TRIES, Cluster, end_with_parent, starting
 from frugalvae_lab.bench.grid import Cell
 from frugalvae_lab.bench.run import Encoding, encode_first_task, make_run
 from frugalvae_lab.images.dataset import Images
@@ -156,7 +156,7 @@ class RayPool:
     Parameters
     ----------
     address, jobs, gpus
-        As :class:`frugalvae.processes.Cluster` has them; a job is a run.
+        As :class:`frugalvae.engines.Cluster` has them; a job is a run.
     """
 
     def __init__(self, address: str | None, *, jobs: int, gpus: float = 0.0) -> None:

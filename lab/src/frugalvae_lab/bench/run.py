@@ -21,7 +21,7 @@ import frugalvae
 from frugalvae.classifier import FrugalClassifier
 from frugalvae.files import json_digest
 from frugalvae.images.feature_file import Features
-from frugalvae.maths.metrics import calibration_error, confusion
+from frugalvae.verbs.evaluate import calibration_error, confusion
 from frugalvae_lab.bench import metrics
 from frugalvae_lab.bench.grid import Cell
 from frugalvae_lab.bench.observe import make_observer

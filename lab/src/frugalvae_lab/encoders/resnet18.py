@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
+from frugalvae.console import track
 from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.images.feature_file import Features
-from frugalvae.maths.devices import find_device
+from frugalvae.maths.arrays import find_device
 from frugalvae.parts.tensors import batch_count, batches, linear
-from frugalvae.progress import track
 from frugalvae_lab.images.dataset import Images
 
 ENCODE_BATCH = 256  # images encoded at once

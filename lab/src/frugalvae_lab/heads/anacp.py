@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from frugalvae.errors import check_number, needing
-from frugalvae.maths.arrays import Array, one_hot, stack, unit
-from frugalvae.maths.matrices import pack
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.arrays import Array, one_hot, pack, stack, unit
+from frugalvae.maths.gaussians import RunningSums
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task

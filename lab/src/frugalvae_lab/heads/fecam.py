@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.errors import check_number
-from frugalvae.maths.arrays import Array, stack, unit
-from frugalvae.maths.matrices import mixed
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.arrays import Array, mixed, stack, unit
+from frugalvae.maths.gaussians import RunningSums
 from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from frugalvae.errors import check_number
-from frugalvae.maths.arrays import Array, stack
-from frugalvae.maths.matrices import pack, solve_positive
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.arrays import Array, pack, solve_positive, stack
+from frugalvae.maths.gaussians import RunningSums
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from frugalvae.errors import InputError, check_choice, check_number, needing
-from frugalvae.maths.arrays import Array, one_hot, softmax
-from frugalvae.maths.split import held_out_rows
+from frugalvae.maths.arrays import Array, held_out_rows, one_hot, softmax
 from frugalvae.parts.defaults import Weights
 from frugalvae.parts.protocols import Replay, Task
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.errors import check_number
-from frugalvae.maths.arrays import Array, stack
+from frugalvae.maths.arrays import Array, mean_level, mixed, pack, stack, within_shares
 from frugalvae.maths.gaussians import Whitener
-from frugalvae.maths.matrices import mean_level, mixed, pack, within_shares
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from frugalvae.errors import InputError, check_number
-from frugalvae.maths.arrays import Array, one_hot
-from frugalvae.maths.matrices import pack, solve_positive
+from frugalvae.maths.arrays import Array, one_hot, pack, solve_positive
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from frugalvae.console import track
 from frugalvae.errors import InputError, check_number, needing
 from frugalvae.images.decode import decode, reading_images
-from frugalvae.images.feature_file import Features
+from frugalvae.images.feature_file import Features, Split
 from frugalvae.images.walk import Found, walk
-from frugalvae.maths.split import Split
-from frugalvae.progress import track
 from frugalvae.samples import Samples, list_classes
 from frugalvae_lab.images.cifar import is_cifar, read_cifar
 

@@ -15,10 +15,18 @@ from dataclasses import replace
 import numpy as np
 
 from frugalvae.errors import check_choice, check_number
-from frugalvae.maths.arrays import Array, compact, stack, sum_of_squares
-from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, Whitener
-from frugalvae.maths.matrices import add_ridge, pack, principal_axes, rotate, rotate_back
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.arrays import (
+    Array,
+    add_ridge,
+    compact,
+    pack,
+    principal_axes,
+    rotate,
+    rotate_back,
+    stack,
+    sum_of_squares,
+)
+from frugalvae.maths.gaussians import SHRINKAGE, RunningSums, Shrinkage, Whitener
 from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from frugalvae.maths.arrays import Array, stack, unit
-from frugalvae.maths.running_sums import RunningSums
+from frugalvae.maths.gaussians import RunningSums
 from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import MemoryDefaults, check_samples
 from frugalvae.parts.protocols import Task

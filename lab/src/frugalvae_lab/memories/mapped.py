@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from frugalvae.maths.arrays import Array, signed_root, stack
-from frugalvae.maths.matrices import rotate, rotate_back
+from frugalvae.maths.arrays import Array, rotate, rotate_back, signed_root, stack
 
 
 class MappedFeatures:

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from frugalvae.console import track
 from frugalvae.errors import check_number, needing
-from frugalvae.maths.arrays import Array, compact, logsumexp, power_of_two
+from frugalvae.maths.arrays import Array, compact, logsumexp, power_of_two, within_shares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
-from frugalvae.maths.matrices import within_shares
 from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task
-from frugalvae.progress import track
 
 LEAST, MOST = 1e-9, 1e-3  # the regularisation, as shares of the mean square of features
 

@@ -29,9 +29,7 @@ from typing import Any, cast
 import numpy as np
 
 from frugalvae.errors import LABORATORY_COMES_BY, InputError, MemoryFileError
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.devices import find_device
-from frugalvae.maths.matrices import pack, unpack
+from frugalvae.maths.arrays import Array, find_device, pack, unpack
 from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.registry import (
     LABORATORY,

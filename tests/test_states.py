@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.maths.arrays import Array
-from frugalvae.maths.matrices import pack
-from frugalvae.storage import parts
-from frugalvae.storage.parts import Reader, Writer
+from frugalvae.maths.arrays import Array, pack
+from frugalvae.storage import states
+from frugalvae.storage.states import Reader, Writer
 from frugalvae.storage.tables import as_array, is_tensor
 
 TRUST = [__name__]
@@ -272,8 +271,8 @@ LARGER = "^it would take far more memory than a file of its size should$"
 
 
 def test_a_file_becomes_at_most_so_many_times_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (parts.ROOM, parts.PER_BYTE) == (2**27, 8)
-    monkeypatch.setattr(parts, "ROOM", 10)
+    assert (states.ROOM, states.PER_BYTE) == (2**27, 8)
+    monkeypatch.setattr(states, "ROOM", 10)
     reader = Reader({"a": np.ones(2), "b": np.ones(3, np.int8)})
     reader.spend(100)
     reader.spend(10 + 8 * 19 - 100)
@@ -283,10 +282,10 @@ def test_a_file_becomes_at_most_so_many_times_its_size(monkeypatch: pytest.Monke
 
 def test_what_is_unpacked_takes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     triangle = pack(np.eye(4))
-    monkeypatch.setattr(parts, "PER_BYTE", 0)
-    monkeypatch.setattr(parts, "ROOM", 2 * triangle.nbytes)
+    monkeypatch.setattr(states, "PER_BYTE", 0)
+    monkeypatch.setattr(states, "ROOM", 2 * triangle.nbytes)
     assert Reader({"a": triangle}).read({"symmetric": "a"}, "it").shape == (4, 4)
-    monkeypatch.setattr(parts, "ROOM", 2 * triangle.nbytes - 1)
+    monkeypatch.setattr(states, "ROOM", 2 * triangle.nbytes - 1)
     with pytest.raises(MemoryFileError, match=LARGER):
         Reader({"a": triangle}).read({"symmetric": "a"}, "it")
 
