@@ -412,7 +412,7 @@ def test_samples_are_taken_out_of_a_classifier(case: str) -> None:
 def test_a_class_is_forgotten_by_its_samples(case: str) -> None:
     x, y = samples()
     clf, left = fresh(case).fit(x, y), y != "bee"
-    with pytest.raises(InputError, match="was taught 12 samples, and 2 were given to take out"):
+    with pytest.raises(InputError, match="was taught 12 samples, and 2 were given to remove"):
         clf.forget("bee", x[y == "bee"][:2])
     assert clf.forget("bee", x[y == "bee"]) == []
     same(case, clf, fresh(case).fit(x[left], y[left]))

@@ -356,7 +356,7 @@ def test_what_was_never_taught_cannot_be_taken_out() -> None:
         memory, lambda: memory.unlearn(far, 30), r"not all of these were taught \(2 samples\)"
     )
     every = Task(task.of(2), np.full(7, 2))
-    unchanged(memory, lambda: memory.unlearn(every, 7), "take out all of them, forget the class")
+    unchanged(memory, lambda: memory.unlearn(every, 7), "remove all of them, forget the class")
     twice = Task(task.of(2)[[0, 0, 0]], np.full(3, 2))
     unchanged(
         memory, lambda: memory.unlearn(twice, 7), r"not all of these were taught \(3 samples\)"

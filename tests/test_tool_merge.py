@@ -310,11 +310,11 @@ def test_what_was_never_taught_cannot_be_taken_out(tool: Tool, files: dict[str, 
     assert "'cat' was never taught" in error
     assert "gnu/0.png" in error
     error = tool("unlearn", "cat", tool.folder / "a" / "cat", "--flat", code=2)
-    assert "cannot take 6 samples out of a class of 6; to take out all of them, forget" in error
+    assert "cannot remove 6 samples from a class of 6; to remove all of them, forget" in error
     error = tool("forget", "cat", "--with", strange / "gnu", "--flat", code=2)
     assert "these are not the samples of the class: their mean is another" in error
     error = tool("forget", "cat", "--with", tool.folder / "a" / "cat" / "0.png", code=2)
-    assert "class 'cat' was taught 6 samples, and 1 were given to take out" in error
+    assert "class 'cat' was taught 6 samples, and 1 were given to remove" in error
     assert "give one of them" in tool("forget", "cat", "--scrub", "--with", strange, code=2)
     assert tool.file.read_bytes() == before
     tool.file.unlink()

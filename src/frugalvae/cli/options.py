@@ -205,9 +205,7 @@ def check_source(options: argparse.Namespace) -> None:
 def check_output(output: Path, *known: str) -> None:
     """Refuse a file that cannot be written, or whose ending promises another format."""
     if output.suffix and output.suffix.lower() not in known:
-        raise InputError(
-            f"{output} has the ending {output.suffix}; expected one of {', '.join(known)}"
-        )
+        raise InputError(f"{output} has the ending {output.suffix}; expected {' or '.join(known)}")
     check_place(output)
 
 

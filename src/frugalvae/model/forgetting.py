@@ -79,7 +79,7 @@ def _count_of(model: Model, position: int) -> int:
     """How many samples a class has; one that is known by name alone has none to take out."""
     count, label = int(model.n_samples_of_class[position]), plain(model.classes[position])
     if label in model.by_name:
-        raise InputError(f"class {label!r} is known by name alone: it has no samples to take out")
+        raise InputError(f"class {label!r} is known by name alone: it has no samples to remove")
     return count
 
 
@@ -92,7 +92,7 @@ def _forget_with(
     if len(x) != count:
         raise InputError(
             f"class {plain(model.classes[position])!r} was taught {count} samples, and "
-            f"{len(x)} were given to take out; give all of them, or forget the class without "
+            f"{len(x)} were given to remove; give all of them, or forget the class without "
             "samples"
         )
     task = Task(x, np.full(len(x), number))

@@ -263,8 +263,8 @@ class ClassSums:
         before, part = self._sums(label), RunningSums(len(x), x.mean(axis=0))
         if len(x) >= before.count:
             raise InputError(
-                f"cannot take {plural(len(x), 'sample')} out of a class of {before.count}; to take "
-                "out all of them, forget the class"
+                f"cannot remove {plural(len(x), 'sample')} from a class of {before.count}; to "
+                "remove all of them, forget the class"
             )
         left = before.count - len(x)
         mean = part.mean + (before.mean - part.mean) * (before.count / left)

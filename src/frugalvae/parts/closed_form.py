@@ -45,7 +45,7 @@ class ClassMeans(HeadDefaults):
         x = task.features.astype(np.float64)
         if len(x) >= count:
             raise InputError(
-                f"cannot take {len(x)} samples out of a class of {count}; to take out all of them, "
+                f"cannot remove {len(x)} samples from a class of {count}; to remove all of them, "
                 "forget the class"
             )
         part, left = x.mean(axis=0), count - len(x)
