@@ -26,8 +26,8 @@ from frugalvae.errors import (
     UntrustedError,
 )
 from frugalvae.files import locked, sync_folder, unfinished, write_bytes
+from frugalvae.model.confidence import TaughtNovelty
 from frugalvae.model.forgetting import forget
-from frugalvae.model.novelty import TaughtNovelty
 from frugalvae.storage import container, model_file
 from frugalvae.storage import store as store_module
 from frugalvae.storage.container import from_bytes, to_bytes

@@ -7,7 +7,7 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths.gaussians import Shrinkage
-from frugalvae.model.novelty import (
+from frugalvae.model.confidence import (
     DistanceReference,
     FitReference,
     TaughtNovelty,

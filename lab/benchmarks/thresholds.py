@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from frugalvae import FrugalClassifier
 from frugalvae.images.feature_file import Features
 from frugalvae.maths.arrays import Array
-from frugalvae.model.novelty import novelty_reference
+from frugalvae.model.confidence import novelty_reference
 from frugalvae_lab.bench.data_sources import find_data
 from lab.benchmarks.shots import DATA
 

@@ -18,9 +18,8 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.estimator import Estimator, NotFittedError
 from frugalvae.model import forgetting, merging, naming
 from frugalvae.model.answers import THRESHOLD
-from frugalvae.model.calibration import Calibration
+from frugalvae.model.confidence import Calibration, TaughtNovelty
 from frugalvae.model.model import Model, Recipe
-from frugalvae.model.novelty import TaughtNovelty
 from frugalvae.moments.forecast import Forecast
 from frugalvae.parts import make_head, make_memory
 from frugalvae.parts.cost import MemoryReport
@@ -281,7 +280,7 @@ class FrugalClassifier(Estimator):
         The default memory tells how typical a row is of its most probable class; see
         :mod:`frugalvae.moments.typicality`. With other memories, a row is as familiar as it is near
         to the mean of a class, compared with that class's own samples; see
-        :class:`frugalvae.model.novelty.DistanceReference`. How familiar taught samples
+        :class:`frugalvae.model.confidence.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught
         without it. Only their quantiles are kept. While every class has a single sample,
         nothing shows how samples of a class differ, and all rows count as familiar.

@@ -13,7 +13,7 @@ from frugalvae.digests import DIGEST, Digests, among, renamed, with_digests, wit
 from frugalvae.errors import InputError
 from frugalvae.formatting import shortened
 from frugalvae.labels import by_label, check_label
-from frugalvae.model.calibration import Calibration
+from frugalvae.model.confidence import Calibration
 from frugalvae.parts.checks import check_kind, check_learned, check_named, position_of
 from frugalvae.parts.protocols import Replay, Task
 
