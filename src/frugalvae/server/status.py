@@ -13,10 +13,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from frugalvae import __version__
 from frugalvae.model.answers import FEW
+from frugalvae.model.history import in_words
 from frugalvae.model.neighbours import CONFUSED
 from frugalvae.server.models import ClassesOptions
 from frugalvae.server.requests import parse
-from frugalvae.storage.summary import in_words
 
 if TYPE_CHECKING:
     from frugalvae.server.app import ServerState
