@@ -103,7 +103,7 @@ before = set(sys.modules)
 opened = collections.Counter()
 sys.addaudithook(lambda event, given: opened.update([str(given[0])] if event == "open" else []))
 from frugalvae.cli.main import main
-from frugalvae.moments.covariance import SharedCovariance
+from frugalvae.moments.rule import SharedCovariance
 rules, of = [], SharedCovariance.of.__func__
 SharedCovariance.of = classmethod(lambda *given: rules.append(given) or of(*given))
 assert main(["predict", *sys.argv[1:]]) == 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, leading
-from frugalvae.moments.covariance import SharedCovariance
+from frugalvae.moments.rule import SharedCovariance
 from frugalvae.moments.sums import ClassSums, batched_classes
 from frugalvae.parts.cost import Component, triangle
 

@@ -17,7 +17,6 @@ from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
 from frugalvae.moments import files
 from frugalvae.moments.budget import CLASSES_HELD_OUT, Budget, HeldOutScatter, cut_to_budget
-from frugalvae.moments.covariance import Moments, SharedCovariance
 from frugalvae.moments.evidence import (
     SURE,
     Evidence,
@@ -26,7 +25,7 @@ from frugalvae.moments.evidence import (
     tempered,
     tempering_of,
 )
-from frugalvae.moments.rule import Posterior, posterior
+from frugalvae.moments.rule import Moments, Posterior, SharedCovariance, posterior
 from frugalvae.moments.sums import CLASSES_COMPARED, WHOLE, ClassSums
 from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults

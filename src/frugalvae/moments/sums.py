@@ -22,7 +22,7 @@ from frugalvae.maths.arrays import (
     without,
 )
 from frugalvae.maths.gaussians import RunningSums
-from frugalvae.moments.covariance import Moments
+from frugalvae.moments.rule import Moments
 
 CLASSES_COMPARED = 2048  # of more, some stand for all where only the scale of means counts
 ROWS = 4096  # that are added up in one product

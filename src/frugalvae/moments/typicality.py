@@ -47,7 +47,7 @@ class Typicality:
     Examples
     --------
     >>> from frugalvae.moments.rule import posterior
-    >>> from frugalvae.moments.covariance import Moments
+    >>> from frugalvae.moments.rule import Moments
     >>> counts, means = np.array([9, 9]), np.array([[-6.0, 0.0], [6.0, 0.0]])
     >>> no_rows = np.empty((0, 2)), np.empty(0, int)
     >>> known = Moments(counts, means, 16 * np.eye(2), *no_rows, other_means=np.empty((2, 0)))
