@@ -92,7 +92,7 @@ ELSEWHERE = {
     *("frugalvae.encoders.conversion", "frugalvae.parts.names"),
     *("frugalvae.images.classes", "frugalvae.images.feature_file"),
     *("frugalvae.images.walk", "frugalvae.moments.held_out"),
-    *("frugalvae.moments.typicality", "frugalvae.moments.forecast"),
+    *("frugalvae.moments.held_out", "frugalvae.moments.forecast"),
     *("frugalvae.classifier",),
 }
 

@@ -13,9 +13,9 @@ from frugalvae.model.confidence import (
     TaughtNovelty,
     novelty_reference,
 )
+from frugalvae.moments.held_out import COSINE, EXPECTED, Typicality
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.moments.rule import posterior
-from frugalvae.moments.typicality import COSINE, EXPECTED, Typicality
 from frugalvae.parts.protocols import Task
 
 

@@ -6,7 +6,7 @@ Only training sets are looked at. Half of the classes are taught, with three fif
 (at most 60 per class). A fifth tells how novel samples look that are taken for each class; their
 mean, drawn towards that of all classes by ``n / (n + prior)``, is taken off. The last fifth is
 known, samples of the other classes are unknown: the area under the ROC curve, in percent. What a
-class leads to expect is taken off already, in closed form (:mod:`frugalvae.moments.typicality`).
+class leads to expect is taken off already, in closed form (:mod:`frugalvae.moments.held_out`).
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ class FrugalClassifier(Estimator):
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
 
         The default memory tells how typical a row is of its most probable class; see
-        :mod:`frugalvae.moments.typicality`. With other memories, a row is as familiar as it is near
+        :mod:`frugalvae.moments.held_out`. With other memories, a row is as familiar as it is near
         to the mean of a class, compared with that class's own samples; see
         :class:`frugalvae.model.confidence.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught

@@ -134,7 +134,7 @@ class TaughtNovelty:
 class FitReference:
     """Novelty as a memory tells it that knows how typical a sample is of its class.
 
-    See :mod:`frugalvae.moments.typicality`. Novelty is its opposite.
+    See :mod:`frugalvae.moments.held_out`. Novelty is its opposite.
     """
 
     score = "fit"

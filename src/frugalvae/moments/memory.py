@@ -33,9 +33,8 @@ from frugalvae.parts.protocols import Task
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
     from frugalvae.moments.forecast import Forecast
-    from frugalvae.moments.held_out import HeldOutRows
+    from frugalvae.moments.held_out import HeldOutRows, Typicality
     from frugalvae.moments.sampling import Sampler
-    from frugalvae.moments.typicality import Typicality
 
 HELD_OUT_FOLDS = 25  # of samples that are looked at again: nearly each by itself
 LEAST_TYPICAL = 50  # held-out samples that tell how typical others are; few are left out one by one
@@ -388,7 +387,7 @@ class MomentMemory(MemoryDefaults):
     def _judge(self) -> Typicality:
         derived = self._derived
         if "judge" not in derived:
-            from frugalvae.moments.typicality import Typicality
+            from frugalvae.moments.held_out import Typicality
 
             derived["judge"] = Typicality.of(self.rule, self.mapped_variances()[1])
         judge: Typicality = derived["judge"]
