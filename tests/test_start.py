@@ -92,8 +92,7 @@ ELSEWHERE = {
     *("frugalvae.encoders.conversion", "frugalvae.parts.names"),
     *("frugalvae.images.classes", "frugalvae.images.feature_file"),
     *("frugalvae.images.walk", "frugalvae.moments.held_out"),
-    *("frugalvae.moments.held_out", "frugalvae.moments.forecast"),
-    *("frugalvae.classifier",),
+    *("frugalvae.moments.forecast", "frugalvae.classifier"),
 }
 
 COLD = """

@@ -15,7 +15,6 @@ import numpy as np
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
-from frugalvae.moments import files
 from frugalvae.moments.budget import CLASSES_HELD_OUT, Budget, HeldOutScatter, cut_to_budget
 from frugalvae.moments.evidence import (
     SURE,
@@ -26,7 +25,7 @@ from frugalvae.moments.evidence import (
     tempering_of,
 )
 from frugalvae.moments.rule import Moments, Posterior, SharedCovariance, posterior
-from frugalvae.moments.sums import CLASSES_COMPARED, WHOLE, ClassSums
+from frugalvae.moments.sums import CLASSES_COMPARED, WHOLE, ClassSums, restored, rounded
 from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Task
@@ -554,7 +553,7 @@ class MomentMemory(MemoryDefaults):
     def from_state(cls, state: dict[str, Any]) -> MomentMemory:
         """The memory of a file."""
         memory = cls(**{name: state[name] for name in ("budget", "directions", "root")})
-        memory.sums_, memory.evidence_ = files.restored(state)
+        memory.sums_, memory.evidence_ = restored(state)
         if cls is MomentMemory and memory.counts_:  # others may change what they were given
             memory._derived["arrays"] = state["arrays"]  # rounding takes as long as all of a load
         return memory
@@ -564,7 +563,7 @@ class MomentMemory(MemoryDefaults):
         if not self.counts_:
             return {}
         if "arrays" not in self._derived:
-            self._derived["arrays"] = files.rounded(self.sums_, self.evidence_, self.has_margins)
+            self._derived["arrays"] = rounded(self.sums_, self.evidence_, self.has_margins)
         return dict(self._derived["arrays"])
 
     def changed_arrays(self) -> dict[str, Array]:
