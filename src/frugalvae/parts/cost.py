@@ -10,7 +10,6 @@ Plain arithmetic: nothing in this module imports PyTorch.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -91,74 +90,6 @@ def component(name: str, paper: int, stored: int | None = None, width: int = 4) 
     """A component whose parameters take ``width`` bytes each."""
     stored = paper if stored is None else stored
     return Component(name, paper, stored, stored * width)
-
-
-def vae(
-    dim: int,
-    classes: int,
-    tasks: int,
-    *,
-    hidden: int,
-    latent: int,
-    own_prior: bool,
-    classwise: bool,
-    null_space: bool,
-    dynamic: bool,
-    embedding: int,
-    decoders: int,
-) -> list[Component]:
-    """One incremental VAE and all of its variants.
-
-    ``own_prior``: every class has a latent mean of its own. ``decoders``: how many there are
-    after fresh starts, each with covariances of its own.
-    """
-    encoder = layer_sizes([dim, hidden, hidden, 2 * latent], embedding)
-    decoder = layer_sizes([latent, hidden, hidden, dim], embedding)
-    last, biases = decoder[-1], sum(n_out for _, n_out in decoder)
-    shared = decoder[:-1] if dynamic else decoder
-    in_null_space = [n_in for n_in, _ in shared] if null_space else []
-    parts = [
-        component("encoder", parameters(encoder)),
-        component("decoder", decoders * parameters(decoder)),
-        component(
-            "covariances",
-            decoders * sum(size**2 for size in in_null_space),
-            decoders * sum(triangle(size) for size in in_null_space),
-            width=8,
-        ),
-    ]
-    if dynamic:
-        own = last[0] * last[1] + biases
-        parts.append(component("task layers", (tasks - decoders) * own))
-    if embedding:
-        tables = len(encoder) + len(decoder)
-        parts.append(component("class embeddings", tables * embedding * classes))
-    if own_prior:
-        parts.append(component("latent means", classes * latent))
-    parts.append(normalisation(dim, classes, classwise))
-    parts.append(component("sample noise", 0, classes))
-    return [part for part in parts if part.stored]
-
-
-def normalisation(dim: int, classes: int, classwise: bool) -> Component:
-    """Mean and deviation of each class, where the paper counts min and max too; or of all."""
-    if classwise:
-        return component("normalisation", classes * 4 * dim, classes * 2 * dim)
-    return component("normalisation", 0, 2 * dim)
-
-
-def layer_sizes(sizes: Sequence[int], embedding: int = 0) -> list[tuple[int, int]]:
-    """Inputs and outputs of each layer, inputs widened by the class embedding.
-
-    >>> layer_sizes([4, 8, 2], embedding=1)
-    [(5, 8), (9, 2)]
-    """
-    return [(n_in + embedding, n_out) for n_in, n_out in itertools.pairwise(sizes)]
-
-
-def parameters(layers: Sequence[tuple[int, int]]) -> int:
-    """Weights and biases of fully connected layers."""
-    return sum(n_in * n_out + n_out for n_in, n_out in layers)
 
 
 def triangle(size: int) -> int:
