@@ -33,7 +33,7 @@ from frugalvae.pages.evaluation import (
 from frugalvae.pages.plots import reliability_bins
 from frugalvae.pages.render import SIDE, thumbnail, thumbnails
 from frugalvae.parts import make_memory
-from frugalvae.parts.cost import MemoryReport
+from frugalvae.parts.protocols import MemoryReport
 from frugalvae.samples import open_samples
 from frugalvae.storage.store import Store
 from frugalvae.verbs import evaluate as verb

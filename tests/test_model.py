@@ -20,9 +20,8 @@ from frugalvae.model.model import BY_CLASS, Model, Recipe, Sums, plain
 from frugalvae.model.naming import teach_names
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.bayes import BayesHead
-from frugalvae.parts.cost import Component
 from frugalvae.parts.gaussian import GaussianMemory
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task
 from tests import outside
 from tests.conftest import blobs
 

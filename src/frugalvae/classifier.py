@@ -22,7 +22,7 @@ from frugalvae.model.confidence import Calibration, TaughtNovelty
 from frugalvae.model.model import Model, Recipe
 from frugalvae.moments.forecast import Forecast
 from frugalvae.parts import make_head, make_memory
-from frugalvae.parts.cost import MemoryReport
+from frugalvae.parts.protocols import MemoryReport
 from frugalvae.storage.model_file import load, save
 
 if TYPE_CHECKING:

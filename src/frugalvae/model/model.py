@@ -45,8 +45,7 @@ from frugalvae.parts.checks import (
     check_together,
     position_of,
 )
-from frugalvae.parts.cost import Component, MemoryReport
-from frugalvae.parts.protocols import Replay, Task, is_tempered
+from frugalvae.parts.protocols import Component, MemoryReport, Replay, Task, is_tempered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

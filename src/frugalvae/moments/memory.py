@@ -26,9 +26,8 @@ from frugalvae.moments.evidence import (
 )
 from frugalvae.moments.rule import Moments, Posterior, SharedCovariance, posterior
 from frugalvae.moments.sums import CLASSES_COMPARED, WHOLE, ClassSums, restored, rounded
-from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
     from frugalvae.moments.forecast import Forecast

@@ -14,9 +14,8 @@ from frugalvae.paper.networks import MLP, layer_sizes, parameters
 from frugalvae.paper.normalise import ClasswiseNormaliser, GlobalNormaliser, normalisation
 from frugalvae.paper.nullspace import Change, Decoder
 from frugalvae.paper.vae_fo import Batch, train
-from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import MemoryDefaults
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task, component
 from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.maths.arrays import Array
-from frugalvae.parts.cost import Component, component
+from frugalvae.parts.protocols import Component, component
 from frugalvae.parts.tensors import TensorTask, stack, to_array
 
 

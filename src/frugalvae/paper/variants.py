@@ -39,8 +39,8 @@ from frugalvae.paper.placement import Placement, Prior
 from frugalvae.paper.priors import SinglePrior, make_prior, smallest_distance
 from frugalvae.paper.records import LayerState, PriorState
 from frugalvae.paper.vae_fo import VAEFO, Steps, bound, posterior
-from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Component, component, triangle
 from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
 
 

@@ -18,7 +18,7 @@ from frugalvae.formatting import plural, printable
 from frugalvae.images import BATCH_SIZE
 from frugalvae.labels import folded, listing
 from frugalvae.model.plan import other_names
-from frugalvae.parts.cost import MemoryReport
+from frugalvae.parts.protocols import MemoryReport
 from frugalvae.samples import refuse
 
 if TYPE_CHECKING:
