@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, PhotoClassifier, labels
-from frugalvae import sums as chunked
+from frugalvae import encoding as chunked
 from frugalvae.digests import NONE, digest, pack_digests, renamed, unpack_digests
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
