@@ -110,7 +110,7 @@ def encode_folder(
     Parameters
     ----------
     images
-        A folder of images, or a zip archive of one; see :mod:`frugalvae.images.walk`.
+        A folder of images, or a zip archive of one; see :mod:`frugalvae.images.classes`.
     output
         The ``.npz`` to write. Until it is finished, parts of it are in a folder beside it;
         a call that was killed is continued by the same call.
