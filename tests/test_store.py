@@ -30,7 +30,7 @@ from frugalvae.model.confidence import TaughtNovelty
 from frugalvae.model.forgetting import forget
 from frugalvae.storage import container, model_file
 from frugalvae.storage import store as store_module
-from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import from_bytes, to_bytes
 from frugalvae.storage.store import BLOCK, FULL, QUANTILES, Store, _same, receipt, size_and_checksum
 from tests.conftest import blobs
 from tests.fuzzing import sign
