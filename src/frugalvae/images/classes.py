@@ -1,7 +1,7 @@
 """Which images are in a folder, which of its folders are classes, and which are parts.
 
-A part is for training, validation or test. A class is a folder, named by its path. One set of rules holds for folders and zip
-archives, and for all verbs:
+A part is for training, validation or test. A class is a folder, named by its path. One set of
+rules holds for folders and zip archives, and for all verbs:
 
 - ``--depth N`` says it: classes are N levels deep, and folders inside them belong to them.
 - Else, a folder inside a known class belongs to that class.

@@ -5,6 +5,12 @@ without making the parts. :func:`load` makes them of what it gives, and checks w
 :func:`save` loads what it is going to write by the same two, and lets the outcome answer, before
 it replaces anything: a file that was written can be loaded. Loading draws no samples: that
 self-test is part of saving, and of ``frugalvae status --verify``.
+
+A file is one safetensors file. Its JSON document is the value of ``frugalvae`` in the metadata, and
+the document's first field is the SHA-256 of the whole file with the 64 digits of that very field
+replaced by zeros: no byte can change unnoticed. A checksum does not make a file honest: sizes,
+types and places of all arrays are checked against the bytes that are there, and reading allocates
+nothing for them.
 """
 
 from __future__ import annotations
