@@ -106,7 +106,7 @@ def test_a_worker_is_killed_and_the_file_is_the_same(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(tool.folder / "gate", after=1)
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: held)
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", lambda *_, **__: held)
     killed: list[int] = []
 
     def kill() -> None:
@@ -132,7 +132,7 @@ def test_images_on_which_every_process_dies_are_given_up(
     photographs(tool.folder / "photos", 6)
     with monkeypatch.context() as patched:
         deadly = Deadly()
-        patched.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: deadly)
+        patched.setattr("frugalvae.encoders.make_encoder", lambda *_, **__: deadly)
         error = tool("learn", tool.folder / "photos", "--jobs", 2, code=2)
     assert "a process died 3 times on the same images; it may be out of memory" in error
     assert not tool.file.exists()
@@ -142,10 +142,8 @@ def test_images_on_which_every_process_dies_are_given_up(
 
 START = """
 import pathlib, sys
-from frugalvae import encoding
+from frugalvae import encoders, encoding
 from frugalvae.cli.main import main
-from frugalvae.encoders import remembered
-from frugalvae import encoding
 from tests.colours import Held
 if __name__ == "__main__":
     encoding.LEAST = encoding.MOST = 8
@@ -153,7 +151,7 @@ if __name__ == "__main__":
     encoder = Held(pathlib.Path(sys.argv.pop(1)), after=2)
     if sys.argv.pop(1) == "go":
         encoder.gate.unlink()
-    remembered.make_encoder = lambda *_, **__: encoder
+    encoders.make_encoder = lambda *_, **__: encoder
     sys.exit(main(["learn", *sys.argv[1:], "--batch-size", "4", "--jobs", "2"]))
 """
 
@@ -189,7 +187,7 @@ def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
 ) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     held = Held(tool.folder / "gate")
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: held)
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", lambda *_, **__: held)
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_ray_task", held.gate), daemon=True).start()
     words = ("--batch-size", 4, "--ray", "--jobs", 2)

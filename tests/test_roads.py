@@ -33,7 +33,7 @@ from PIL import Image
 
 from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.cli.main import VERBS, main, parser
-from frugalvae.encoders.remembered import Choice
+from frugalvae.encoders import Choice
 from frugalvae.errors import FrugalError
 from frugalvae.images.feature_file import IDENTITY, OPTIONAL, REQUIRED
 from frugalvae.parts.registry import is_trusted

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.remembered import (
+from frugalvae.encoders import (
     Choice,
     Remembered,
     check_carried,

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     Folders train/ and test/ with such folders in them are the two sets; without them a random
     quarter of each class, always the same, is the test set. After a kill, the same command goes on.
     """
-    from frugalvae.encoders.remembered import DEFAULT
+    from frugalvae.encoders import DEFAULT
     from frugalvae.encoding import check_testable, encode_samples
     from frugalvae.engines import engine
     from frugalvae.samples import counted, open_samples

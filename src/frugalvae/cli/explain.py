@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     Also tells when the classes were taught.
     """
     from frugalvae.care.explanations import explain
-    from frugalvae.encoders.remembered import load_encoder
+    from frugalvae.encoders import load_encoder
     from frugalvae.images.decode import reading_images
     from frugalvae.images.photographs import reason
     from frugalvae.storage.store import Store

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
 
 def show(summary: Summary, display: Display, most: int) -> None:
     """A screenful."""
-    from frugalvae.encoders.remembered import described
+    from frugalvae.encoders import described
 
     known = f"{plural(summary.classes, 'class')} in {plural(len(summary.tasks), 'task')}"
     taken = f"{size(summary.bytes)}, last changed {summary.changed}"

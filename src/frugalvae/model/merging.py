@@ -165,7 +165,7 @@ def _check_apart(model: Model, other: Model, labels: Any) -> None:
 
 
 def _check_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> None:
-    from frugalvae.encoders.remembered import described, differences
+    from frugalvae.encoders import described, differences
 
     differ = differences(one, two)
     if differ:

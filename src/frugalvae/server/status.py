@@ -69,7 +69,7 @@ def nothing_known() -> dict[str, Any]:
 
 def what_is_known(snapshot: Snapshot) -> dict[str, Any]:
     """What a file says of itself, but for where anything is on this machine."""
-    from frugalvae.encoders.remembered import described
+    from frugalvae.encoders import described
 
     found = snapshot.summary.to_json()
     encoder = described(found["encoder"]) if found["encoder"] else None

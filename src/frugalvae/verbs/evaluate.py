@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.digests import among
-from frugalvae.encoders.remembered import described
+from frugalvae.encoders import described
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, printable
 from frugalvae.images import BATCH_SIZE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frugalvae.care.lists import refuse_guesses
-from frugalvae.encoders.remembered import Choice, check_same, load_encoder
+from frugalvae.encoders import Choice, check_same, load_encoder
 from frugalvae.encoding import Encode, Parts, depends_on, encode_and_sum
 from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError, suggestion
