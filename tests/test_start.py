@@ -91,7 +91,7 @@ ELSEWHERE = {
     *("numpy.random", "tarfile", "zipfile", "pickletools", "tempfile", "secrets", "difflib"),
     *("frugalvae.encoders.conversion", "frugalvae.parts.names"),
     *("frugalvae.images.classes", "frugalvae.images.feature_file"),
-    *("frugalvae.moments.held_out", "frugalvae.moments.forecast", "frugalvae.classifier"),
+    *("frugalvae.moments.held_out", "frugalvae.classifier"),
 }
 
 COLD = """

@@ -28,7 +28,7 @@ import numpy as np
 
 from frugalvae.files import write_json
 from frugalvae.maths.arrays import Array, columns_of, logsumexp
-from frugalvae.moments import evidence, forecast, rule
+from frugalvae.moments import evidence, held_out, rule
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.protocols import Task
 from frugalvae_lab.bench.data_sources import find_data, parse_data
@@ -65,11 +65,11 @@ CHANGES: dict[str, Change] = {
     "HALF_SURE": (evidence, "HALF_SURE", 0.0),
     "root of the lead": (evidence, "tempered", "np.sqrt(np.maximum(lead, LEAST_LEAD))", "4.0"),
     "LEAST_LEAD": (evidence, "LEAST_LEAD", 1e-12),
-    "DAMPED": (forecast, "DAMPED", 1.0),
-    "PRIOR": (forecast, "PRIOR", 1e-9),
-    "POOLED": (forecast, "POOLED", 1e-9),
-    "NEAR": (forecast, "NEAR", 1e-3),
-    "LEAST_DENSITY": (forecast, "LEAST_DENSITY", 1e-9),
+    "DAMPED": (held_out, "DAMPED", 1.0),
+    "PRIOR": (held_out, "PRIOR", 1e-9),
+    "POOLED": (held_out, "POOLED", 1e-9),
+    "NEAR": (held_out, "NEAR", 1e-3),
+    "LEAST_DENSITY": (held_out, "LEAST_DENSITY", 1e-9),
 }
 
 

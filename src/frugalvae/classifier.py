@@ -20,7 +20,7 @@ from frugalvae.model import forgetting, merging, naming
 from frugalvae.model.answers import THRESHOLD
 from frugalvae.model.confidence import Calibration, TaughtNovelty
 from frugalvae.model.model import Model, Recipe
-from frugalvae.moments.forecast import Forecast
+from frugalvae.moments.held_out import Forecast
 from frugalvae.parts import make_head, make_memory
 from frugalvae.parts.protocols import MemoryReport
 from frugalvae.storage.model_file import load, save

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from frugalvae.model.confidence import DistanceReference, FitReference
-    from frugalvae.moments.forecast import Forecast
+    from frugalvae.moments.held_out import Forecast
     from frugalvae.parts.protocols import Head, Memory
 
 logger = logging.getLogger(__name__)

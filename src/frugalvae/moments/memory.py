@@ -30,8 +30,7 @@ from frugalvae.parts.defaults import MemoryDefaults
 from frugalvae.parts.protocols import Component, Task
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
-    from frugalvae.moments.forecast import Forecast
-    from frugalvae.moments.held_out import HeldOutRows, Typicality
+    from frugalvae.moments.held_out import Forecast, HeldOutRows, Typicality
     from frugalvae.moments.sampling import Sampler
 
 HELD_OUT_FOLDS = 25  # of samples that are looked at again: nearly each by itself
@@ -527,7 +526,7 @@ class MomentMemory(MemoryDefaults):
         """
         if len(self.counts_) < 2 or not self.has_margins:
             return None
-        from frugalvae.moments.forecast import Forecast
+        from frugalvae.moments.held_out import Forecast
 
         twin = copy.deepcopy(self)
         twin._account_for_new_classes()

@@ -17,7 +17,7 @@ from frugalvae.model.history import last_changed
 
 if TYPE_CHECKING:
     from frugalvae.model.model import Model
-    from frugalvae.moments.forecast import Forecast
+    from frugalvae.moments.held_out import Forecast
     from frugalvae.storage.model_file import Contents
     from frugalvae.storage.store import Store
 
