@@ -73,16 +73,30 @@ def read_limits() -> Sizes:
 
 
 def lowered(limits: Sizes, now: Sizes) -> Sizes:
-    """Each limit at what there is now, where that is less; what is gone has no limit.
+    """Each limit at what there is now and room to mend, where that is less than it was.
+
+    What is gone has no limit.
 
     >>> limits = {"room": {"cli": 900, "server": 500, "verbs": 80}}
-    >>> lowered(limits, {"room": {"cli": 800, "server": 600}})
-    {'room': {'cli': 800, 'server': 500}}
+    >>> lowered(limits, {"room": {"cli": 790, "server": 600}})
+    {'room': {'cli': 850, 'server': 500}}
     """
     return {
-        title: {name: min(size, limits[title].get(name, size)) for name, size in sizes.items()}
+        title: {
+            name: min(with_room(size), limits[title].get(name, with_room(size)))
+            for name, size in sizes.items()
+        }
         for title, sizes in now.items()
     }
+
+
+def with_room(size: int) -> int:
+    """A little more, so that a line that mends something needs no other line to go.
+
+    >>> [with_room(size) for size in (157, 790, 2239, 31009)]
+    [157, 850, 2300, 31050]
+    """
+    return size if size < 500 else -(-(size + 25) // 50) * 50
 
 
 def write_limits(limits: Sizes) -> None:

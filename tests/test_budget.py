@@ -27,4 +27,4 @@ def test_limits_fall_and_never_rise(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert budget.main(["--lower"]) == 0
     sizes["room"] = {"cli": 700, "server": 600}
     assert budget.main(["--lower"]) == 1  # the server has grown
-    assert budget.read_limits()["room"] == {"cli": 700, "server": 500}
+    assert budget.read_limits()["room"] == {"cli": 750, "server": 550}

@@ -344,7 +344,7 @@ def test_one_sample_and_one_class_are_checked_as_far_as_possible() -> None:
     assert [finding.kind for finding in one.findings] == ["few"]
     assert one.notes == [
         "there is one class only: whether a sample looks like another cannot be known",
-        "fewer than 10 samples to check: too few to tell which are unlike all classes",
+        "fewer than 10 samples: too few to find those that are unlike all classes",
     ]
     x, _ = blobs()
     alone = check(Model(), x, ["cat"] * 99 + ["emu"])

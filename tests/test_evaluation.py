@@ -316,7 +316,7 @@ def test_the_summary_says_what_matters() -> None:
     )
     few = named(truth=truth[:9], probabilities=np.tile([0.8, 0.2], (9, 1)), samples=["s"] * 9)
     assert summary(few).endswith(
-        "Its probabilities are 80.0% on average; 9 images are too few to tell whether that is "
+        "Its probabilities are 80.0% on average; 9 images are too few to know whether that is "
         "too low."
     )
 
@@ -549,7 +549,7 @@ def test_a_classifier_that_does_not_name_its_encoder_takes_features_alone(
     classifier.encoder_ = None
     file, output = tmp_path / "unnamed.frugal", tmp_path / "report.html"
     classifier.save(file)
-    with pytest.raises(InputError, match="does not say which encoder made them"):
+    with pytest.raises(InputError, match="was taught features of an unknown encoder"):
         evaluate(file, images, output)
     assert not output.exists()
     assert evaluate(file, feature_file(tmp_path / "f.npz"), output).accuracy > 0.5

@@ -217,7 +217,7 @@ def test_of_too_few_samples_nothing_is_said() -> None:
     few = two.forecast().to_json()
     assert (few["held_out"], few["enough"], few["intervals"]) == (4, False, {})
     assert expectation(few) == [
-        "expected accuracy on new images like these: too few images were tested to say"
+        "expected accuracy on new images like these: too few images were tested"
     ]
 
 

@@ -374,7 +374,7 @@ def test_a_failure_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> N
     asked.fails = ValueError("/secret/path")
     with caplog.at_level(logging.ERROR, guard.__name__):
         status, headers, body = asked.answer("/classes")
-    why = "the server failed at this; its log says why"
+    why = "the server failed at this; its log has the reason"
     assert (status, json.loads(body)) == (500, {"error": why})
     assert headers["x-frame-options"] == "DENY"
     [record] = caplog.records

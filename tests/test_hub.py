@@ -152,7 +152,7 @@ def test_a_model_that_only_the_file_names_is_not_loaded(
     one, two = paint(tmp_path / "one", "cat", "dax"), paint(tmp_path / "two", "emu")
     refused = (
         f"frugalvae: {tool.file} was taught with the model {clip_folder}. Nothing that a file "
-        f"names is imported, opened or fetched because it says so: if you know it, give --model "
+        f"names is imported, opened or fetched for that reason: if you know it, give --model "
         f"{clip_folder}, or in Python trust=['{clip_folder}']\n"
     )
     tool.learn(one, "--encoder", "transformers", "--model", clip_folder)

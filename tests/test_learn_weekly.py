@@ -211,7 +211,7 @@ def test_what_was_taken_out_stays_out(tool: Tool) -> None:
     tool("learn", images)
     out = images / "cat" / "1.png"
     said = tool("unlearn", "cat", out)
-    assert "so that 'frugalvae learn' leaves them out where they are still in a folder" in said
+    assert "so 'frugalvae learn' leaves them out if they are still in a folder" in said
     before = tool.file.read_bytes()
     said = tool("learn", images)
     assert "1 image of 'cat' left out, as before; --again cat teaches them" in said
@@ -328,7 +328,7 @@ def test_a_renamed_class_keeps_its_name(tool: Tool) -> None:
 def test_a_forgotten_class_is_not_taught_again_but_on_purpose(tool: Tool) -> None:
     images = paint(tool.folder / "one", "cat", "dax", "emu")
     tool("learn", images)
-    assert "'frugalvae learn' leaves out folders of that name, but for --again cat" in tool(
+    assert "'frugalvae learn' leaves out folders of that name, unless --again cat" in tool(
         "forget", "cat"
     )
     said = tool("learn", images)
@@ -350,7 +350,7 @@ def test_only_new_and_only_known(tool: Tool) -> None:
     told = tool.json("learn", images, "--dry-run", "--only-known")
     assert (told["more"], told["new"], told["unwanted"]) == ({"cat": 1}, {}, {"emu": 6})
     said = tool("learn", images, "--only-new")
-    assert "13 images left out, as was asked: cat, dax" in said
+    assert "13 images left out, as requested: cat, dax" in said
     assert tool.classes == ["cat", "dax", "emu"]
     assert tool.json("learn", images, "--only-known")["learned"] == {"cat": 1}
 

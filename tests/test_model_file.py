@@ -182,7 +182,7 @@ def test_files_that_are_none_are_told_by_the_name_that_was_given(
     with pytest.raises(MemoryFileError, match="^mine is a folder or a device; give the name of a"):
         read_file(path.parent, Path("mine"))
     path.write_bytes(b"nothing")
-    with pytest.raises(MemoryFileError, match="^mine: it is no file that FrugalClassifier.save"):
+    with pytest.raises(MemoryFileError, match="^mine: it is not a .frugal file"):
         read_file(path, Path("mine"))
 
     def refuse(_: Path) -> bytes:

@@ -134,7 +134,7 @@ def test_what_cannot_be_read_is_left_out_and_told_if_that_is_wanted(
 def test_features_of_unknown_origin_cannot_be_asked_with_photographs(photos: Path) -> None:
     features = FrugalClassifier().fit(np.eye(3), ["a", "b", "c"])
     classifier = PhotoClassifier(classifier=features)
-    with pytest.raises(InputError, match="does not say which encoder made them"):
+    with pytest.raises(InputError, match="was taught features of an unknown encoder"):
         classifier.predict(pictures(photos))
     features.encoder_ = {**Colours().identity, "given": {"name": "efficientnet", "settings": {}}}
     classifier.encode(pictures(photos))

@@ -317,7 +317,7 @@ def test_a_shared_array_is_said_to_remain_and_counted() -> None:
     assert sum(part.bytes for part in memory.components()) == 8 * (6 + 9 + 1)
     assert memory.forget(0) == ["scatter_ of Shared was learned from its samples too"]
     assert memory.classes == [1]
-    with pytest.raises(InputError, match="Shared does not say what it costs before"):
+    with pytest.raises(InputError, match="Shared does not know its cost before"):
         memory.cost(3, 2)
 
 

@@ -80,7 +80,7 @@ def test_rows_of_feature_files_are_named(taught: Tool) -> None:
     ]
     np.savez(path, x=x[:, :2])
     error = taught("predict", path, code=2)
-    assert "have shape (2, 2); expected (n, 3), n at least 1, from the encoder that made" in error
+    assert "have shape (2, 2); expected (n, 3), n at least 1: features of the encoder that" in error
     np.savez(path, y=x)
     assert "expected floats of shape (n, d) in x or x_test" in taught("predict", path, code=2)
     np.savez(path, x=x, encoder=np.array(json.dumps({"encoder": "colours", "weights": "9"})))
@@ -96,7 +96,7 @@ def test_wrong_questions_are_refused(taught: Tool) -> None:
     for verb in ("predict", "status"):
         words = [taught.folder / "one"] if verb == "predict" else []
         error = taught(verb, *words, code=2)
-        assert f"{taught.file}: it is no file that FrugalClassifier.save() wrote" in error
+        assert f"{taught.file}: it is not a .frugal file" in error
     taught.file.unlink()
     assert f"make one with 'frugalvae learn {taught.file} FOLDER'" in taught("status", code=2)
 

@@ -208,7 +208,7 @@ def other_files() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", other_files())
 def test_files_of_another_kind(kind: str, scratch: Path) -> None:
-    message = "it is no file that FrugalClassifier.save.. wrote, or its beginning is damaged; get"
+    message = "it is not a .frugal file, or its beginning is damaged; get"
     refused(scratch, other_files()[kind], message)
 
 
@@ -387,9 +387,9 @@ def test_a_template_has_learned_nothing_of_another_kind(
 
 def test_json_nested_without_end(content: bytes, scratch: Path) -> None:
     nested = b"[" * 200_000
-    refused(scratch, struct.pack("<Q", len(nested)) + nested, "no file that")
+    refused(scratch, struct.pack("<Q", len(nested)) + nested, "not a .frugal file")
     inner = json.dumps({"__metadata__": {"frugalvae": nested.decode()}}).encode()
-    refused(scratch, struct.pack("<Q", len(inner)) + inner, "no file that")
+    refused(scratch, struct.pack("<Q", len(inner)) + inner, "not a .frugal file")
 
 
 def test_a_setting_that_would_take_all_memory_is_refused(scratch: Path) -> None:

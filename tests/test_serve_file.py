@@ -148,7 +148,7 @@ def test_a_picture_that_there_is_no_room_for_is_told(
     kept = app.ServerState(Settings(tmp_path / "a.frugal", teach=True, keep=tmp_path))
     with monkeypatch.context() as patched:
         patched.setattr(app, "write_bytes", full)
-        with pytest.raises(RefusedError, match="no room for the picture in the folder") as refused:
+        with pytest.raises(RefusedError, match="no room for the image in the folder") as refused:
             in_a_loop(kept.keep(b"picture", b"five"))
     assert refused.value.status == 507
     with pytest.MonkeyPatch.context() as patched:

@@ -80,7 +80,7 @@ def test_numbers_are_bounded() -> None:
         pending.get([first, second, ids[0]])
     assert (refused.value.status, refused.value.more) == (410, {"gone": [first, ids[0]]})
     assert refused.value.why == (
-        "2 of 3 pictures are no longer remembered: the last 2 are, for 60 minutes; send them again"
+        "2 of 3 images are no longer remembered: the last 2 are, for 60 minutes; send them again"
     )
 
 

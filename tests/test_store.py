@@ -158,7 +158,7 @@ def test_a_header_is_as_long_as_it_says_and_no_longer_than_it_may_be() -> None:
     for size in (1000, 2**25):
         assert from_bytes(headed(size, size))[0]["a"] == 1
     for size, claimed in ((2**25 + 1,) * 2, (1000, 1001), (1000, 1010), (1000, 1000 + (1 << 56))):
-        with pytest.raises(MemoryFileError, match="it is no file that FrugalClassifier.save"):
+        with pytest.raises(MemoryFileError, match="it is not a .frugal file"):
             from_bytes(headed(size, claimed))
 
 

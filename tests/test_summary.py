@@ -101,7 +101,7 @@ def test_warnings_say_what_the_owner_should_know() -> None:
         "disturb old classes",
         "fewer than 5 samples, and so often missed: bee; teach more of them",
         "its head was not fitted after the last task: it cannot predict yet",
-        "it does not say which encoder made its features: it cannot read images",
+        "the encoder of its features is unknown: it cannot read images",
     ]
     nothing = document(classes={"values": []}, head_due=True)
     found = ["it knows no class: all that it was taught was taken back"]
@@ -209,7 +209,9 @@ def test_margins_that_say_nothing_expect_nothing(file: Store, monkeypatch: Any) 
 def test_layers_that_are_none_are_told_of(file: Store) -> None:
     memory = {"class": "VAEMemory", "state": {"layers_": [{"state": {}}]}}
     contents = Contents({**file.read().document, "memory": memory}, {}, 0)
-    with pytest.raises(MemoryFileError, match=f"^{file.given}: what it says of its layers is wr"):
+    with pytest.raises(
+        MemoryFileError, match=f"^{file.given}: what it records of its layers is wr"
+    ):
         summarise(file, SimpleNamespace(forecast=None), contents)  # type: ignore[arg-type]
 
 

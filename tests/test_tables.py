@@ -115,7 +115,7 @@ FORGED: dict[str, tuple[Any, Any, Callable[..., Any], str]] = {
         "moments",
         "bayes",
         lambda document, _: document.update(n_samples_of_class=[20, 20, 21]),
-        "its class 2 has 21 samples; its memory has 20",
+        "its class 2 has 21 samples in the header, 20 in the memory",
     ),
     "means far away": (
         "gaussian-diagonal",
@@ -311,7 +311,7 @@ def test_samples_are_drawn_when_a_file_is_written_and_never_when_it_is_read(
     assert drawn_by("undo", path, "--quiet") == 0
     capsys.readouterr()
     assert drawn_by("status", path, "--verify") == len(NAMES)
-    assert "verified: it loads, and what it draws and answers is" in capsys.readouterr().out
+    assert "verified: it loads, draws samples and classifies them" in capsys.readouterr().out
     assert drawn_by("status", path, "--verify", "--json") == len(NAMES)
     assert '"verified": true' in capsys.readouterr().out
     assert drawn_by("status", path, "--json") == 0

@@ -126,7 +126,7 @@ def test_a_class_is_updated_renamed_and_forgotten(taught: Tool, encoders: Encode
     said = taught("learn", more, "--class", "cat")
     assert "left out as unreadable, 1:" in said
     assert "learned 1 class from 3 images" in said
-    assert taught("rename", "cat", "lynx").endswith("'cat' is called 'lynx' now\n")
+    assert taught("rename", "cat", "lynx").endswith("'cat' is now called 'lynx'\n")
     assert taught.classes == ["lynx", "dax", "emu"]
     assert "undone: " in taught("undo")
     assert taught.classes == ["cat", "dax", "emu"]

@@ -233,7 +233,7 @@ def test_interrupted_it_goes_on_where_it_stopped(
     monkeypatch.setattr("frugalvae.encoders.make_encoder", lambda _: Interrupted(2))
     said = tool.learn(images, "--batch-size", 4, code=130)
     assert said == (
-        "frugalvae: interrupted; what is encoded is kept, and the same command goes on\n"
+        "frugalvae: interrupted; what is encoded is kept, and the same command continues\n"
     )
     assert tool.beside == ["birds.frugal.parts"]
     monkeypatch.setattr("frugalvae.encoders.make_encoder", encoders)
@@ -329,7 +329,7 @@ def test_images_of_another_encoder_are_refused(tool: Tool, encoders: Encoders) -
 def test_a_file_of_unknown_features_cannot_look_at_images(tool: Tool) -> None:
     tool.learn(written(tool.folder / "one.npz", [0, 1]))
     error = tool.learn(paint(tool.folder / "two", "emu"), code=2)
-    assert "does not say which encoder made them" in error
+    assert "was taught features of an unknown encoder" in error
 
 
 def test_the_clip_of_a_file_is_remembered(
@@ -381,7 +381,7 @@ def test_birds_that_are_not_there_are_skipped(
 def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "exit codes:\n  0    done\n  1    done in part" in capsys.readouterr().out
+    assert "exit codes:\n  0    done\n  1    partly done" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -282,8 +282,8 @@ def test_photographs_are_taken_out_again(tool: Tool) -> None:
     teach(tool, never, rest)
     tool("learn", images)
     said = tool("unlearn", "cat", *some)
-    assert f"{tool.file}: 2 samples of 'cat' taken out, 7 left" in said
-    assert "what remains: familiarity and how sure answers are still count" in said
+    assert f"{tool.file}: 2 samples of 'cat' removed, 7 left" in said
+    assert "what remains: familiarity, and how sure answers are, still include" in said
     mine, expected = FrugalClassifier.load(tool.file), FrugalClassifier.load(never)
     np.testing.assert_allclose(
         mine.memory_.sums_.means[0], expected.memory_.sums_.means[0], rtol=1e-3

@@ -145,7 +145,7 @@ def test_what_is_beside_the_parts_is_left_out_and_what_is_not_plain_is_refused(
     root = made(tmp_path / "one", "train/cat*3", "test/cat*1", "unlabelled*5", "cover.png")
     images = listed(root)
     assert images.classes == ["cat"]
-    beside = [path for path, why in images.skipped.items() if "beside the folders" in why]
+    beside = [path for path, why in images.skipped.items() if "next to the folders" in why]
     assert len(beside) == 6
     mixed = made(tmp_path / "two", "cat/train", "cat/test", "dax*3")
     with pytest.raises(InputError, match="cat/test/, cat/train/ are named as parts of a data set"):

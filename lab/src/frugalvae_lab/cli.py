@@ -349,8 +349,8 @@ VERBS = {
     ),
     "report": (
         "write tables and figures of measured experiments",
-        "Write what 'bench run' measured: tables beside those of the paper, figures, and every "
-        "run. The report says what is missing or failed.",
+        "Write what 'bench run' measured: tables next to those of the paper, figures, and every "
+        "run. The report lists what is missing or failed.",
         report_options,
         run_report,
     ),

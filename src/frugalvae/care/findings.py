@@ -370,7 +370,7 @@ def _unjudged(classes: int, labels: NDArray[Any], judged: Judged) -> list[str]:
         )
     if len(labels) < FEWEST:
         notes.append(
-            f"fewer than {FEWEST} samples to check: too few to tell which are unlike all classes"
+            f"fewer than {FEWEST} samples: too few to find those that are unlike all classes"
         )
     return notes
 

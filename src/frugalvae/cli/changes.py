@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from frugalvae.samples import Samples
     from frugalvae.storage.store import Store
 
-COUNTED = "familiarity and how sure answers are still count how they looked when they were taught"
+COUNTED = "familiarity, and how sure answers are, still include them"
 
 
 @contextmanager
@@ -157,13 +157,13 @@ def rename(options: argparse.Namespace) -> None:
     with change_class(options) as (store, model, label):
         changed = changes.rename(model, label, options.name, **how)
         store.save(changed.model)
-    Display(options.quiet).say(f"{options.file}: {label!r} is called {changed.label!r} now")
+    Display(options.quiet).say(f"{options.file}: {label!r} is now called {changed.label!r}")
 
 
 def add_merge_classes(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     add(parser, "file", "label")
-    about = "what becomes part of it"
+    about = "a class that becomes part of it"
     parser.add_argument("others", nargs="+", metavar="OTHER_CLASS", help=about)
     add(parser, "--trust", "--wait", "--json", "--quiet")
 
@@ -171,8 +171,8 @@ def add_merge_classes(parser: argparse.ArgumentParser) -> None:
 def merge_classes(options: argparse.Namespace) -> None:
     """Make one class of several.
 
-    The samples of the others belong to the first one from now on, as if they had been taught so.
-    Needs memory 'moments' with head 'bayes', the default.
+    The samples of the others then belong to the first one, as if they had been learned as that
+    class. Needs memory 'moments' with head 'bayes', the default.
     """
     from frugalvae.verbs import changes
 
@@ -201,22 +201,21 @@ def samples_of(model: Model, label: Any) -> int:
 
 def add_merge(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    add(parser, "file", help="the classifier that is changed or made")
-    about = "what is added; it stays"
+    add(parser, "file", help="the classifier that is changed, or made if it does not exist")
+    about = "a classifier that is added; it stays as it is"
     parser.add_argument("inputs", type=Path, nargs="+", metavar="OTHER.frugal", help=about)
-    about = "another name for a class of an added file; may be given again"
+    about = "another name for a class of an added file; may be repeated"
     value(parser, "--rename", "OTHER.frugal:CLASS=NAME", about, action="append", default=[])
-    about = "add a file that was added already, or that shares photographs: they count twice"
+    about = "also add a file that was added before or shares photographs, which then count twice"
     flag(parser, "--twice", about)
     add(parser, "--case-matters", "--trust", "--wait", "--json", "--quiet")
 
 
 def merge(options: argparse.Namespace) -> None:
-    """Add to a classifier what others were taught, apart.
+    """Add to a classifier what others have learned.
 
-    The result is what one would be that was taught everything, whatever the order. If the first
-    file does not exist it is made. Classes of one name become one class. All files must have the
-    same encoder, memory and head.
+    The result is as if one classifier had learned everything; the order does not matter. Classes
+    with the same name become one class. All files must have the same encoder, memory and head.
     """
     from frugalvae.storage.store import Store
     from frugalvae.verbs.merge import merge as merge_files
@@ -259,11 +258,11 @@ def add_unlearn(parser: argparse.ArgumentParser) -> None:
 
 
 def unlearn(options: argparse.Namespace) -> None:
-    """Take images of a class out again that it was taught.
+    """Remove images from a class that it was taught.
 
-    Count, mean and scatter become what they would be without them. Takes images, folders or zip
-    archives of them, or feature files (.npz: the array x, or the rows of x_train that belong to
-    the class). To take out all images of a class, use 'forget --with'.
+    The class's count, mean and scatter become what they would be without them. Give images,
+    folders or zip archives of them, or feature files (.npz: the array x, or the rows of x_train
+    that belong to the class). To remove all images of a class, use 'forget --with'.
     """
     from frugalvae.verbs import changes
 
@@ -279,11 +278,11 @@ def unlearn(options: argparse.Namespace) -> None:
     left, remains = samples_of(model, label), [*model.history[-1]["remains"], COUNTED]
     if taken:
         display.say(
-            f"{options.file}: {plural(taken, 'sample')} of {label!r} taken out, {left:,} left; "
-            "mean, count and scatter are as without them",
+            f"{options.file}: {plural(taken, 'sample')} of {label!r} removed, {left:,} left; "
+            "count, mean and scatter are as if they had not been learned",
             *(f"what remains: {sentence}" for sentence in remains),
-            "their digests are kept, so that 'frugalvae learn' leaves them out where they are "
-            f"still in a folder of {label!r}; --again {quoted(str(label))} teaches them",
+            "their digests are kept, so 'frugalvae learn' leaves them out if they are still in a "
+            f"folder of {label!r}; --again {quoted(str(label))} learns them",
         )
     else:
         display.say(f"{options.file} is as it was: the last change was this very one")
@@ -302,11 +301,11 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="IMAGES",
         help="all images that the class was taught, or FEATURES.npz of them: what they added to "
-        "parts that all classes share is taken out exactly",
+        "statistics that all classes share is subtracted exactly",
     )
     about = (
-        "also relearn the parts that all classes share, so that nothing that was trained on the "
-        "class is left; this cannot be undone"
+        "also relearn what all classes share, from samples of the memory, so that nothing that was "
+        "trained on the class is left; this cannot be undone"
     )
     flag(parser, "--scrub", about)
     about = "with --with: take all images of a folder, even if folders in it are named after other "
@@ -319,12 +318,12 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
 def forget(options: argparse.Namespace) -> None:
     """Remove a class from a classifier, and print a receipt.
 
-    It says what was removed, what remains of it, and the checksum of the file before and after.
+    The receipt lists what was removed, what remains, and the file's checksum before and after.
     """
     from frugalvae.verbs import changes
 
     if options.scrub and options.inputs:
-        raise InputError("--with takes out exactly what --scrub would estimate; give one of them")
+        raise InputError("--with subtracts exactly what --scrub would estimate; give one of them")
     display = Display(options.quiet or options.json)
     with change_class(options) as (store, model, label):
         x = more_rows(options, label, model, display).x if options.inputs else None
@@ -345,8 +344,8 @@ def forget(options: argparse.Namespace) -> None:
         if options.scrub
         else f"'frugalvae undo' brings it back, from {store.undo.name}, until you change the file "
         "again",
-        "its name stays in the history; 'frugalvae learn' leaves out folders of that name, but for "
-        f"--again {quoted(str(label))}",
+        "its name stays in the history; 'frugalvae learn' leaves out folders of that name, unless "
+        f"--again {quoted(str(label))} is given",
     )
     if options.json:
         print_json({"file": str(options.file), **receipt})

@@ -1,4 +1,4 @@
-"""``frugalvae check``: look for mistakes in a folder of images before it is taught."""
+"""``frugalvae check``: look for mistakes in a folder of images before learning it."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ MEND = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
-    about = "the classifier that is to learn them; without it, images are only compared with each "
-    add(parser, "file", nargs="?", help=f"{about}other")
+    about = "the classifier that will learn the images; without it, they are compared with each "
+    add(parser, "file", nargs="?", help=f"{about}other only")
     add(parser, "source")
     add_page(parser, "check")
-    about = "the list to write, for 'learn --except'; what you decided in it is kept (default: "
+    about = "the list to write, for 'learn --except'; your decisions in it are kept (default: "
     value(parser, "--list", "FILE", f"{about}except.txt)", type=Path, default=Path("except.txt"))
     add_encoder(parser)
     add(parser, "--depth", "--trust", "--json", "--quiet")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Look for mistakes before teaching; nothing is learned.
+    """Look for mistakes in a folder before learning it; nothing is learned.
 
-    Found are images that are nearly the same, that look like another class or like none, that are
-    blank, tiny, blurred or unreadable; classes of too few images, and names that are nearly the
-    same. With FILE.frugal, also beside what it was taught. A page shows the findings, the surest
-    first, and a list names what is better left out: 'frugalvae learn FILE FOLDER --except LIST'
-    takes it. Move what is in a wrong folder, and check again: a folder with fewer mistakes shows
-    more.
+    It finds images that are nearly the same, that look like another class or like none, or that
+    are blank, tiny, blurred or unreadable; classes with too few images; and class names that are
+    nearly the same. With FILE.frugal, images are also compared with what that file has learned. A
+    page shows the findings, the surest first. A list has the images that are better left out:
+    'frugalvae learn FILE FOLDER --except LIST' skips them. Move images that are in the wrong
+    folder, and check again: one mistake can hide another.
     """
     from frugalvae.care.lists import read_decisions, with_decisions, write_list
     from frugalvae.model.model import Model

@@ -29,14 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, "--depth", "--strict")
     add_ray(parser, "task")
     add(parser, "--json", "--quiet")
-    parser.set_defaults(if_interrupted="what is encoded is kept, and the same command goes on")
+    parser.set_defaults(if_interrupted="what is encoded is kept, and the same command continues")
 
 
 def run(options: argparse.Namespace) -> None:
     """Encode a folder of images into a feature file. Each folder of images is a class.
 
-    Folders train/ and test/ with such folders in them are the two sets; without them a random
-    quarter of each class, always the same, is the test set. After a kill, the same command goes on.
+    Folders train/ and test/ with such folders in them are the two sets. Without them, a random but
+    always equal quarter of each class is the test set. If interrupted, run the same command again:
+    it continues.
     """
     from frugalvae.encoders import DEFAULT
     from frugalvae.encoding import check_testable, encode_samples

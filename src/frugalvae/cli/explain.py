@@ -1,4 +1,4 @@
-"""``frugalvae explain``: show which parts of an image speak for its class."""
+"""``frugalvae explain``: show which parts of an image support its predicted class."""
 
 from __future__ import annotations
 
@@ -19,18 +19,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     add(parser, "file")
     parser.add_argument("image", type=Path, metavar="IMAGE", help="an image file")
-    value(parser, "--against", "CLASS", "the class to compare with (default: the next probable)")
-    add(parser, "--output", metavar="FILE.png", help="the picture (default: IMAGE-explained.png)")
+    value(
+        parser,
+        "--against",
+        "CLASS",
+        "the class to compare with (default: the second most probable)",
+    )
+    add(
+        parser,
+        "--output",
+        metavar="FILE.png",
+        help="the image to write (default: IMAGE-explained.png)",
+    )
     add(parser, "--json")
     add_encoder(parser, remembered=True)
     add(parser, "--trust")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Show which parts of an image speak for its most probable class, and which for the next one.
+    """Show which parts of an image support its most probable class, and which the next one.
 
-    Parts are hidden in turn; a part matters if the odds of the two classes change without it.
-    Also tells when the classes were taught.
+    Each part is hidden in turn; it matters if the odds of the two classes change without it. Also
+    lists when the two classes were taught, and with how many images.
     """
     from frugalvae.care.explanations import explain
     from frugalvae.encoders import load_encoder
@@ -63,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     for one in result["classes"]:
         for line in lines(one):
             print(printable(line))
-    print(printable(f"{output}: the photograph, and what speaks for each class"))
+    print(printable(f"{output}: the photograph, and the parts that support each class"))
 
 
 def lines(one: dict[str, Any]) -> list[str]:
@@ -71,12 +81,12 @@ def lines(one: dict[str, Any]) -> list[str]:
 
     >>> one = {"label": "wren", "probability": 0.9, "part": "centre", "taught": []}
     >>> lines(one)
-    ['wren 90.0%: what speaks for it is mostly at the centre']
+    ['wren 90.0%: supported mostly at the centre']
     """
-    where = f"mostly at the {one['part']}" if one["part"] else "in hardly any part of the image"
+    where = f"mostly at the {one['part']}" if one["part"] else "by hardly any part of the image"
     dates = [
         f"{plural(event['samples'], 'photograph')} on {local_time(str(event['when']))}"
         for event in one["taught"]
     ]
-    first = f"{one['label']} {percent(one['probability'])}: what speaks for it is {where}"
+    first = f"{one['label']} {percent(one['probability'])}: supported {where}"
     return [first] + ([f"  taught {', '.join(dates)}"] if dates else [])

@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Learn the classes of a folder or a zip archive: each folder of images in it is a class; "
         "of train/ and test/, train/ is learned. The first call makes the file; later calls learn "
-        "what is new, of new classes and known ones. Images that were taught before are recognised "
-        "and not counted again, so that the same command can be run over a folder that grows. "
-        "After a kill, the same command goes on. --names teaches classes by name alone, where the "
-        "encoder reads. Instead of a folder you can give a feature file "
-        "(.npz) of 'frugalvae encode'; its training part is learned."
+        "new images, of new classes and of known ones. Images that were learned before are "
+        "recognised and not counted again, so you can repeat the command as the folder grows. "
+        "If interrupted, run the same command again: it continues. --names teaches classes by name "
+        "alone, if the encoder can read names, as CLIP can. Instead of a folder you can give a "
+        "feature file (.npz) of 'frugalvae encode'; its training part is learned."
     )
     add(parser, "file")
     parser.add_argument(
@@ -69,26 +69,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAMES",
         help="instead of a folder: names of classes to learn by name alone, such as "
-        "'heron, egret', or a file with a name per line; the encoder must read, as CLIP does",
+        "'heron, egret', or a file with a name per line; needs an encoder that reads, such as CLIP",
     )
     add_encoder(parser)
     add_choices(parser)
-    about = "processes that encode and sum images, or tasks on Ray (default: 1, with threads)"
+    about = "processes that encode images, or tasks on Ray (default: 1, with threads)"
     add(parser, "--jobs", default=1, help=about)
     add_ray(parser, "task")
     add(parser, "--depth", "--strict", "--case-matters", "--trust", "--wait", "--json", "--quiet")
-    parser.set_defaults(if_interrupted="what is encoded is kept, and the same command goes on")
+    parser.set_defaults(if_interrupted="what is encoded is kept, and the same command continues")
     once = parser.add_argument_group("options of a new file, which cannot be changed later")
     add(once, "--memory", "--head")
-    about = "change a setting, such as memory.budget=300000 or encoder.size=128; a wrong name lists"
-    add(once, "--set", help=f"{about} all of them")
+    about = "change a setting, such as memory.budget=300000 or encoder.size=128; the error about a "
+    add(once, "--set", help=f"{about}wrong name lists all names")
     add(once, "--seed", default=None)
 
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
     """What of a folder is to be learned."""
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be learned, and change nothing"
+        "--dry-run", action="store_true", help="print what would be learned, and change nothing"
     )
     only = parser.add_mutually_exclusive_group()
     for kind, others in (("new", "known classes"), ("known", "new classes")):
@@ -104,8 +104,9 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         dest="leave_out",
         type=Path,
         metavar="LIST",
-        help="leave out the images in this list, such as 'frugalvae check' writes: one path per "
-        "line, as inside FOLDER; the file remembers them, and leaves them out from then on",
+        help="leave out the images in this list, such as the one that 'frugalvae check' writes: a "
+        "path per line, relative to FOLDER; FILE.frugal remembers them, and leaves them out in "
+        "later calls, too",
     )
     parser.add_argument(
         "--again",
@@ -113,14 +114,14 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CLASS",
-        help="learn the folder of this name although the class was forgotten, was renamed, or was "
-        "taught without digests, or some of it was left out before; may be given again",
+        help="learn all images in the folder of this name, although the class was forgotten or "
+        "renamed, was taught by features alone, or some of them were left out; may be repeated",
     )
     parser.add_argument(
         "--near",
         choices=("new", "same", "skip"),
-        help="a new name that is nearly a known one is a new class, the same class, or left out "
-        "(default: ask at a terminal; elsewhere new, with a warning)",
+        help="what to do with a new name that is nearly a known one: make it a new class, the same "
+        "class, or skip it (default: ask at a terminal; elsewhere new, with a warning)",
     )
 
 
@@ -283,7 +284,7 @@ def excepted(
         )
     if absent:
         say(f"not there, though --except names it: {shortened(absent)}")
-    say(f"{plural(len(found), samples.what)} left out, as {options.leave_out} says")
+    say(f"{plural(len(found), samples.what)} left out: {options.leave_out} lists them")
     return found
 
 
@@ -315,7 +316,7 @@ def warn_of_twins(new: Sequence[str]) -> None:
         print_error(
             f"warning: taught as classes of their own, and nearly the same names: "
             f"{', '.join(pairs[:3])}{more}; 'frugalvae merge-classes' makes one of two, "
-            "--near new says that they are right"
+            "--near new accepts both"
         )
 
 
@@ -325,7 +326,7 @@ def ask(name: str, other: str, options: argparse.Namespace, display: Display) ->
     if quiet or not (sys.stdin.isatty() and sys.stdout.isatty()):
         print_error(
             f"warning: {nearly_known([name], [other])[0]}; --near same takes such a name for "
-            "the known class, --near skip leaves it out, --near new says that it is right"
+            "the known class, --near skip leaves it out, --near new accepts it"
         )
         return "new"
     display.say(f"{name!r} is no known class, but {other!r} is.")

@@ -22,20 +22,20 @@ PIPE_CLOSED = 141  # as of a program that is ended by the signal SIGPIPE
 #: ``add_arguments(parser)`` and ``run(options)``, whose docstring is the verb's own help; it is
 #: imported when it is typed.
 VERBS = {
-    "check": "look for mistakes in a folder of images before it is taught",
+    "check": "look for mistakes in a folder of images before learning it",
     "learn": "teach classes from a folder of images, or more images of one class",
     "predict": "classify images",
-    "explain": "show which parts of an image speak for its class",
-    "serve": "ask and teach a classifier over HTTP, and on a page",
+    "explain": "show which parts of an image support its predicted class",
+    "serve": "use and teach a classifier in the browser, or over HTTP",
     "evaluate": "test a classifier on labelled images, and write a page about it",
     "status": "show what a classifier knows, its size, and warnings",
-    "suggest": "tell which unlabelled images would teach most",
+    "suggest": "suggest which unlabelled images to label next",
     "rename": "give a class another name",
-    "merge": "add what other classifiers were taught",
+    "merge": "add the classes and samples of other classifiers",
     "merge-classes": "make one class of several",
-    "unlearn": "take single images of a class out again",
+    "unlearn": "remove single images from a class",
     "forget": "remove a class",
-    "undo": "take back the last change",
+    "undo": "revert the last change",
     "history": "list what was done to a classifier, and when",
     "sample": "draw features of a class from the memory",
     "encode": "turn images into a feature file",
@@ -52,7 +52,7 @@ EPILOG = """'frugalvae COMMAND --help' lists the options of a command.
 
 exit codes:
   0    done
-  1    done in part: an input of predict cannot be read
+  1    partly done: an input of predict cannot be read
   2    not done: the reason is on standard error, and nothing was changed
   130  interrupted
   141  the reader of the output closed the pipe
@@ -136,7 +136,7 @@ def parser(*verbs: str, only: Sequence[str] = ()) -> argparse.ArgumentParser:
     """
     top = argparse.ArgumentParser(
         prog="frugalvae",
-        description="Teach a frozen encoder new classes, task by task, without keeping the data.",
+        description="Teach a classifier new classes, from folders of images that it does not keep.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -40,8 +40,8 @@ def value(parser: Parser, name: str, metavar: str, about: str, **how: Any) -> No
 
 def add_encoder(parser: Parser, *, remembered: bool = False) -> None:
     """What is typed of the encoder: which one, or where it is if the file remembers which."""
-    encoder = {"help": "the file's encoder in another format: onnx or transformers"}
-    model = {"help": "where the model of the file's encoder is, if it has moved"}
+    encoder = {"help": "open the file's encoder in another format: onnx or transformers"}
+    model = {"help": "where the encoder's model is, if it has moved since the file was made"}
     add(parser, "--encoder", **encoder if remembered else {})
     add(parser, "--model", **model if remembered else {})
     if not remembered:
@@ -253,9 +253,9 @@ SHARED: dict[str, dict[str, Any]] = {
     "--memory": _value("NAME", f"{', '.join(MEMORIES)}, or module:Class (default: moments)"),
     "--model": _value(
         "MODEL",
-        "the encoder's model: for efficientnet lite0 (default), lite1 or lite2; for onnx an .onnx "
-        "file; for the others a folder; or a name on the Hugging Face hub, such as "
-        "openai/clip-vit-large-patch14",
+        "the encoder's model: lite0 (default), lite1 or lite2 for efficientnet; an .onnx file, a "
+        "folder, or a name on the Hugging Face hub, such as openai/clip-vit-large-patch14, for "
+        "the others",
     ),
     "--output": {"type": Path, "metavar": "FILE"},
     "--quiet": _flag("print nothing but errors"),
@@ -263,20 +263,20 @@ SHARED: dict[str, dict[str, Any]] = {
     "--set": {"action": "append", "default": [], "type": setting, "metavar": "PART.NAME=VALUE"},
     "--strict": _flag(
         "do nothing if a file cannot be read or is not an image; without it such files are left "
-        "out, counted by reason, and named in --json"
+        "out, counted by reason, and listed in --json"
     ),
     "--trust": _value(
         "NAME",
-        "a module, a module:Class, or a model that the file may name: nothing that only the file "
-        "names is imported, opened or fetched; may be given again",
+        "a module, a module:Class or a model that the file names, and that you know: without this "
+        "option it is not imported, opened or fetched; may be repeated",
         action="append",
         default=[],
     ),
     "--views": {
         "type": int,
         "choices": VIEWS,
-        "help": "encode each photograph so often, from near and far and mirrored, and average: "
-        "better with few photographs, takes as many times as long (default: 1)",
+        "help": "average the features of this many views of each image, enlarged and mirrored: "
+        "better with few images per class, and as many times slower (default: 1)",
     },
     "--wait": _value(
         "SECONDS",

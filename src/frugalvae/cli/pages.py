@@ -1,4 +1,4 @@
-"""Pages that verbs write beside what they print."""
+"""Pages that verbs write besides what they print."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "label and probability (with --error also sure, with --sets also set); and unreadable and "
         "skipped, each with input and reason. JSON "
         "lines are the same objects, one per input. CSV has a row per input and rank: "
-        f"{', '.join(FIELDS)}, which says why an input cannot be read."
+        f"{', '.join(FIELDS)}. The reason is why an input cannot be read."
     )
     add(parser, "file")
     about = "an image, a folder, a zip archive, FEATURES.npz, or - for paths from standard input"
@@ -63,16 +63,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     value(parser, "--min-probability", "P", about, type=percentage, default=0.0)
     flag(parser, "--unknown", f"answer '{NONE}' if an input belongs to no taught class")
     about = (
-        "how familiar an input has to look, from 0 to 1, to be taken for known (default: "
-        f"{THRESHOLD}); about this share of what is known is rejected. Implies --unknown"
+        "the least familiarity, from 0 to 1, of an input that counts as known (default: "
+        f"{THRESHOLD}); about this share of known inputs is refused. Implies --unknown"
     )
     value(parser, "--threshold", "SHARE", about, type=percentage)
     about = (
-        f"answer '{UNSURE}' wherever more than this share of answers would be wrong, such as "
-        "2%% or 0.02; for images like those that were taught"
+        f"answer '{UNSURE}' so often that at most this share of the other answers is wrong, such "
+        "as 2%% or 0.02; holds for images like those that were learned"
     )
     value(parser, "--error", "SHARE", about, type=percentage)
-    about = "also name as many classes as hold the right one this often, such as 95%%"
+    about = "also list so many classes that the right one is among them this often, such as 95%%"
     value(parser, "--sets", "SHARE", about, type=percentage)
     form = parser.add_mutually_exclusive_group()
     for name, about in (
@@ -81,8 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("csv", "print CSV"),
     ):
         form.add_argument(f"--{name}", action="store_const", const=name, dest="form", help=about)
-    about = "write the answers to a file, when all are there; .json, .jsonl and .csv choose the "
-    add(parser, "--output", help=f"{about}form")
+    about = (
+        "write all answers to this file at the end; its ending chooses the form: .json, .jsonl, "
+    )
+    add(parser, "--output", help=f"{about}.csv or .txt")
     add(parser, "--strict")
     add_encoder(parser, remembered=True)
     add(parser, "--trust")
@@ -93,8 +95,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Classify images, all images of folders, or the rows of feature files.
 
-    Of a feature file (.npz) it is the array x, or else x_test. Answers are printed as they come.
-    Inputs that cannot be read are named on standard error, and the exit code is then 1.
+    In a feature file (.npz), the rows are those of the array x, or else of x_test. Answers are
+    printed as they come. Inputs that cannot be read are listed on standard error, and the exit
+    code is then 1.
     """
     from frugalvae.storage.store import Store
 

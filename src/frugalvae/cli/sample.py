@@ -18,10 +18,10 @@ from frugalvae.labels import label_named
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     add(parser, "file", "label")
-    about = "how many (default: %(default)s)"
+    about = "how many features to draw (default: %(default)s)"
     parser.add_argument("-n", type=positive, default=100, metavar="N", help=about)
     add(parser, "--output", metavar="FILE.npz", help="the file to write (default: CLASS.npz)")
-    about = "seed of the draw (default: the seed of the classifier)"
+    about = "seed of the random numbers (default: the seed of the classifier)"
     add(parser, "--seed", default=None, help=about)
     add(parser, "--trust", "--quiet")
 
@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Draw features of a class from the memory, and write them as .npz.
 
-    It holds x of shape (n, d), label, and encoder, which says as JSON what made such features.
+    The file has the arrays x, of shape (n, d), label, and encoder: JSON about the encoder of such
+    features.
     """
     import numpy as np
 

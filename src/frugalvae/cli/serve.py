@@ -1,4 +1,4 @@
-"""``frugalvae serve``: ask and teach a classifier over HTTP, and on a page."""
+"""``frugalvae serve``: use and teach a classifier in the browser, or over HTTP."""
 
 from __future__ import annotations
 
@@ -21,17 +21,26 @@ MEGABYTE = 1_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     usual = Limits()
-    parser.epilog = "docs/serve.md tells what can be asked, and /docs of the server itself."
+    parser.epilog = "The server documents all its requests at /docs, and so does docs/serve.md."
     add(parser, "file")
-    flag(parser, "--teach", "let the file be taught and changed")
+    flag(parser, "--teach", "allow teaching and changing the file")
     about = "where to listen; anything but this machine needs --token-file (default: %(default)s)"
     value(parser, "--host", "ADDRESS", about, default="127.0.0.1")
-    value(parser, "--port", "N", "default: %(default)s; 0 takes any", type=port, default=8000)
-    about = f"has the token, of {SHORTEST_TOKEN} letters or more, that every request must show"
+    value(
+        parser,
+        "--port",
+        "N",
+        "the port (default: %(default)s); 0 takes any free one",
+        type=port,
+        default=8000,
+    )
+    about = (
+        f"a file with the token, {SHORTEST_TOKEN} characters or more, that every request must carry"
+    )
     value(parser, "--token-file", "FILE", about, type=Path)
-    about = "a further name by which the server may be called; may be given again"
+    about = "a further host name under which the server answers; may be repeated"
     value(parser, "--allow-host", "NAME", about, action="append", default=[])
-    about = "write the pictures that are asked and taught into this folder; without it none is"
+    about = "keep the images that are sent in this folder; without it none is written to disk"
     value(parser, "--keep", "FOLDER", about, type=Path)
     limits = parser.add_argument_group("limits")
     for name, default, about in (
@@ -39,18 +48,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--max-images", usual.images, "images in a request"),
         ("--max-pixels", usual.pixels // MEGABYTE, "megapixels of an image"),
         ("--max-requests", usual.requests, "requests at a time"),
-        ("--recent", usual.recent, "questions that are remembered with a small picture"),
+        (
+            "--recent",
+            usual.recent,
+            "images of recent questions that are kept in memory, for the tray",
+        ),
     ):
         text = f"{about} (default: %(default)s)"
         value(limits, name, "N", text, type=positive, default=default)
     for name, usually, about in (
         ("--time-limit", usual.seconds, "for a request to arrive, and again to be answered"),
-        ("--recent-time", usual.seconds_remembered, "for which questions are remembered"),
+        ("--recent-time", usual.seconds_remembered, "for which they are kept"),
     ):
         text = f"seconds {about} (default: %(default)g)"
         value(limits, name, "SECONDS", text, type=seconds, default=usually)
-    add(parser, "--encoder", help="the encoder of a new file, or the file's in another format")
-    add(parser, "--model", help="the encoder's model, or where it is if it has moved")
+    add(
+        parser,
+        "--encoder",
+        help="the encoder of a new file, or another format of this file's",
+    )
+    add(parser, "--model", help="the encoder's model, or where it is now if it has moved")
     add(parser, "--views")
     add(parser, "--trust", "--wait", "--quiet")
     parser.set_defaults(if_interrupted="what was answered with success is in the file")
@@ -66,8 +83,8 @@ def port(text: str) -> int:
 def run(options: argparse.Namespace) -> None:
     """Serve a classifier: a page in the browser, and the same over HTTP.
 
-    Only this machine may ask, and nobody may change the file, unless you say so. With --teach the
-    file need not exist. The commands of frugalvae can be used on the file meanwhile.
+    By default only this machine can reach it, and nobody can change the file. With --teach, the
+    file need not exist. Meanwhile you can use the other commands of frugalvae on the file.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # pictures are looked at one on each core
     settings = settings_of(options)

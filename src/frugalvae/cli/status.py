@@ -21,10 +21,10 @@ from frugalvae.storage.summary import Summary, summarise
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What may be typed."""
     add(parser, "file")
-    flag(parser, "--all", "name all classes, however many")
+    flag(parser, "--all", "list all classes, however many")
     about = (
-        "load the classifier too, draw samples of its classes and let it classify them, as was "
-        "done when the file was written"
+        "also load the classifier, draw samples of its classes and classify them, as was done "
+        "when the file was written"
     )
     flag(parser, "--verify", about)
     add(parser, "--trust", "--json")
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Show the classes by task, the encoder, the size of each component, and warnings.
 
-    Also how much room the layers of a decoder have left (R of the paper, and free directions).
+    For the paper's VAEs, it also lists how much of each decoder layer's null space is left.
     """
     from frugalvae.storage.store import Store
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
         return
     show(summary, Display(), summary.classes if options.all else MOST)
     if options.verify:
-        Display().say("verified: it loads, and what it draws and answers is as it should be")
+        Display().say("verified: it loads, draws samples and classifies them as it should")
 
 
 # --------------------------------------------------------------------------- what is shown

@@ -1,4 +1,4 @@
-"""``frugalvae suggest``: tell which unlabelled images would teach most."""
+"""``frugalvae suggest``: which unlabelled images to label next."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_page(parser, "suggest")
     about = (
         "copy suggested images to folders in this new folder: 'perhaps NAME' for the most "
-        "probable class, 'perhaps new class 1' for a group, 'perhaps unknown'; sort and rename "
-        "them, then learn the folder"
+        "probable class, 'perhaps new class 1' for a group, 'perhaps unknown' for the rest; sort "
+        "and rename them, then learn the folder"
     )
     value(parser, "--copy-to", "DIR", about, type=Path)
     add_encoder(parser, remembered=True)
@@ -45,11 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Tell which unlabelled images would teach a classifier most; nothing is learned.
+    """Suggest which unlabelled images to label next; nothing is learned.
 
-    They are those that it is unsure of, that are unlike each other, and that many others are
-    like. Images that look like no taught class and like each other are grouped: perhaps a new
-    class. Folders in the folder are looked into, and mean nothing.
+    It suggests images that the classifier is unsure of, that differ from each other, and that
+    resemble many others. Images that look like each other but like no taught class are grouped:
+    perhaps a new class. Images in subfolders are included; names of folders are ignored.
     """
     from frugalvae.samples import counted, open_unlabelled
     from frugalvae.storage.store import Store

@@ -120,7 +120,7 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
     """
     if remembered is None:
         raise InputError(
-            f"{file} was taught features, and does not say which encoder made them: images cannot "
+            f"{file} was taught features of an unknown encoder: images cannot "
             "be encoded for it; give features (.npz) of the same encoder"
         )
     before = (remembered.get(GIVEN) or {}).get("name") or remembered.get("encoder") or DEFAULT
@@ -145,7 +145,7 @@ def choose(remembered: Remembered, choice: Choice, file: Path | str) -> dict[str
         raise InputError(f"{file}: which model is its {name}? Give --model with {MODEL_HELP[name]}")
     if model is not None and os.path.isabs(model) and not os.path.exists(model):
         raise InputError(
-            f"{model}: there is no such file or folder; say with --model where the {name} of "
+            f"{model}: there is no such file or folder; give with --model where the {name} of "
             f"{file} is"
         )
     return {"name": name, "settings": settings}

@@ -174,7 +174,7 @@ def _follow(file: BinaryIO) -> Any:
             case name if name in TUPLES:
                 stack.append(tuple(since(len(stack) - TUPLES[name])))
             case name:
-                raise ValueError(f"it says {name}, which no tensor needs")
+                raise ValueError(f"it has {name}, which no tensor needs")
     raise ValueError("it ends early")
 
 

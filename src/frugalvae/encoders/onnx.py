@@ -114,7 +114,7 @@ def _in_its_folder(path: Path, name: str) -> Path:
     if not plain or found.parent not in homes:
         raise InputError(
             f"{path}: it wants to read {name}, which is not in its folder; use a model that "
-            "keeps its weights beside itself"
+            "keeps its weights next to itself"
         )
     if not found.is_file():
         raise InputError(f"{path}: its weights are in {name}, which is missing; copy it as well")
@@ -436,7 +436,7 @@ def _preprocessing(layout: Layout, **given: Any) -> Preprocessing:
     found = next(filter(None, map(read_config, layout.folders)), None)
     if found is None and None in given.values():
         raise InputError(
-            f"{layout.graph}: {CONFIGS[0]} is missing, which says how images are prepared; copy "
+            f"{layout.graph}: {CONFIGS[0]} is missing, which defines how images are prepared; copy "
             "it from where the model comes from, or set encoder.size, encoder.mean and encoder.std"
         )
     changed = {name: value for name, value in given.items() if value is not None}
@@ -536,7 +536,7 @@ class TextNetwork:
         found = (config.get("text_config") or {}).get("max_position_embeddings")
         found = found or CONTEXT.get(str(config.get("model_type")))
         if found is None:
-            raise InputError(f"{path}: it does not say how long texts may be")
+            raise InputError(f"{path}: it does not state how long texts may be")
         return int(found)
 
     def _file(self, name: str) -> Path:

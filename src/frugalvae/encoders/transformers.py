@@ -134,7 +134,7 @@ class TransformersEncoder(ModelEncoder):
         if 2 * len(tokenizer) < rows:  # without its files, a tokenizer of three tokens is made up
             raise InputError(
                 f"{self.model}: its tokenizer knows {len(tokenizer)} tokens, its text tower "
-                f"{rows}; expected the tokenizer's files (tokenizer.json) beside the model's"
+                f"{rows}; expected the tokenizer's files (tokenizer.json) next to the model's"
             )
         return tokenizer
 
@@ -152,7 +152,7 @@ def _preprocessing(model: str | Path) -> Preprocessing:
         found = [name for name in names if name in CONFIGS]
         if not found:
             raise InputError(
-                f"{model}: {CONFIGS[0]} is missing, which says how images are prepared; copy it "
+                f"{model}: {CONFIGS[0]} is missing, which defines how images are prepared; copy it "
                 "from where the model comes from"
             )
         return found

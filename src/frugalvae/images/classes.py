@@ -40,7 +40,7 @@ from frugalvae.labels import as_label, is_plain
 
 HOW = "expected one folder per class with its images in it, or a zip archive of such folders"
 LOOSE = "in no class's folder"
-NEXT_TO_PARTS = "beside the folders for training and test"
+NEXT_TO_PARTS = "next to the folders for training and test"
 TRAIN, VALIDATION, TEST = "training", "validation", "the test"
 ROLES = {
     **dict.fromkeys(("train", "training", "trainset", "train_set"), TRAIN),
@@ -331,7 +331,7 @@ def _around(
     if len(roles) == 1 and tops != parts:
         raise InputError(
             f"{_shown(parts)} is named as a part of a data set, and {_shown(tops - parts)} "
-            f"beside it is not: give the one folder that is meant, {DEPTH}"
+            f"next to it is not: give the one folder that is meant, {DEPTH}"
         )
     return {f: _place(f, level, parts) for f in folders}
 
@@ -366,7 +366,7 @@ def _check_plain(folders: Collection[Folder]) -> None:
             raise InputError(
                 f"{_shown('/'.join((*outer, name)) for name in names)} are named as parts of a "
                 "data set, and other folders have no such parts: put train/ and test/ around "
-                "all classes, or say with --depth N how deep the classes are"
+                "all classes, or give --depth N, the depth of the classes"
             )
 
 

@@ -160,13 +160,13 @@ def expectation(found: Mapping[str, Any] | None) -> list[str]:
     >>> expectation(found)
     ['expected accuracy on new images like these: about 77% (70 to 83), lowest of fox (50%)']
     >>> expectation(found | {"enough": False})
-    ['expected accuracy on new images like these: too few images were tested to say']
+    ['expected accuracy on new images like these: too few images were tested']
     >>> expectation(None)
     []
     """
     if found is None:
         return []
-    accuracy, lowest = "too few images were tested to say", ""
+    accuracy, lowest = "too few images were tested", ""
     if found["enough"]:
         low, high = 100 * found["low"], 100 * found["high"]
         accuracy = f"about {found['accuracy']:.0%} ({low:.0f} to {high:.0f})"

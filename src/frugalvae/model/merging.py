@@ -160,7 +160,7 @@ def _check_apart(model: Model, other: Model, labels: Any) -> None:
     if shown:
         raise InputError(
             f"both were taught the same photographs, which would count twice: {shortened(shown)}. "
-            "Leave one out, or say that they may: --twice, in Python twice=True"
+            "Leave one out, or allow it: --twice, in Python twice=True"
         )
 
 

@@ -121,13 +121,13 @@ class TeachingPlan:
             )
         if self.unwanted:
             number, names = plural(sum(self.unwanted.values()), self.what), sorted(self.unwanted)
-            lines.append(f"{number} left out, as was asked: {shortened(names)}")
+            lines.append(f"{number} left out, as requested: {shortened(names)}")
         if self.unrecognised:
             names = sorted(map(str, self.unrecognised))
             lines.append(
                 f"{plural(len(names), 'known class')} left alone: {shortened(names)}; taught "
-                f"without digests, so that {self.what}s taught before cannot be told from new "
-                "ones. --again CLASS takes all that are there, --class CLASS all that are given"
+                f"without digests, so new {self.what}s are not recognised. --again CLASS learns "
+                "all that are there, --class CLASS all that are given"
             )
         return lines
 

@@ -478,7 +478,7 @@ class Forecast:
     def __repr__(self) -> str:
         low, high = self.interval
         said = f"about {self.accuracy:.0%} ({100 * low:.0f} to {100 * high:.0f})"
-        return f"<Forecast: {said if self.enough else 'too few samples to say'}>"
+        return f"<Forecast: {said if self.enough else 'too few samples'}>"
 
     @property
     def enough(self) -> bool:

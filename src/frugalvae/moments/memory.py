@@ -246,7 +246,7 @@ class MomentMemory(MemoryDefaults):
             return []
         return [
             "the covariance that all classes share lost the class's rows and an average share of "
-            "what no rows say; how the class differed from that average remains"
+            "what no rows hold; how the class differed from that average remains"
         ]
 
     def forget_with(self, task: Task) -> list[str]:

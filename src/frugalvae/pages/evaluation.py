@@ -167,7 +167,7 @@ def _calibration(evaluation: Evaluation) -> str:
         return f"It is underconfident: its probabilities are {stated}."
     few = plural(len(evaluation.truth), _sample(evaluation))
     wrong = "high" if mean > evaluation.accuracy else "low"
-    return f"Its probabilities are {stated}; {few} are too few to tell whether that is too {wrong}."
+    return f"Its probabilities are {stated}; {few} are too few to know whether that is too {wrong}."
 
 
 def _sample(evaluation: Evaluation) -> str:

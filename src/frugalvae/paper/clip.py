@@ -201,7 +201,7 @@ def load_text_tower(model: str, precision: Precision = "float32") -> TextTower:
     if len(tokenizer) != rows:  # without its files, a tokenizer of three tokens is made up
         raise InputError(
             f"{model}: its tokenizer knows {len(tokenizer)} tokens, its text tower {rows}; "
-            "expected the tokenizer's files (tokenizer.json) beside the model's"
+            "expected the tokenizer's files (tokenizer.json) next to the model's"
         )
     scale = float(whole.logit_scale.detach().exp())
     return TextTower(whole, tokenizer, scale=scale, name=model, precision=precision)

@@ -1,8 +1,9 @@
 """Steps that replace those of Algorithm 1: the paper's variants and ablations, and our departures.
 
-Each is an object that takes the place of one in :class:`~frugalvae.paper.vae_fo.Steps` or
-:class:`~frugalvae.paper.vae_fo.Training`. :data:`DEPARTURES` lists what ``vae-fo`` does otherwise
-than the paper says; ``vae-fo-literal`` does none of it.
+Most are objects that take the place of one in :class:`~frugalvae.paper.vae_fo.Steps` or
+:class:`~frugalvae.paper.vae_fo.Training`; learning rates and noise are numbers.
+:data:`DEPARTURES` lists what ``vae-fo`` does otherwise than the paper says; ``vae-fo-literal``
+does none of it.
 """
 
 from __future__ import annotations

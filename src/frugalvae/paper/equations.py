@@ -2,7 +2,8 @@
 
 "Frugal Incremental Generative Modeling using Variational Autoencoders" (Enescu and Sahbi).
 Functions follow the order of the paper and carry its numbers. The training loop, the null
-spaces, the priors and the heads call these functions and repeat none of them. Eq. 1 is Eq. 6
+spaces, the priors and prompts call these functions. Only ``parts/cosine.py`` repeats one, Eq. 3:
+it must not need this room, nor PyTorch to predict. Eq. 1 is Eq. 6
 with a prior mean of zero. Eqs. 4 and 11 to 23 only derive Eq. 5; they are in the test that
 proves it, ``tests/paper/test_fixed_point_proof.py``.
 

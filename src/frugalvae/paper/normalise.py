@@ -1,7 +1,7 @@
 """Normalisation of features before they reach the VAE: per class, or for all classes alike.
 
-The paper normalises each class by min-max and then by z-score. A z-score undoes any affine
-map before it, so the z-score alone gives the same result from half the statistics.
+The paper counts four numbers per class and feature, which suggests min-max and then z-score. A
+z-score undoes any affine map before it, so it alone gives the same from half the statistics.
 """
 
 from __future__ import annotations

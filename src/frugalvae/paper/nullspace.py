@@ -1,7 +1,7 @@
 """What a task may change in a decoder: the null space of what old classes feed its layers.
 
 A weight W may change in directions alone that no old input has a component in. If D x = 0 for
-every old input x, then W + D gives the old outputs, whatever D is.
+every old input x, then W + D gives the old outputs.
 """
 
 from __future__ import annotations

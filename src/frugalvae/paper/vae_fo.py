@@ -9,7 +9,7 @@ Algorithm 1                                 here
 initialise encoder and decoder              ``VAEFO._prepare``
 means of the classes; do FPI while ‖ΔM‖>ε   ``VAEFO._place_means``, :class:`FixedPoint` (Eq. 5)
 train encoder and decoder                   ``VAEFO._train``, :func:`train` (Eqs. 2, 6, 7)
-update the eigenvectors of each layer       ``VAEFO._protect`` (Eqs. 8, 9)
+update the eigenvectors of each layer       ``VAEFO._protect``; ``_null_spaces`` (Eqs. 8, 9)
 x ~ decoder(z), z ~ N(mu_y, I)              :meth:`VAEFO.sample`
 adapt CLIP on them (Eq. 3)                  ``paper/prompts.py``, ``parts/cosine.py``
 ==========================================  =======================================
@@ -86,7 +86,7 @@ class FixedPoint:
         return Placement(means, iterations, residual, residual < self.tolerance)
 
     def weight_among(self, classes: int) -> float:
-        """What the sum of Eq. 5 is multiplied by: lambda, however many classes there are."""
+        """What the sum of Eq. 5 is multiplied by: lambda; a departure divides it by classes."""
         return self.weight
 
 
@@ -174,11 +174,11 @@ def train(
     optimiser.zero_grad(set_to_none=True)  # or copies of the memory would carry the gradients
 
 
-# --------------------------------------------------------------------------- null space, Eq. 9
+# --------------------------------------------------------- what old classes feed, Sigma of Eq. 9
 
 
 class Learned(NamedTuple):
-    """What a task leaves behind: what its classes feed the decoder is made of it."""
+    """A learned task, from which ``protect`` computes what its classes feed the decoder."""
 
     encoder: MLP
     data: Batch  # (n, d)
@@ -228,7 +228,7 @@ class VAEFO:
     means_
         mu_y of each class, (latent,).
     encoder_, decoders_, route_
-        The networks, and which decoder each class uses: the first, but for VAE-FOD.
+        The networks, and which decoder each class uses: the first, unless tasks have their own.
 
     Examples
     --------
@@ -260,14 +260,14 @@ class VAEFO:
         self.means_: dict[int, Tensor] = {}
 
     def learn(self, task: Task, rng: np.random.Generator) -> None:
-        """One turn of the loop of Algorithm 1: learn the classes of a task."""
+        """One turn of the loop of Algorithm 1: learn the classes of a task, all of them new."""
         device = device_of(self.means_)
         new, draws = TensorTask.of_arrays(task, device), to_generator(rng, device)
         x = self._normalise(new)  # (n, d)
         encoder, decoder = self._prepare(new, draws)
         self._place_means(encoder, new, x, draws)  # Eq. 5
-        self._train(encoder, decoder, self._batch(new, x), draws)  # Eqs. 2, 6, 7
-        self._protect(encoder, decoder, new, x, draws)  # Eqs. 8, 9
+        self._train(encoder, decoder, self._batch(new, x), draws)  # Eqs. 2, 6 to 9
+        self._protect(encoder, decoder, new, x, draws)  # Sigma of Eq. 9
 
     def sample(self, label: int, count: int, rng: np.random.Generator) -> Array:
         """Synthetic features (count, d) of a class: decode draws from its Gaussian."""
@@ -308,7 +308,7 @@ class VAEFO:
     def _place_means(self, encoder: MLP, task: TensorTask, x: Tensor, rng: Generator) -> Placement:
         """The mean latent of each new class, moved by Eq. 5; old means (old, latent) are fixed."""
         fixed = torch.stack([*self.means_.values()]) if self.means_ else x.new_empty(0, self.latent)
-        self.means_ |= dict.fromkeys(task.classes, x.new_zeros(self.latent))
+        self.means_ |= dict.fromkeys(task.classes, x.new_zeros(self.latent))  # not known yet
         mu, _ = self.steps.training.posterior(encoder, self._batch(task, x))  # (n, latent)
         latent_means = torch.stack([mu[task.labels == y].mean(dim=0) for y in task.classes])
         placement = self.steps.prior.place(latent_means, fixed, rng)  # means: (k, latent)

@@ -35,7 +35,11 @@ def check_features(X: ArrayLike, width: int | None = None) -> NDArray[np.float32
         expected = f"(n, {'d' if width is None else width}), n at least 1"
         raise InputError(
             f"the features have shape {np.shape(X)}; expected {expected}"
-            + ("" if width is None else ", from the encoder that made what was taught")
+            + (
+                ""
+                if width is None
+                else ": features of the encoder that the classifier was taught with"
+            )
         )
     return check_finite(features)
 

@@ -103,7 +103,7 @@ class MemoryDefaults(Kept):
     ) -> list[Component]:
         """What it will cost; here nothing is known of it."""
         raise InputError(
-            f"{type(self).__name__} does not say what it costs before it is trained; give it "
+            f"{type(self).__name__} does not know its cost before it is trained; give it "
             "cost(dim, classes, tasks, samples), see docs/extending.md"
         )
 

@@ -344,7 +344,7 @@ def check_trusted(
 
     name_to_give = name_to_give or name.partition(":")[0]
     raise UntrustedError(
-        f"{what}. Nothing that a file names is imported, opened or fetched because it says so: if "
+        f"{what}. Nothing that a file names is imported, opened or fetched for that reason: if "
         f"you know it, give {option or '--trust'} {shlex.quote(name_to_give)}, or in Python "
         f"trust={[*trust, name_to_give]!r}"
     )

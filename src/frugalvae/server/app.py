@@ -77,7 +77,7 @@ class ServerState:
                 raise
             raise RefusedError(
                 507,
-                "there is no room for the picture in the folder of --keep; make room on the disk",
+                "there is no room for the image in the folder of --keep; make room on the disk",
             ) from error
 
     def close(self) -> None:
@@ -207,7 +207,7 @@ def endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
 async def on_http(request: Request, error: Exception) -> Response:
     """What Starlette refuses: wrong paths and methods."""
     assert isinstance(error, HTTPException)
-    words = {404: "there is nothing here; /docs tells what there is",
-             405: f"{request.method} is not understood here; /docs tells what is"}  # fmt: skip
+    words = {404: "there is nothing here; /docs lists what there is",
+             405: f"{request.method} is not understood here; /docs lists what is"}  # fmt: skip
     body = {"error": words.get(error.status_code, error.detail)}
     return JSONResponse(body, error.status_code, headers=dict(error.headers or {}))

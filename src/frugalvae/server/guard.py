@@ -229,7 +229,7 @@ class Guard:
             await refusal.response()(scope, receive, guarded)
         except Exception:  # which should not happen: the log says what, and the answer does not
             logger.exception("%s %s failed", scope["method"], scope["path"])
-            failure = RefusedError(500, "the server failed at this; its log says why")
+            failure = RefusedError(500, "the server failed at this; its log has the reason")
             await failure.response()(scope, receive, guarded)
         finally:
             CLIENT.reset(client)

@@ -62,7 +62,7 @@ Count = Annotated[int, Field(ge=0)]
 Label = Annotated[str | int, Field(description="the name of a class")]
 Interval = Annotated[
     list[Share],
-    Field(description="bounds of its expected accuracy, if enough pictures were tested"),
+    Field(description="bounds of its expected accuracy, if enough images were tested"),
 ]
 Name = Annotated[
     str,
@@ -72,7 +72,7 @@ Name = Annotated[
 ]
 Ids = Annotated[
     list[str],
-    Field(description="pictures of /predict that are still remembered"),
+    Field(description="images of /predict that are still remembered"),
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
 ]
 
@@ -87,7 +87,7 @@ class PredictOptions(BaseModel):
     min_probability: Share = Field(
         default=0.0, description="name only classes at least this probable"
     )
-    unknown: bool = Field(default=False, description="say whether it is any of the classes")
+    unknown: bool = Field(default=False, description="report whether it is any of the classes")
     threshold: Share = absent(
         description="how familiar it has to look to be known; implies unknown"
     )
@@ -99,7 +99,7 @@ class PredictOptions(BaseModel):
     )
     kept: Literal["tray", "quiet", "no"] = Field(
         default="tray",
-        description="tray: remembered with a small picture, and listed in /recent; quiet: "
+        description="tray: remembered with a small image, and listed in /recent; quiet: "
         "remembered by its id alone, to be taught; no: not at all",
     )
 
@@ -117,7 +117,7 @@ class PredictOptions(BaseModel):
 class ExplainOptions(BaseModel):
     """What may be asked of ``/explain``."""
 
-    picture: bool = Field(default=False, description="answer with a picture of it, as PNG")
+    picture: bool = Field(default=False, description="answer with an image of it, as PNG")
 
 
 class ClassesOptions(BaseModel):
@@ -180,7 +180,7 @@ class ForgetRequest(Change):
 Error = TypedDict("Error", {"error": str})
 Chance = TypedDict("Chance", {"label": Label, "probability": Share})
 Unreadable = TypedDict("Unreadable", {"input": str, "reason": str})
-TaughtAs = Annotated[str | None, Field(description="the class that was taught this very picture")]
+TaughtAs = Annotated[str | None, Field(description="the class that was taught this very image")]
 Answer = TypedDict(
     "Answer",
     {
@@ -377,7 +377,7 @@ BINARY = {"type": "string", "format": "binary"}
 RAW = {f"image/{kind}": {"schema": BINARY} for kind in ("jpeg", "png", "webp")}
 REFERENCE = "#/components/schemas/{model}"
 REFUSED = {
-    "description": "Refused: `error` says what was given, what was expected and what to do.",
+    "description": "Refused: `error` states what was given, what was expected and what to do.",
     "content": {"application/json": {"schema": {"$ref": REFERENCE.format(model="Error")}}},
 }
 

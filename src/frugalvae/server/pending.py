@@ -98,7 +98,7 @@ class PendingImages:
             minutes = self.limits.seconds_remembered / 60
             raise RefusedError(
                 410,
-                f"{len(gone)} of {len(wanted)} pictures are no longer remembered: the last "
+                f"{len(gone)} of {len(wanted)} images are no longer remembered: the last "
                 f"{self.limits.recent} are, for {minutes:g} minutes; send them again",
                 gone=gone,
             )
@@ -108,7 +108,7 @@ class PendingImages:
         """Some of them, if the encoder of the file made their features."""
         found = self.get(ids)
         if len(of_encoder(found, model)) < len(found):
-            why = "the file has another encoder now; send the pictures again"
+            why = "the file has another encoder now; send the images again"
             raise RefusedError(410, why, gone=ids)
         return found
 
@@ -164,7 +164,7 @@ async def picture(server: ServerState, request: Request) -> Response:
     """The thumbnail of a recent image."""
     [found] = server.pending.get([request.path_params["id"]])
     if not found.image.thumbnail:
-        raise RefusedError(404, "no picture is kept of this one")
+        raise RefusedError(404, "no small image is kept of this one")
     return Response(found.image.thumbnail, media_type="image/jpeg")
 
 

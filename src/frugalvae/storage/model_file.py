@@ -330,7 +330,7 @@ def _check_model(model: Model, reader: Reader) -> None:
     _check_taught(memory, [number for number in numbers if number not in by_name])
     _check_counts(model, by_name)
     if model.head_stale and head.needs_every_task:
-        raise MemoryFileError("its head is said to be due, and is one that never is")
+        raise MemoryFileError("head_due is set, but its head is never due")
     if not model.head_stale:
         _check_taught(head, numbers)
 
@@ -362,7 +362,7 @@ def _check_counts(model: Model, by_name: set[int]) -> None:
         expected = 0 if number in by_name else counted and counted.get(number)
         if expected not in (None, count):
             raise MemoryFileError(
-                f"it says that its class {number} has {count} samples; its memory has {expected}"
+                f"its class {number} has {count} samples in the header, {expected} in the memory"
             )
 
 
@@ -446,10 +446,7 @@ def _header(content: bytes) -> tuple[dict[str, Any], dict[str, Any], int]:
         document = json_object(text) if isinstance(text, str) else None
         if document is not None and type(document.get("format")) is int:
             return document, table, 8 + size
-    raise MemoryFileError(
-        "it is no file that FrugalClassifier.save() wrote, or its beginning is damaged; "
-        f"{GET_ANOTHER}"
-    )
+    raise MemoryFileError(f"it is not a .frugal file, or its beginning is damaged; {GET_ANOTHER}")
 
 
 def _check_format(found: int) -> None:

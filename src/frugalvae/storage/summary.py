@@ -115,7 +115,7 @@ def summarise(
         layers, parts = list(layers_of(document["memory"] or {})), components(contents)
         expected = expected_of(contents) if model is None else forecast_json(model.forecast)
     except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
-        raise MemoryFileError(f"{store.given}: what it says of its layers is wrong") from error
+        raise MemoryFileError(f"{store.given}: what it records of its layers is wrong") from error
     return Summary(
         str(store.given),
         contents.size,
@@ -233,5 +233,5 @@ def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
     if document["head_due"]:
         found.append("its head was not fitted after the last task: it cannot predict yet")
     if document["encoder"] is None:
-        found.append("it does not say which encoder made its features: it cannot read images")
+        found.append("the encoder of its features is unknown: it cannot read images")
     return found

@@ -97,7 +97,7 @@ def may_skip_tasks_if_it_says_so(make: Callable[[], Head]) -> None:
     x = blobs([0, 1, 2, 3, 4], seed=9).features
     require(
         patient.classes == head.classes and np.array_equal(patient.logits(x), head.logits(x)),
-        "fitted after the last task alone, it is another; say needs_every_task = True",
+        "fitted after the last task alone, it is another; set needs_every_task = True",
     )
 
 

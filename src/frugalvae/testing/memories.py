@@ -53,7 +53,7 @@ def starts_empty(make: Callable[[], Memory]) -> None:
     memory = make()
     require(memory.classes == [], f"classes is {memory.classes!r} before anything is learned")
     cost = sum(part.paper + part.stored for part in memory.components())
-    require(cost == 0, f"components() tells {cost} parameters before anything is learned")
+    require(cost == 0, f"components() counts {cost} parameters before anything is learned")
 
 
 def tells_classes_in_order(make: Callable[[], Memory]) -> None:
@@ -146,7 +146,7 @@ def says_its_cost_before_training(make: Callable[[], Memory]) -> None:
         return
     told = sum(part.stored for part in memory.cost(DIM, 4, 2, 80))
     kept = sum(part.stored for part in _taught(memory, [0, 1], [2, 3]).components())
-    require(kept <= told, f"cost() tells {told} parameters, and it keeps {kept}")
+    require(kept <= told, f"cost() counts {told} parameters, and it keeps {kept}")
 
 
 def a_copy_learns_by_itself(make: Callable[[], Memory]) -> None:

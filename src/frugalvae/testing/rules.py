@@ -69,7 +69,7 @@ def settings_can_be_recorded(make: Callable[[], Any]) -> None:
     """The constructor stores each setting under its own name, and JSON can hold them."""
     part = make()
     settings = settings_of(part)
-    require(settings.keys() == parameters_of(type(part)).keys(), f"it tells {list(settings)}")
+    require(settings.keys() == parameters_of(type(part)).keys(), f"it lists {list(settings)}")
     json.dumps(settings)
 
 
@@ -78,8 +78,8 @@ def check_counts(part: Memory | Head) -> None:
     arrays, counted = part.arrays(), part.components()
     numbers, stored = sum(a.size for a in arrays.values()), sum(c.stored for c in counted)
     size, told = sum(a.nbytes for a in arrays.values()), sum(c.bytes for c in counted)
-    require(numbers == stored, f"arrays() holds {numbers} parameters, components() tells {stored}")
-    require(size == told, f"arrays() takes {size} bytes, components() tells {told}")
+    require(numbers == stored, f"arrays() holds {numbers} parameters, components() counts {stored}")
+    require(size == told, f"arrays() takes {size} bytes, components() counts {told}")
 
 
 @contextmanager
