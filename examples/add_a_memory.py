@@ -18,9 +18,8 @@ import numpy as np
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array
-from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import MemoryDefaults
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task, component
 from frugalvae.testing import check_memory
 
 

@@ -158,7 +158,7 @@ def accuracy(truth: np.ndarray, prediction: np.ndarray) -> float:
 def encoders(monkeypatch: pytest.MonkeyPatch) -> Encoders:
     """Encoders of colours in place of all others, in the commands."""
     made = Encoders()
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", made)
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", made)
     return made
 
 

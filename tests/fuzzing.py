@@ -40,7 +40,7 @@ from frugalvae.errors import FrugalError
 from frugalvae.images.decode import decode, reading_images
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.maths.arrays import Array
-from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import from_bytes, to_bytes
 
 DIM = 6
 kept_parser = functools.cache(cli.parser)  # making one takes longer than most verbs

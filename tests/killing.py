@@ -31,12 +31,12 @@ OPERATIONS = (
 
 def serve() -> None:
     """Answer until there is no more to read."""
+    from frugalvae import encoders
     from frugalvae import encoding as folder
-    from frugalvae.encoders import remembered as encoder
     from frugalvae.storage import store
     from tests.colours import Colours
 
-    encoder.make_encoder = lambda _, **__: Colours()  # type: ignore[assignment]
+    encoders.make_encoder = lambda _, **__: Colours()  # type: ignore[assignment]
     folder.SHARD = 4
     store.STALE = 0
     cli.parser = functools.cache(cli.parser)  # making it takes longer than most commands

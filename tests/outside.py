@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.parts.cost import Component, component
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task, component
 
 
 class MeanMemory:

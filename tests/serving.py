@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 START = """
 import sys
-from frugalvae.encoders import remembered
+from frugalvae import encoders
 from tests.colours import Colours
-remembered.make_encoder = lambda _, **__: Colours()
+encoders.make_encoder = lambda _, **__: Colours()
 from frugalvae.cli.main import main
 raise SystemExit(main(sys.argv[1:]))
 """

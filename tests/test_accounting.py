@@ -8,7 +8,7 @@ import pytest
 
 from frugalvae.errors import InputError
 from frugalvae.parts import MEMORIES, make_memory
-from frugalvae.parts.cost import Component, MemoryReport, component
+from frugalvae.parts.protocols import Component, MemoryReport, component
 
 DIM, TASKS = 768, 10
 
@@ -214,5 +214,5 @@ def test_report_adds_up_and_prints_a_table() -> None:
 
 
 def test_accounting_needs_no_pytorch() -> None:
-    program = "import sys, frugalvae.parts.cost; sys.exit('torch' in sys.modules)"
+    program = "import sys, frugalvae.parts.protocols; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

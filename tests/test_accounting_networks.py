@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from frugalvae.paper.networks import MLP
-from frugalvae.parts.cost import layer_sizes, parameters
+from frugalvae.paper.networks import MLP, layer_sizes, parameters
 from tests.test_accounting import cost, named
 
 

@@ -10,7 +10,7 @@ import pytest
 from frugalvae import FrugalClassifier
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import softmax
-from frugalvae.model.calibration import Calibration, fit_temperature
+from frugalvae.model.confidence import Calibration, fit_temperature
 from tests.conftest import blobs, made
 from tests.test_learner import named, small
 from tests.test_novelty import digits

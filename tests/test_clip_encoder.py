@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from frugalvae.encoders import ENCODERS, make_encoder
-from frugalvae.encoders.preprocess import from_config
+from frugalvae.encoders.defaults import from_config
 from frugalvae.encoders.transformers import TransformersEncoder
 from frugalvae.errors import InputError, UnknownNameError
 from tests.small_clip import save_clip

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frugalvae.encoders import make_encoder
+from frugalvae.encoders import Choice, load_encoder, make_encoder
 from frugalvae.encoders.conversion import Graph, as_onnx, read_checkpoint
 from frugalvae.encoders.efficientnet import (
     MODELS,
@@ -20,7 +20,6 @@ from frugalvae.encoders.efficientnet import (
     find_checkpoint,
 )
 from frugalvae.encoders.onnx import Network, OnnxModel, allowed_threads
-from frugalvae.encoders.remembered import Choice, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.images.decode import decode
 

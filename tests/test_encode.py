@@ -298,10 +298,11 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     command = ["encode", str(images), "-o", str(output), "--batch-size", "8"]
     start = (
         "import pathlib, sys\n"
-        "from frugalvae.cli import encode, main\n"
+        "from frugalvae import encoders\n"
+        "from frugalvae.cli import main\n"
         "from tests.colours import Held\n"
         "gate = pathlib.Path(sys.argv.pop(1))\n"
-        f"encode.make_encoder = lambda *_: Held(gate, after={batches})\n"
+        f"encoders.make_encoder = lambda *_: Held(gate, after={batches})\n"
         "main.main(sys.argv[1:])"
     )
     parts = output.with_name("features.npz.parts")
@@ -312,7 +313,7 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     kept = encoding.PART * len(list(parts.glob("0*.npz")))
     assert kept == 2 * encoding.PART
     assert not output.exists()
-    monkeypatch.setattr("frugalvae.cli.encode.make_encoder", lambda *_: Colours())
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", lambda *_: Colours())
     assert main(command) == 0
     printed = capsys.readouterr().out
     assert f"{kept:,} images encoded before, going on from there" in printed
@@ -384,7 +385,7 @@ def test_on_ray_a_worker_is_killed_and_the_features_are_the_same(
         shutil.copy(images / "cat" / f"{number % 8}.png", images / "dax" / f"more{number}.png")
     held = Held(output.with_name("gate"))
     encoders = [Colours(), held]
-    monkeypatch.setattr("frugalvae.cli.encode.make_encoder", lambda _: encoders.pop())
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", lambda _: encoders.pop())
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_ray_task", held.gate), daemon=True).start()
     command = ["encode", str(images), "-o", str(output), "--encoder", "efficientnet"]

@@ -20,8 +20,7 @@ from sklearn.metrics import balanced_accuracy_score, confusion_matrix
 
 from frugalvae import FrugalClassifier
 from frugalvae.cli.main import main, parser
-from frugalvae.encoders import make_encoder
-from frugalvae.encoders.remembered import Choice, load_encoder
+from frugalvae.encoders import Choice, load_encoder, make_encoder
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.pages.evaluation import (
@@ -33,7 +32,7 @@ from frugalvae.pages.evaluation import (
 from frugalvae.pages.plots import reliability_bins
 from frugalvae.pages.render import SIDE, thumbnail, thumbnails
 from frugalvae.parts import make_memory
-from frugalvae.parts.cost import MemoryReport
+from frugalvae.parts.protocols import MemoryReport
 from frugalvae.samples import open_samples
 from frugalvae.storage.store import Store
 from frugalvae.verbs import evaluate as verb
@@ -51,7 +50,7 @@ HOSTILE = [
 VOID = {"meta", "img", "br", "wbr"}
 LEAVES = {"path", "rect", "line", "use"}
 
-REMEMBERED = "frugalvae.encoders.remembered"
+REMEMBERED = "frugalvae.encoders"
 
 
 def evaluate(file: Path, images: Path, output: Path) -> Evaluation:

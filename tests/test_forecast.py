@@ -24,7 +24,7 @@ from frugalvae.moments.evidence import (
     margins_of,
     share_above,
 )
-from frugalvae.moments.forecast import Forecast
+from frugalvae.moments.held_out import Forecast
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.closed_form import NearestMeanHead
 from frugalvae.storage.store import Store

@@ -17,7 +17,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.cli import main as cli
 from frugalvae.images.feature_file import Features, write_features
 from frugalvae.maths.arrays import Array
-from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import from_bytes, to_bytes
 from tests.fuzzing import LEAST_ROOM, MUTATIONS, Fuzzer, kinds, limited_memory, mutated, one_parser
 
 CASES, BLOCK = 300, 100

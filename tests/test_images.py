@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image
 
-from frugalvae.encoders.preprocess import Preprocessing, target_size
+from frugalvae.encoders.defaults import Preprocessing, target_size
 from frugalvae.images.decode import decode, reading_images
 
 RED, WHITE = [255, 0, 0], [255, 255, 255]

@@ -15,7 +15,7 @@ from frugalvae import FrugalClassifier
 from frugalvae.errors import FeatureFileError, InputError, MemoryFileError
 from frugalvae.images.feature_file import load_features
 from frugalvae.labels import as_label, check_label
-from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import from_bytes, to_bytes
 from tests.tool import Tool
 
 KEPT = "Rüppell's warbler"

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from frugalvae import FrugalClassifier, encoding, sums
+from frugalvae import FrugalClassifier, encoding
 from frugalvae.engines import run_in_process
 from frugalvae.model.model import Model, Sums
 from frugalvae.samples import Rows, Samples
@@ -46,8 +46,8 @@ def arrays(file: Path) -> dict[str, bytes]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of eight images, and parts of four."""
-    monkeypatch.setattr(sums, "LEAST", 8)
-    monkeypatch.setattr(sums, "MOST", 8)
+    monkeypatch.setattr(encoding, "LEAST", 8)
+    monkeypatch.setattr(encoding, "MOST", 8)
     monkeypatch.setattr(encoding, "PART", 4)
 
 
@@ -64,8 +64,8 @@ def alone(tool: Tool, small: None) -> dict[str, bytes]:
 def test_chunks_come_to_what_all_samples_come_to(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sums, "LEAST", 1024)
-    monkeypatch.setattr(sums, "MOST", 1024)
+    monkeypatch.setattr(encoding, "LEAST", 1024)
+    monkeypatch.setattr(encoding, "MOST", 1024)
     tool("learn", tool.folder / "photos", "--batch-size", 4)
     one = FrugalClassifier.load(tool.file).model_
     many = FrugalClassifier.load(tool.folder / "alone.frugal").model_
@@ -106,7 +106,7 @@ def test_a_worker_is_killed_and_the_file_is_the_same(
     tool: Tool, alone: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(tool.folder / "gate", after=1)
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: held)
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", lambda *_, **__: held)
     killed: list[int] = []
 
     def kill() -> None:
@@ -132,7 +132,7 @@ def test_images_on_which_every_process_dies_are_given_up(
     photographs(tool.folder / "photos", 6)
     with monkeypatch.context() as patched:
         deadly = Deadly()
-        patched.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: deadly)
+        patched.setattr("frugalvae.encoders.make_encoder", lambda *_, **__: deadly)
         error = tool("learn", tool.folder / "photos", "--jobs", 2, code=2)
     assert "a process died 3 times on the same images; it may be out of memory" in error
     assert not tool.file.exists()
@@ -142,18 +142,16 @@ def test_images_on_which_every_process_dies_are_given_up(
 
 START = """
 import pathlib, sys
-from frugalvae import sums
+from frugalvae import encoders, encoding
 from frugalvae.cli.main import main
-from frugalvae.encoders import remembered
-from frugalvae import encoding
 from tests.colours import Held
 if __name__ == "__main__":
-    sums.LEAST = sums.MOST = 8
+    encoding.LEAST = encoding.MOST = 8
     encoding.PART = 4
     encoder = Held(pathlib.Path(sys.argv.pop(1)), after=2)
     if sys.argv.pop(1) == "go":
         encoder.gate.unlink()
-    remembered.make_encoder = lambda *_, **__: encoder
+    encoders.make_encoder = lambda *_, **__: encoder
     sys.exit(main(["learn", *sys.argv[1:], "--batch-size", "4", "--jobs", "2"]))
 """
 
@@ -189,7 +187,7 @@ def test_on_ray_a_worker_is_killed_and_the_file_is_the_same(
 ) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install '.[ray]'")
     held = Held(tool.folder / "gate")
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda *_, **__: held)
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", lambda *_, **__: held)
     killed: list[int] = []
     threading.Thread(target=kill_a_run, args=(killed, "_ray_task", held.gate), daemon=True).start()
     words = ("--batch-size", 4, "--ray", "--jobs", 2)
@@ -224,7 +222,7 @@ def peak(count: int) -> int:
     rows = np.arange(count)
     names = ["x"] * count
     samples = Samples("x", names, rows=Rows(Simulated(), rows), labels=rows % 5)  # type: ignore[arg-type]
-    chunks = sums.chunks_of(samples, count // 1024)
+    chunks = encoding.chunks_of(samples, count // 1024)
     tracemalloc.start()
     model, places = learned(chunks, "abcde")
     found = tracemalloc.get_traced_memory()[1]
@@ -235,7 +233,7 @@ def peak(count: int) -> int:
 
 def learned(chunks: list[Samples], classes: str, kept: bool = True) -> tuple[Model, Any]:
     """What a model becomes of chunks, and where the samples are that could be read."""
-    x, y, memory, places, _ = sums.add_up(Model(), chunks, run_in_process, None)
+    x, y, memory, places, _ = encoding.add_up(Model(), chunks, run_in_process, None)
     labels = np.array(list(classes))
     given = (x, labels[y]) if kept else (x[:0], labels[y[:0]])
     return Model().learn(*given, sums=Sums(labels, memory, memory.counts_)), places
@@ -245,7 +243,7 @@ def in_memory(x: NDArray[np.float32], count: int) -> list[Samples]:
     """Rows of two classes in turn, in so many chunks."""
     rows = np.arange(len(x))
     samples = Samples("x", ["x"] * len(x), rows=Rows(x, rows), labels=rows % 2)
-    return sums.chunks_of(samples, count)
+    return encoding.chunks_of(samples, count)
 
 
 def test_memory_does_not_grow_with_the_number_of_samples() -> None:

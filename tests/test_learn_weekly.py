@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, PhotoClassifier, labels
-from frugalvae import sums as chunked
+from frugalvae import encoding as chunked
 from frugalvae.digests import NONE, digest, pack_digests, renamed, unpack_digests
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.images import feature_file
@@ -23,8 +23,7 @@ from frugalvae.images.feature_file import Features, stored_rows, write_features
 from frugalvae.labels import near, near_pairs
 from frugalvae.model.model import Model
 from frugalvae.model.plan import choose_samples
-from frugalvae.storage.container import from_bytes, to_bytes
-from frugalvae.storage.model_file import read_file
+from frugalvae.storage.model_file import from_bytes, read_file, to_bytes
 from tests.test_images import save
 from tests.tool import SHADES, Encoders, Tool, paint
 

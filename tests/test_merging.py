@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.errors import InputError, UnknownClassError
 from frugalvae.maths.arrays import Array
-from frugalvae.model.novelty import TaughtNovelty
+from frugalvae.model.confidence import TaughtNovelty
 from frugalvae.moments.memory import MomentMemory
 from tests.conftest import accuracy
 from tests.outside import MeanMemory

@@ -14,15 +14,14 @@ import pytest
 from frugalvae.digests import DIGEST, NONE
 from frugalvae.errors import InputError, KnownClassError, UnknownClassError
 from frugalvae.maths.arrays import Array
+from frugalvae.model.confidence import TaughtNovelty, novelty_reference
 from frugalvae.model.forgetting import forget
 from frugalvae.model.model import BY_CLASS, Model, Recipe, Sums, plain
 from frugalvae.model.naming import teach_names
-from frugalvae.model.novelty import TaughtNovelty, novelty_reference
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.bayes import BayesHead
-from frugalvae.parts.cost import Component
 from frugalvae.parts.gaussian import GaussianMemory
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task
 from tests import outside
 from tests.conftest import blobs
 

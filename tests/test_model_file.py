@@ -20,15 +20,15 @@ from frugalvae.errors import (
     MissingPackageError,
     UntrustedError,
 )
-from frugalvae.model.calibration import Calibration
+from frugalvae.model.confidence import Calibration, TaughtNovelty
 from frugalvae.model.forgetting import forget
 from frugalvae.model.model import Model, Recipe
-from frugalvae.model.novelty import TaughtNovelty
 from frugalvae.storage import model_file
-from frugalvae.storage.container import GET_ANOTHER, from_bytes
 from frugalvae.storage.model_file import (
+    GET_ANOTHER,
     Contents,
     describe,
+    from_bytes,
     load,
     make,
     model_from_document,

@@ -19,13 +19,13 @@ from frugalvae.maths.arrays import Array, leading, rotate
 from frugalvae.maths.gaussians import SHRINKAGE
 from frugalvae.moments.budget import Budget, usual_bytes
 from frugalvae.moments.evidence import Evidence
-from frugalvae.moments.files import (
+from frugalvae.moments.memory import MomentMemory
+from frugalvae.moments.sums import (
     restore_rows,
     restore_symmetric,
     round_rows,
     round_symmetric,
 )
-from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.protocols import Task
 from frugalvae.testing.memories import survives_a_file
 from frugalvae.testing.rules import ContractError

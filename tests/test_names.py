@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frugalvae import FrugalClassifier, PhotoClassifier, make_head
+from frugalvae import FrugalClassifier, PhotoClassifier, encoders, make_head
 from frugalvae.cli import learn as cli_learn
-from frugalvae.encoders import remembered
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array, softmax, unit
 from frugalvae.parts.names import FIRST, LAST, Names
@@ -264,7 +263,7 @@ class Reading:
 
 @pytest.fixture
 def tool(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> Tool:
-    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=True))
+    monkeypatch.setattr(encoders, "make_encoder", Reading(reads=True))
     return Tool(tmp_path, capsys)
 
 
@@ -295,7 +294,7 @@ def test_names_on_the_command_line(tool: Tool, tmp_path: Path) -> None:
 
 
 def test_one_name_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=True))
+    monkeypatch.setattr(encoders, "make_encoder", Reading(reads=True))
     assert PhotoClassifier().learn_names("emu").classes_.tolist() == ["emu"]
 
 
@@ -322,7 +321,7 @@ def test_the_command_refuses_clearly(tool: Tool, tmp_path: Path, monkeypatch: An
     for place in (tmp_path / "pipe", "/dev/zero"):
         said = tool("learn", "--names", place, code=2)
         assert f"{place} cannot be read (it is not a regular file); expected a name" in said
-    monkeypatch.setattr(remembered, "make_encoder", Reading(reads=False))
+    monkeypatch.setattr(encoders, "make_encoder", Reading(reads=False))
     assert "cannot read names; expected CLIP or SigLIP" in tool("learn", "--names", "emu", code=2)
     assert not tool.file.exists()
 

@@ -12,7 +12,7 @@ import pytest
 
 from frugalvae import FrugalClassifier, make_memory
 from frugalvae.errors import InputError
-from frugalvae.model.novelty import TaughtNovelty
+from frugalvae.model.confidence import TaughtNovelty
 from frugalvae.parts import MEMORIES
 from tests.conftest import SMALL, load_digits, made
 from tests.test_learner import named

@@ -18,11 +18,10 @@ import pytest
 from PIL import Image
 
 from frugalvae.cli.main import main
-from frugalvae.encoders import make_encoder
+from frugalvae.encoders import check_same, make_encoder
 from frugalvae.encoders.conversion import message
+from frugalvae.encoders.defaults import from_config
 from frugalvae.encoders.onnx import Network, OnnxEncoder, OnnxModel, named_files, read_model
-from frugalvae.encoders.preprocess import from_config
-from frugalvae.encoders.remembered import check_same
 from frugalvae.errors import InputError
 from frugalvae.images.feature_file import load_features
 from tests.small_clip import save_clip

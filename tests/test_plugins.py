@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from frugalvae import FrugalClassifier, make_head, make_memory
-from frugalvae.encoders import ENCODERS, make_encoder
-from frugalvae.encoders.remembered import Choice, choose
+from frugalvae.encoders import ENCODERS, Choice, choose, make_encoder
 from frugalvae.errors import InputError, UnknownNameError, UntrustedError
 from frugalvae.parts import HEADS, MEMORIES, usual_head
 from frugalvae.parts.defaults import HeadDefaults, MemoryDefaults

@@ -14,10 +14,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array
-from frugalvae.moments.covariance import Moments, SharedCovariance, own_weight
 from frugalvae.moments.held_out import hold_out
 from frugalvae.moments.memory import MomentMemory
-from frugalvae.moments.rule import Posterior, posterior
+from frugalvae.moments.rule import Moments, Posterior, SharedCovariance, own_weight, posterior
 
 
 def blobs(

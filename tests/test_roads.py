@@ -33,12 +33,12 @@ from PIL import Image
 
 from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.cli.main import VERBS, main, parser
-from frugalvae.encoders.remembered import Choice
+from frugalvae.encoders import Choice
 from frugalvae.errors import FrugalError
 from frugalvae.images.feature_file import IDENTITY, OPTIONAL, REQUIRED
 from frugalvae.parts.registry import is_trusted
 from frugalvae.storage import schema
-from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import from_bytes, to_bytes
 from tests.small_onnx import forged
 
 #: Every verb: what is typed, and whether it refuses an encoder or a part that only a file names.

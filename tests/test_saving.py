@@ -26,7 +26,7 @@ from frugalvae.errors import FrugalError, InputError, MemoryFileError
 from frugalvae.estimator import NotFittedError
 from frugalvae.maths.arrays import Array
 from frugalvae.parts.store_all import StoreAllMemory
-from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import from_bytes, to_bytes
 from frugalvae.storage.states import Reader, Writer
 from tests.conftest import accuracy, blobs
 

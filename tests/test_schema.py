@@ -11,7 +11,7 @@ import pytest
 
 from frugalvae.digests import DIGEST, pack_digests
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.storage.container import FORMAT
+from frugalvae.storage.model_file import FORMAT
 from frugalvae.storage.schema import (
     EMPTY,
     TYPES,

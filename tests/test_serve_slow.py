@@ -26,7 +26,7 @@ OTHER = "127.0.0.2"
 SLOW = """
 import sys, time
 from pathlib import Path
-from frugalvae.encoders import remembered
+from frugalvae import encoders
 from tests.colours import Colours
 
 class Slow(Colours):
@@ -35,7 +35,7 @@ class Slow(Colours):
             time.sleep(0.01)
         return super().encode(batch)
 
-remembered.make_encoder = lambda _, **__: Slow()
+encoders.make_encoder = lambda _, **__: Slow()
 from frugalvae.cli.main import main
 raise SystemExit(main(sys.argv[1:]))
 """

@@ -91,9 +91,7 @@ ELSEWHERE = {
     *("numpy.random", "tarfile", "zipfile", "pickletools", "tempfile", "secrets", "difflib"),
     *("frugalvae.encoders.conversion", "frugalvae.parts.names"),
     *("frugalvae.images.classes", "frugalvae.images.feature_file"),
-    *("frugalvae.images.walk", "frugalvae.moments.held_out"),
-    *("frugalvae.moments.typicality", "frugalvae.moments.forecast"),
-    *("frugalvae.classifier",),
+    *("frugalvae.moments.held_out", "frugalvae.classifier"),
 }
 
 COLD = """
@@ -103,7 +101,7 @@ before = set(sys.modules)
 opened = collections.Counter()
 sys.addaudithook(lambda event, given: opened.update([str(given[0])] if event == "open" else []))
 from frugalvae.cli.main import main
-from frugalvae.moments.covariance import SharedCovariance
+from frugalvae.moments.rule import SharedCovariance
 rules, of = [], SharedCovariance.of.__func__
 SharedCovariance.of = classmethod(lambda *given: rules.append(given) or of(*given))
 assert main(["predict", *sys.argv[1:]]) == 0

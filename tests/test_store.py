@@ -26,11 +26,11 @@ from frugalvae.errors import (
     UntrustedError,
 )
 from frugalvae.files import locked, sync_folder, unfinished, write_bytes
+from frugalvae.model.confidence import TaughtNovelty
 from frugalvae.model.forgetting import forget
-from frugalvae.model.novelty import TaughtNovelty
-from frugalvae.storage import container, model_file
+from frugalvae.storage import model_file
 from frugalvae.storage import store as store_module
-from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import from_bytes, to_bytes
 from frugalvae.storage.store import BLOCK, FULL, QUANTILES, Store, _same, receipt, size_and_checksum
 from tests.conftest import blobs
 from tests.fuzzing import sign
@@ -186,10 +186,10 @@ def test_arrays_of_every_type_come_back(dtype: str) -> None:
 def test_no_side_is_longer_than_the_file(shape: Any, offsets: Any, right: bool) -> None:
     about = {"dtype": "F32", "shape": shape, "data_offsets": offsets}
     if right:
-        assert container._table_row("x", about, 10)[1:3] == (tuple(offsets), tuple(shape))
+        assert model_file._table_row("x", about, 10)[1:3] == (tuple(offsets), tuple(shape))
         return
     with pytest.raises(MemoryFileError, match="its tensor 'x' has a shape or a type that no"):
-        container._table_row("x", about, 10)
+        model_file._table_row("x", about, 10)
 
 
 def test_a_document_has_finite_numbers() -> None:

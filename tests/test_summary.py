@@ -11,18 +11,14 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.errors import MemoryFileError
+from frugalvae.model.history import MOST, difference, in_words, last_changed, moved_in_words
 from frugalvae.storage.model_file import Contents
 from frugalvae.storage.schema import EMPTY
 from frugalvae.storage.store import Store
 from frugalvae.storage.summary import (
-    MOST,
     Layer,
     components,
-    difference,
-    in_words,
-    last_changed,
     layers_of,
-    moved_in_words,
     name_of,
     summarise,
     tasks_of,

@@ -14,7 +14,7 @@ from frugalvae.maths.arrays import (
     square_root,
     unpack,
 )
-from frugalvae.moments.covariance import Moments, SharedCovariance
+from frugalvae.moments.rule import Moments, SharedCovariance
 
 
 def normal(*shape: int, seed: int = 0) -> Array:

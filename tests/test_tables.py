@@ -21,7 +21,7 @@ from frugalvae.moments.memory import MomentMemory
 from frugalvae.paper.records import PriorState
 from frugalvae.parts import HEADS, MEMORIES
 from frugalvae.parts.gaussian import GaussianMemory
-from frugalvae.storage.container import from_bytes, to_bytes
+from frugalvae.storage.model_file import from_bytes, to_bytes
 from frugalvae.storage.states import HELPERS, from_state
 from frugalvae.storage.store import Store
 from frugalvae.storage.tables import KINDS, TABLES, check_held, packed_diagonal, parsed

@@ -555,9 +555,9 @@ def test_two_that_learn_at_once_both_learn(tool: Tool) -> None:
     start = (
         "import sys\n"
         "from frugalvae.cli.main import main\n"
-        "from frugalvae.encoders import remembered\n"
+        "from frugalvae import encoders\n"
         "from tests.colours import Colours\n"
-        "remembered.make_encoder = lambda *_: Colours(pause=0.3)\n"
+        "encoders.make_encoder = lambda *_: Colours(pause=0.3)\n"
         f"sys.exit(main(['learn', *sys.argv[1:], '--wait', '{PATIENCE}']))"
     )
     running = [

@@ -230,13 +230,13 @@ def test_interrupted_it_goes_on_where_it_stopped(
 ) -> None:
     monkeypatch.setattr(encoding, "PART", 4)
     images = paint(tool.folder / "one", "cat", "dax")
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", lambda _: Interrupted(2))
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", lambda _: Interrupted(2))
     said = tool.learn(images, "--batch-size", 4, code=130)
     assert said == (
         "frugalvae: interrupted; what is encoded is kept, and the same command continues\n"
     )
     assert tool.beside == ["birds.frugal.parts"]
-    monkeypatch.setattr("frugalvae.encoders.remembered.make_encoder", encoders)
+    monkeypatch.setattr("frugalvae.encoders.make_encoder", encoders)
     said = tool.learn(images, "--batch-size", 4)
     assert "birds.frugal.parts: 8 images encoded before, going on from there" in said
     assert encoders.images == 4

@@ -129,7 +129,7 @@ def transcribe(place: Path) -> str:
     draw(place)
     told = []
     with (
-        mock.patch("frugalvae.encoders.remembered.make_encoder", return_value=Colours()),
+        mock.patch("frugalvae.encoders.make_encoder", return_value=Colours()),
         mock.patch("frugalvae.cli.encode.make_encoder", return_value=Colours()),
         mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}),
     ):

@@ -7,15 +7,15 @@ import pytest
 
 from frugalvae import FrugalClassifier
 from frugalvae.maths.gaussians import Shrinkage
-from frugalvae.model.novelty import (
+from frugalvae.model.confidence import (
     DistanceReference,
     FitReference,
     TaughtNovelty,
     novelty_reference,
 )
+from frugalvae.moments.held_out import COSINE, EXPECTED, Typicality
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.moments.rule import posterior
-from frugalvae.moments.typicality import COSINE, EXPECTED, Typicality
 from frugalvae.parts.protocols import Task
 
 

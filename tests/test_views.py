@@ -11,9 +11,8 @@ from PIL import Image, ImageOps
 
 from frugalvae import PhotoClassifier
 from frugalvae.cli.main import main
-from frugalvae.encoders import make_encoder
+from frugalvae.encoders import Choice, choose, make_encoder
 from frugalvae.encoders.defaults import Views
-from frugalvae.encoders.remembered import Choice, choose
 from frugalvae.errors import InputError
 from frugalvae.testing import check_encoder
 from tests.tool import paint

@@ -18,9 +18,8 @@ import pytest
 from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.cli.main import main
 from frugalvae.errors import InputError
-from frugalvae.images.classes import role_of
+from frugalvae.images.classes import HIDDEN, read_file, role_of, walk
 from frugalvae.images.feature_file import load_features
-from frugalvae.images.walk import HIDDEN, read_file, walk
 from frugalvae.labels import check_case
 from frugalvae.samples import Samples, open_samples
 from tests.test_images import save, zipped

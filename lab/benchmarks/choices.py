@@ -24,7 +24,7 @@ import numpy as np
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.images.feature_file import Features, load_features
-from frugalvae.model.calibration import fit_temperature
+from frugalvae.model.confidence import fit_temperature
 from frugalvae.parts.protocols import Replay, Task
 from frugalvae_lab.bench.data_sources import in_data_folder
 from frugalvae_lab.bench.tasks import split_classes

@@ -30,9 +30,13 @@ from sklearn.metrics import roc_auc_score
 
 from frugalvae import FrugalClassifier, make_head, make_memory
 from frugalvae.images.feature_file import Features, load_features
-from frugalvae.model.calibration import Calibration, fit_temperature
+from frugalvae.model.confidence import (
+    Calibration,
+    DistanceReference,
+    TaughtNovelty,
+    fit_temperature,
+)
 from frugalvae.model.model import Model
-from frugalvae.model.novelty import DistanceReference, TaughtNovelty
 from frugalvae.parts.protocols import Replay
 from frugalvae_lab.bench.data_sources import data_folder
 

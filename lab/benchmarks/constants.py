@@ -28,7 +28,7 @@ import numpy as np
 
 from frugalvae.files import write_json
 from frugalvae.maths.arrays import Array, columns_of, logsumexp
-from frugalvae.moments import covariance, evidence, forecast, rule
+from frugalvae.moments import evidence, held_out, rule
 from frugalvae.moments.memory import MomentMemory
 from frugalvae.parts.protocols import Task
 from frugalvae_lab.bench.data_sources import find_data, parse_data
@@ -43,14 +43,14 @@ MOST, MOST_ANSWERED, LESSONS = 80, 1500, 5  # per class; in all; of classes, one
 Change = tuple[ModuleType, str, Any] | tuple[ModuleType, str, str, str]
 
 CHANGES: dict[str, Change] = {
-    "LEAST_RIDGE": (covariance, "LEAST_RIDGE", 1e-6),
-    "GUESS": (covariance, "GUESS", 0.0),
-    "GUESSED": (covariance, "GUESSED", 0.0),
-    "LEAST_GUESSED": (covariance, "LEAST_GUESSED", 0.0),
-    "WEIGHT": (covariance, "WEIGHT", 1e-9),
-    "HALF_WEIGHT": (covariance, "HALF_WEIGHT", 0.0),
-    "MANY": (covariance, "MANY", 1),
-    "scale of W in scatters": (covariance, "_log_ratio", "excess = trace / rank", "excess = 0.0"),
+    "LEAST_RIDGE": (rule, "LEAST_RIDGE", 1e-6),
+    "GUESS": (rule, "GUESS", 0.0),
+    "GUESSED": (rule, "GUESSED", 0.0),
+    "LEAST_GUESSED": (rule, "LEAST_GUESSED", 0.0),
+    "WEIGHT": (rule, "WEIGHT", 1e-9),
+    "HALF_WEIGHT": (rule, "HALF_WEIGHT", 0.0),
+    "MANY": (rule, "MANY", 1),
+    "scale of W in scatters": (rule, "_log_ratio", "excess = trace / rank", "excess = 0.0"),
     "NOISE": (rule, "NOISE", 1.0),
     "LEAST_OFF": (rule, "LEAST_OFF", 0.0),
     "LEAST_VARIANCE": (rule, "LEAST_VARIANCE", 1e-12),
@@ -65,11 +65,11 @@ CHANGES: dict[str, Change] = {
     "HALF_SURE": (evidence, "HALF_SURE", 0.0),
     "root of the lead": (evidence, "tempered", "np.sqrt(np.maximum(lead, LEAST_LEAD))", "4.0"),
     "LEAST_LEAD": (evidence, "LEAST_LEAD", 1e-12),
-    "DAMPED": (forecast, "DAMPED", 1.0),
-    "PRIOR": (forecast, "PRIOR", 1e-9),
-    "POOLED": (forecast, "POOLED", 1e-9),
-    "NEAR": (forecast, "NEAR", 1e-3),
-    "LEAST_DENSITY": (forecast, "LEAST_DENSITY", 1e-9),
+    "DAMPED": (held_out, "DAMPED", 1.0),
+    "PRIOR": (held_out, "PRIOR", 1e-9),
+    "POOLED": (held_out, "POOLED", 1e-9),
+    "NEAR": (held_out, "NEAR", 1e-3),
+    "LEAST_DENSITY": (held_out, "LEAST_DENSITY", 1e-9),
 }
 
 

@@ -81,12 +81,12 @@ def write_shards(folder: Path, rows: int) -> None:
 
 def learn(folder: Path, rows: int, jobs: int) -> dict[str, float | str]:
     """Teach all shards, write the file, and say what that took."""
+    from frugalvae.encoding import add_up, chunk_count, chunks_of
     from frugalvae.engines import in_processes, run_in_process
     from frugalvae.images.feature_file import read_arrays, stored_rows
     from frugalvae.model.model import Model, Sums
     from frugalvae.samples import Rows, Samples
     from frugalvae.storage.model_file import read_file, save
-    from frugalvae.sums import add_up, chunk_count, chunks_of
 
     started, chunks = time.perf_counter(), []
     for number in range(-(-rows // SHARD)):

@@ -15,8 +15,8 @@ import copy
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.moments.files import restore_rows, round_rows
 from frugalvae.moments.memory import MomentMemory
+from frugalvae.moments.sums import restore_rows, round_rows
 from frugalvae.parts.protocols import Task
 from frugalvae_lab.bench.data_sources import find_data
 from lab.benchmarks.shots import DATA, split

@@ -37,7 +37,7 @@ CONNECTIONS = 16  # on which they are sent
 ENCODER = """
 import sys, time
 from pathlib import Path
-from frugalvae.encoders.remembered import Choice, load_encoder
+from frugalvae.encoders import Choice, load_encoder
 from frugalvae.images.decode import reading_images
 from frugalvae.images.photographs import encode_files
 from frugalvae.images.decode import on_disk

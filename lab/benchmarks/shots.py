@@ -26,7 +26,7 @@ from sklearn.cluster import AgglomerativeClustering
 from frugalvae import FrugalClassifier
 from frugalvae.maths.arrays import Array, signed_root, unit
 from frugalvae.maths.gaussians import RunningSums
-from frugalvae.moments.covariance import Moments, SharedCovariance
+from frugalvae.moments.rule import Moments, SharedCovariance
 from frugalvae_lab.bench.data_sources import find_data, parse_data
 
 DATA = ("ucf101", "aircraft100", "cars196", "cub200", "cifar100")

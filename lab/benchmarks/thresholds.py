@@ -6,7 +6,7 @@ Only training sets are looked at. Half of the classes are taught, with three fif
 (at most 60 per class). A fifth tells how novel samples look that are taken for each class; their
 mean, drawn towards that of all classes by ``n / (n + prior)``, is taken off. The last fifth is
 known, samples of the other classes are unknown: the area under the ROC curve, in percent. What a
-class leads to expect is taken off already, in closed form (:mod:`frugalvae.moments.typicality`).
+class leads to expect is taken off already, in closed form (:mod:`frugalvae.moments.held_out`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from frugalvae import FrugalClassifier
 from frugalvae.images.feature_file import Features
 from frugalvae.maths.arrays import Array
-from frugalvae.model.novelty import novelty_reference
+from frugalvae.model.confidence import novelty_reference
 from frugalvae_lab.bench.data_sources import find_data
 from lab.benchmarks.shots import DATA
 

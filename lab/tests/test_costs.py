@@ -6,7 +6,7 @@ import pytest
 from tests.test_accounting import DIM, cost, millions, named
 
 from frugalvae.errors import InputError
-from frugalvae.parts.cost import MemoryReport, component
+from frugalvae.parts.protocols import MemoryReport, component
 
 
 def test_mixture_of_five_costs_what_table_3_says() -> None:

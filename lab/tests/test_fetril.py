@@ -6,8 +6,7 @@ from tests.conftest import blobs
 
 from frugalvae.errors import InputError
 from frugalvae.parts import make_memory
-from frugalvae.parts.cost import component
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Task, component
 from frugalvae_lab.cli import main
 from frugalvae_lab.memories.fetril import FeTrILMemory
 

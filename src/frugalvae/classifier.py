@@ -18,12 +18,11 @@ from frugalvae.errors import InputError, check_number
 from frugalvae.estimator import Estimator, NotFittedError
 from frugalvae.model import forgetting, merging, naming
 from frugalvae.model.answers import THRESHOLD
-from frugalvae.model.calibration import Calibration
+from frugalvae.model.confidence import Calibration, TaughtNovelty
 from frugalvae.model.model import Model, Recipe
-from frugalvae.model.novelty import TaughtNovelty
-from frugalvae.moments.forecast import Forecast
+from frugalvae.moments.held_out import Forecast
 from frugalvae.parts import make_head, make_memory
-from frugalvae.parts.cost import MemoryReport
+from frugalvae.parts.protocols import MemoryReport
 from frugalvae.storage.model_file import load, save
 
 if TYPE_CHECKING:
@@ -279,9 +278,9 @@ class FrugalClassifier(Estimator):
         """For each row, the share of taught samples that looked less familiar, from 0 to 1.
 
         The default memory tells how typical a row is of its most probable class; see
-        :mod:`frugalvae.moments.typicality`. With other memories, a row is as familiar as it is near
+        :mod:`frugalvae.moments.held_out`. With other memories, a row is as familiar as it is near
         to the mean of a class, compared with that class's own samples; see
-        :class:`frugalvae.model.novelty.DistanceReference`. How familiar taught samples
+        :class:`frugalvae.model.confidence.DistanceReference`. How familiar taught samples
         looked was measured while they were there, each as if its class had been taught
         without it. Only their quantiles are kept. While every class has a single sample,
         nothing shows how samples of a class differ, and all rows count as familiar.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from frugalvae.classifier import FrugalClassifier
-from frugalvae.encoders.remembered import Choice, load_encoder
+from frugalvae.encoders import Choice, load_encoder
 from frugalvae.errors import InputError
 from frugalvae.labels import as_label, nearly_known
 from frugalvae.model import naming

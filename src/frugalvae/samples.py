@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.remembered import (
+from frugalvae.encoders import (
     Choice,
     Remembered,
     check_carried,
@@ -40,9 +40,8 @@ from frugalvae.maths.arrays import held_out_rows
 from frugalvae.parts.checks import check_finite
 
 if TYPE_CHECKING:
-    from frugalvae.images.classes import Wanted
+    from frugalvae.images.classes import Found, Wanted
     from frugalvae.images.feature_file import StoredRows
-    from frugalvae.images.walk import Found
     from frugalvae.parts.protocols import Encoder
 
 ROW = "{}[{}]"  # what a row of a feature file is called
@@ -190,7 +189,7 @@ class Samples:
 
         Where there are none nothing is decoded: who encodes finds out which can be read.
         """
-        from frugalvae.images.walk import HIDDEN
+        from frugalvae.images.classes import HIDDEN
 
         if any(why != HIDDEN for why in self.skipped.values()):
             refuse(self.skipped | self.unreadable())
@@ -236,7 +235,7 @@ def open_samples(
     if holds_features(path):
         yield features_of(path, wanted)
         return
-    from frugalvae.images.walk import walk
+    from frugalvae.images.classes import walk
 
     with ExitStack() as opened, reading_images():
         yield list_classes(walk(path, opened), wanted, depth, known)
@@ -262,8 +261,7 @@ def list_classes(
     found: Found, wanted: Wanted, depth: int | None = None, known: Collection[str] = ()
 ) -> Samples:
     """Give each image its class, and choose the parts that are wanted."""
-    from frugalvae.images.classes import HOW, assign_classes
-    from frugalvae.images.walk import KINDS
+    from frugalvae.images.classes import HOW, KINDS, assign_classes
 
     if not found.files:
         raise InputError(f"{found.name}: no images in it ({KINDS}); {HOW}")
@@ -346,7 +344,7 @@ def _photographs(paths: Sequence[Path], opened: ExitStack) -> Samples:
         if not is_folder(path):
             files.append((str(path), on_disk(path)))
             continue
-        from frugalvae.images.walk import EMPTY, walk  # zip archives, for folders alone
+        from frugalvae.images.classes import EMPTY, walk  # zip archives, for folders alone
 
         found = walk(path, opened)
         files += [(str(path / inside), file) for inside, file in found.files.items()]
@@ -373,7 +371,7 @@ def refuse(left_out: Mapping[str, str]) -> None:
 
     What is hidden or a system's own is no error: nobody put it there.
     """
-    from frugalvae.images.walk import HIDDEN
+    from frugalvae.images.classes import HIDDEN
 
     wrong = {path: why for path, why in left_out.items() if why != HIDDEN}
     if wrong:

@@ -296,7 +296,7 @@ def memory_options(parser: argparse.ArgumentParser) -> None:
 
 def run_memory(options: argparse.Namespace) -> None:
     """Print the cost."""
-    from frugalvae.parts.cost import MemoryReport
+    from frugalvae.parts.protocols import MemoryReport
 
     memory = make_memory(options.memory, **settings_of(options, "memory")["memory"])
     parts = memory.cost(options.dim, options.classes, options.tasks, options.samples)

@@ -404,7 +404,7 @@ def describe_event(event: dict[str, Any], width: int = 6) -> str:
     >>> describe_event({"action": "learn", "when": "2026-11-16 5:00", "classes": {"emu": 30}})
     '2026-11-16 5:00  learn   emu (30)'
     """
-    from frugalvae.storage.summary import in_words
+    from frugalvae.model.history import in_words
 
     when = local_time(str(event.get("when", "")))
     return f"{when}  {event.get('action', '?')!s:{width}}  {in_words(event)}"

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from frugalvae import encoders
 from frugalvae.cli.options import add, add_encoder, add_ray, check_output, choice, settings_of
 from frugalvae.console import Display, print_json
-from frugalvae.encoders import ENCODERS, MODEL_HELP, make_encoder
 from frugalvae.errors import InputError
 from frugalvae.formatting import duration, plural
 
@@ -39,19 +39,18 @@ def run(options: argparse.Namespace) -> None:
     always equal quarter of each class is the test set. If interrupted, run the same command again:
     it continues.
     """
-    from frugalvae.encoders.remembered import DEFAULT
     from frugalvae.encoding import check_testable, encode_samples
     from frugalvae.engines import engine
     from frugalvae.samples import counted, open_samples
 
-    encoder = options.encoder or DEFAULT
+    encoder = options.encoder or encoders.DEFAULT
     check_output(options.output, ".npz")
     settings = encoder_settings(encoder, options)
     display = Display(options.quiet or options.json)
     with open_samples(options.images, "both", depth=options.depth) as images:
         check_testable(images)
         display.say(*images.notes, *counted(images.skipped), describe(images))
-        frozen = make_encoder(encoder, **settings)
+        frozen = encoders.make_encoder(encoder, **settings)
         on_ray = options.ray or options.ray_address  # else threads decode, and one process encodes
         where = engine(
             options.jobs if on_ray else 1,
@@ -91,10 +90,10 @@ def outcome(output: Path, images: Samples, report: Report) -> dict[str, Any]:
 
 def encoder_settings(encoder: str, options: argparse.Namespace) -> dict[str, Any]:
     """What the encoder is made with, or refuse it before images are looked for."""
-    _ = ENCODERS[encoder]  # or say which there are
-    if options.model is None and encoder in MODEL_HELP:
+    _ = encoders.ENCODERS[encoder]  # or say which there are
+    if options.model is None and encoder in encoders.MODEL_HELP:
         raise InputError(
-            f"--encoder {encoder} needs a model: give --model with {MODEL_HELP[encoder]}"
+            f"--encoder {encoder} needs a model: give --model with {encoders.MODEL_HELP[encoder]}"
         )
     settings_of(options, "encoder")  # or refuse a setting of something else
     model = {} if options.model is None else {"model": options.model}

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> None:
     lists when the two classes were taught, and with how many images.
     """
     from frugalvae.care.explanations import explain
-    from frugalvae.encoders.remembered import load_encoder
+    from frugalvae.encoders import load_encoder
     from frugalvae.images.decode import reading_images
     from frugalvae.images.photographs import reason
     from frugalvae.storage.store import Store

@@ -353,7 +353,7 @@ def say_unreadable(lesson: Lesson, options: argparse.Namespace, display: Display
 
 def model_to_teach(store: Store, options: argparse.Namespace) -> Model:
     """What the file knows, or a new model; options of a new one are refused where classes are."""
-    from frugalvae.encoders.remembered import check_views
+    from frugalvae.encoders import check_views
 
     given = [f"--{name}" for name in ONCE if getattr(options, name) is not None]
     given += ["--set"] if options.set else []

@@ -14,7 +14,7 @@ from frugalvae.images import BATCH_SIZE, holds_features
 from frugalvae.parts import HEADS, MEMORIES
 
 if TYPE_CHECKING:
-    from frugalvae.encoders.remembered import Choice
+    from frugalvae.encoders import Choice
     from frugalvae.parts.protocols import Encoder
     from frugalvae.samples import Samples
 
@@ -163,7 +163,7 @@ def settings_of(options: argparse.Namespace, *parts: str) -> dict[str, dict[str,
 
 def choice(options: argparse.Namespace) -> Choice:
     """The encoder that was asked for."""
-    from frugalvae.encoders.remembered import Choice
+    from frugalvae.encoders import Choice
 
     changes = getattr(options, "set", [])  # not of verbs whose file remembers the encoder
     settings = {key: value for part, key, value in changes if part == "encoder"}

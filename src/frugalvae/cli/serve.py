@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
     if not settings.teach:
         store.check_there()  # before anybody is told that it can be asked
     if settings.views is not None and store.exists:
-        from frugalvae.encoders.remembered import check_views
+        from frugalvae.encoders import check_views
 
         check_views(store.read().document["encoder"], settings.views, settings.file)
     from frugalvae.server.running import listen, serve

@@ -14,7 +14,8 @@ from frugalvae.cli.options import add, flag
 from frugalvae.console import Display, print_json
 from frugalvae.formatting import plural, shortened, size
 from frugalvae.model.answers import expectation
-from frugalvae.storage.summary import MOST, Summary, named, summarise
+from frugalvae.model.history import MOST, named
+from frugalvae.storage.summary import Summary, summarise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
 
 def show(summary: Summary, display: Display, most: int) -> None:
     """A screenful."""
-    from frugalvae.encoders.remembered import described
+    from frugalvae.encoders import described
 
     known = f"{plural(summary.classes, 'class')} in {plural(len(summary.tasks), 'task')}"
     taken = f"{size(summary.bytes)}, last changed {summary.changed}"

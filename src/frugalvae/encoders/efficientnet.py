@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.defaults import EncoderDefaults
+from frugalvae.encoders.defaults import LARGEST_SIDE, EncoderDefaults, Preprocessing
 from frugalvae.encoders.onnx import Network, OnnxModel
-from frugalvae.encoders.preprocess import LARGEST_SIDE, Preprocessing
 from frugalvae.errors import (
     InputError,
     MissingPackageError,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.encoders.preprocess import CONFIGS, read_settings
+from frugalvae.encoders.defaults import CONFIGS, read_settings
 from frugalvae.errors import InputError, needing
 
 if TYPE_CHECKING:

@@ -21,16 +21,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from frugalvae.encoders.defaults import COMPARED, ModelEncoder, drawn_image, mark, sentence
-from frugalvae.encoders.hub import ENDINGS, Layout, find_layout
-from frugalvae.encoders.preprocess import (
+from frugalvae.encoders.defaults import (
+    COMPARED,
     CONFIGS,
     LARGEST_SIDE,
+    ModelEncoder,
     Preprocessing,
+    drawn_image,
     from_config,
+    mark,
     read_config,
     read_settings,
+    sentence,
 )
+from frugalvae.encoders.hub import ENDINGS, Layout, find_layout
 from frugalvae.errors import InputError, check_choice, check_number, needing
 from frugalvae.maths.arrays import unit
 

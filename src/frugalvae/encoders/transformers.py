@@ -13,14 +13,17 @@ from torch.nn.functional import normalize
 
 from frugalvae.encoders.defaults import (
     COMPARED,
+    CONFIGS,
     ModelEncoder,
+    Preprocessing,
     drawn_image,
+    from_config,
     mark,
+    read_config,
     sentence,
     weights_digest,
 )
 from frugalvae.encoders.hub import pretrained, snapshot
-from frugalvae.encoders.preprocess import CONFIGS, Preprocessing, from_config, read_config
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import find_device
 

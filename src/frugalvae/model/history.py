@@ -1,4 +1,4 @@
-"""What the history notes of a change: where samples came from, and what tells it from others."""
+"""The history of a model: what it notes of a change, and what that is in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from frugalvae.formatting import printable
+from frugalvae.formatting import local_time, printable, shortened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from frugalvae.model.model import Model
 
+MOST = 12  # classes of a task that are named, if not all are asked for
 DIGEST = "digest"  # of the samples of an update, in its event of the history
 
 
@@ -54,3 +55,74 @@ def is_last_change(model: Model, digest: str) -> bool:
 def digest_of(label: Any, x: NDArray[np.float32]) -> str:
     """What tells an update from any other: a killed one that is repeated must not count twice."""
     return hashlib.sha256(repr((label, x.shape)).encode() + x.tobytes()).hexdigest()[:32]
+
+
+# --------------------------------------------------------------------------- in words
+
+
+def last_changed(document: Mapping[str, Any]) -> str:
+    """When it was last taught or changed, as its history says; copying a file changes nothing.
+
+    >>> last_changed({"history": []})
+    'at an unknown time'
+    """
+    when = document["history"][-1].get("when") if document["history"] else None
+    return local_time(when) if isinstance(when, str) else "at an unknown time"
+
+
+def difference(
+    now: Mapping[str, Any], before: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, list[str], list[str]]:
+    """What going back undoes: the event, names no longer known, and names known again."""
+    last = now["history"][-1] if len(now["history"]) > len(before["history"]) else None
+    labels = [[str(label) for label in file["classes"]["values"]] for file in (now, before)]
+    after, earlier = map(set, labels)
+    gone = [label for label in labels[0] if label not in earlier]
+    return last, gone, [label for label in labels[1] if label not in after]
+
+
+def in_words(event: Mapping[str, Any]) -> str:
+    """What an event of the history was about.
+
+    >>> in_words({"action": "rename", "from": "wren", "to": "house wren"})
+    'wren to house wren'
+    >>> in_words({"action": "learn", "classes": {"emu": 1}, "moved": {"dax": 1}, "gone": ["dax"]})
+    'emu (1), moved from dax (1); dax had no other and is gone'
+    """
+    classes = event.get("classes")
+    if isinstance(classes, dict) and event.get("action") != "learn":  # 0: an old file does not say
+        classes = {name: count or None for name, count in classes.items()}
+    shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
+    if "from" in event and "to" in event:
+        shown = f"{event['from']} to {event['to']}"
+    elif isinstance(event.get("from"), list):
+        shown += f", of {' and '.join(map(str, event['from']))}"
+    shown += f", from {event['source']}" if "source" in event else ""
+    return shown + moved_in_words(event)
+
+
+def moved_in_words(event: Mapping[str, Any]) -> str:
+    """Which classes a lesson took samples out of, and which of them had no others.
+
+    >>> moved_in_words({"moved": {"dax": 2, "emu": 1}, "gone": []})
+    ', moved from dax (2), emu (1)'
+    """
+    moved, gone = event.get("moved"), event.get("gone")
+    shown = f", moved from {named(moved, MOST)}" if isinstance(moved, dict) and moved else ""
+    if isinstance(gone, list) and gone:
+        are = "had no other and is gone" if len(gone) == 1 else "had no others and are gone"
+        shown += f"; {shortened([str(name) for name in gone])} {are}"
+    return shown
+
+
+def named(classes: Mapping[str, int | None], most: int) -> str:
+    """Classes and how many samples each was taught.
+
+    >>> named({"emu": 30, "dax": None, "heron": 0, "cat": 2}, most=3)
+    'emu (30), dax, heron (by name only) and 1 more'
+    """
+    shown = [
+        name + (f" ({count})" if count else " (by name only)" if count == 0 else "")
+        for name, count in classes.items()
+    ]
+    return shortened(shown, most)

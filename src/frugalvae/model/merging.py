@@ -13,7 +13,7 @@ from frugalvae.digests import DIGEST, Digests, among, renamed, with_digests, wit
 from frugalvae.errors import InputError
 from frugalvae.formatting import shortened
 from frugalvae.labels import by_label, check_label
-from frugalvae.model.calibration import Calibration
+from frugalvae.model.confidence import Calibration
 from frugalvae.parts.checks import check_kind, check_learned, check_named, position_of
 from frugalvae.parts.protocols import Replay, Task
 
@@ -165,7 +165,7 @@ def _check_apart(model: Model, other: Model, labels: Any) -> None:
 
 
 def _check_one_encoder(one: dict[str, Any], two: dict[str, Any]) -> None:
-    from frugalvae.encoders.remembered import described, differences
+    from frugalvae.encoders import described, differences
 
     differ = differences(one, two)
     if differ:

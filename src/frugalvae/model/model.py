@@ -32,8 +32,7 @@ from frugalvae.digests import (
 from frugalvae.errors import InputError, KnownClassError, check_choice, check_number
 from frugalvae.labels import check_label
 from frugalvae.maths.arrays import Array, computing_on, in_blocks
-from frugalvae.model.calibration import Calibration
-from frugalvae.model.novelty import TaughtNovelty, novelty_reference
+from frugalvae.model.confidence import Calibration, TaughtNovelty, novelty_reference
 from frugalvae.parts import HEADS, MEMORIES, make_head, make_memory, usual_head
 from frugalvae.parts.checks import (
     check_features,
@@ -46,14 +45,13 @@ from frugalvae.parts.checks import (
     check_together,
     position_of,
 )
-from frugalvae.parts.cost import Component, MemoryReport
-from frugalvae.parts.protocols import Replay, Task, is_tempered
+from frugalvae.parts.protocols import Component, MemoryReport, Replay, Task, is_tempered
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from frugalvae.model.novelty import DistanceReference, FitReference
-    from frugalvae.moments.forecast import Forecast
+    from frugalvae.model.confidence import DistanceReference, FitReference
+    from frugalvae.moments.held_out import Forecast
     from frugalvae.parts.protocols import Head, Memory
 
 logger = logging.getLogger(__name__)

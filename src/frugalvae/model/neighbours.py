@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from frugalvae.maths.arrays import Array
-from frugalvae.model.novelty import DistanceReference
+from frugalvae.model.confidence import DistanceReference
 
 if TYPE_CHECKING:
     from frugalvae.model.model import Model

@@ -12,9 +12,9 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, leading
-from frugalvae.moments.covariance import SharedCovariance
+from frugalvae.moments.rule import SharedCovariance
 from frugalvae.moments.sums import ClassSums, batched_classes
-from frugalvae.parts.cost import Component, triangle
+from frugalvae.parts.protocols import Component, triangle
 
 UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 PER_CLASS, PER_CLASS_BYTES = 16, 64  # count, squares, scale, rows, and how sure answers were

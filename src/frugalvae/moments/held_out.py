@@ -9,28 +9,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from frugalvae.maths.arrays import Array, logsumexp, principal_axes
 from frugalvae.moments.budget import HELD_OUT, HeldOutScatter, evenly_spaced
 from frugalvae.moments.evidence import (
+    BINS,
+    EDGES,
+    GRID,
     LEAST_LEAD,
     Evidence,
     MarginCorrections,
+    errors_at_most,
+    gap_for_coverage,
+    lead_for_error,
     margins_of,
+    share_above,
     tempered,
 )
 from frugalvae.moments.rule import Posterior, class_means, lack_of
 from frugalvae.moments.sums import CLASSES_COMPARED
-from frugalvae.moments.typicality import Typicality
 
 LEAST_LEFT = 0.02  # of W along rows that are held out
 FOLDS, FOLDS_AND_CLASSES = (3, 10), 600  # at least and at most; their product with the classes
 LARGEST_FOLD = 8192  # rows
 HELD_OUT_IN_ALL = 500  # samples of a batch that are held out, if its classes are few
+COSINE = 4.0  # the weight of the cosine beside the share
+EXPECTED = 0.8  # of what is expected of a class, that is taken off
+TINY = 1e-12
+NEAR, LEAST_DENSITY = 0.04, 0.1  # where margins decide; how many are there, at least
+LEAST_NEARER = 1e-4  # by how much fewer samples half of them are than all but the held-out ones
+DAMPED = 0.85  # more classes also mean more samples, from which old classes gain
+PRIOR = 5.0  # wrong answers due to other classes that are as many as they should be
+POOLED = 5.0  # samples that the other classes' margins are worth beside a class's own
+UNSURE = 0.4  # of what later classes and more samples have changed: a standard deviation
+NINETY = 1.645  # standard deviations on either side that nine in ten are within
+ENOUGH = 10  # held-out samples, below which nothing is said of a class, or of all of them
 
 
 class HeldOutRows(NamedTuple):
@@ -282,3 +300,289 @@ def margin_losses(rule: Posterior, power: float, columns: Array, known: Array, n
         taken.append(logsumexp(-scale * near) + np.log(len(side) / len(some)))
     lost: Array = np.logaddexp(0, taken[1] - taken[0]) / power
     return lost
+
+
+# --------------------------------------------------------------------------- typicality
+
+
+@dataclass(frozen=True)
+class Typicality:
+    """Judges whitened rows; all of it is derived from the rule and the spread of classes.
+
+    Attributes
+    ----------
+    rule
+        What scores rows.
+    gains, floor
+        b / (1 + b) for the variance b of class means along each axis of the prior, (j,), and in
+        all other directions.
+    along
+        Class means after the prior, along these axes, (k, j).
+    expected
+        What to expect of a row of each class, (k,).
+
+    Examples
+    --------
+    >>> from frugalvae.moments.rule import posterior
+    >>> from frugalvae.moments.rule import Moments
+    >>> counts, means = np.array([9, 9]), np.array([[-6.0, 0.0], [6.0, 0.0]])
+    >>> no_rows = np.empty((0, 2)), np.empty(0, int)
+    >>> known = Moments(counts, means, 16 * np.eye(2), *no_rows, other_means=np.empty((2, 0)))
+    >>> rule = posterior(known)
+    >>> judge = Typicality.of(rule, np.ones(2))
+    >>> white = rule.whiten(np.array([[6.0, 0.0], [1.0, 9.0]]), np.empty((2, 0)))
+    >>> typical, odd = judge(white, rule.scores(white))
+    >>> bool(typical > odd)
+    True
+    """
+
+    rule: Posterior
+    gains: Array
+    floor: float
+    along: Array
+    expected: Array
+
+    @classmethod
+    def of(cls, rule: Posterior, ratios: Array) -> Typicality:
+        """For a rule, and the variance of each class relative to W's, (k,)."""
+        prior = rule.prior
+        gains = prior.variances / (prior.off + prior.variances)
+        floor = prior.floor / (prior.off + prior.floor)
+        along = rule.targets[:, : rule.rank] @ prior.axes  # (k, j)
+        judge = cls(rule, gains, floor, along, np.zeros(len(along)))
+        return cls(rule, gains, floor, along, judge._of_class(ratios))
+
+    def __call__(self, white: Array, scores: Array) -> Array:
+        """How typical rows (n, d) with scores (n, k) are of the class that scores highest, (n,)."""
+        columns = scores.argmax(axis=1)
+        return self.judged(white, scores, columns, self.along[columns])
+
+    def judged(self, white: Array, scores: Array, columns: Array, along: Array) -> Array:
+        """Rows (n, d) beside class means (n, j) along the axes of the prior."""
+        rows = white[:, : self.rule.rank] @ self.rule.prior.axes  # (n, j)
+        best = scores[np.arange(len(scores)), columns]
+        inside = np.einsum("nj,nj->n", rows, along)
+        lengths = np.sqrt((rows**2).sum(axis=1) * (along**2).sum(axis=1))
+        share = 2 * best / np.maximum(self._between(white, rows), TINY)
+        judged: Array = share + COSINE * inside / np.maximum(lengths, TINY)
+        return judged - EXPECTED * self.expected[columns]
+
+    def _between(self, white: Array, rows: Array) -> Array:
+        """Squares (n,) in the directions in which classes differ, by how much they do."""
+        inside, squares = white[:, : self.rule.rank], rows**2
+        beyond = (inside**2).sum(axis=1) - squares.sum(axis=1)
+        between: Array = squares @ self.gains + self.floor * beyond
+        return between
+
+    def _of_class(self, ratios: Array) -> Array:
+        """What a row of each class is expected to be, (k,): its mean, and noise around it."""
+        rule, prior = self.rule, self.rule.prior
+        counts, axes, rank = rule.moments.counts, len(self.gains), rule.rank
+        noise = rule.shared.noise * ratios  # (k,)
+        new = noise * (1 - 1 / counts)  # a row's own noise; the mean has its part of it
+        means = rule.deviations[:, :rank] @ prior.axes  # (k, j)
+        off = prior.off / counts  # what each mean is off by, (k,)
+        known = prior.variances / (prior.variances + off[:, None])  # (k, j)
+        other = prior.floor / (prior.floor + off) * (rank - axes)
+        seen = known.sum(axis=1)  # what of the row's own noise is in the class mean, times n
+        squares = (rule.targets**2).sum(axis=1)
+        score = np.einsum("kd,kd->k", rule.deviations, rule.targets) - squares / 2
+        score = score - (seen + other) * noise / counts
+        volume = float(self.gains.sum()) + self.floor * (rank - axes)
+        between = self._between(rule.deviations, means) + volume * new
+        inside = np.einsum("kj,kj->k", means, self.along) - seen * noise / counts
+        lengths = np.sqrt(((means**2).sum(axis=1) + axes * new) * (self.along**2).sum(axis=1))
+        cosine = inside / np.maximum(lengths, TINY)
+        expected: Array = 2 * score / np.maximum(between, TINY) + COSINE * cosine
+        return expected
+
+
+# -------------------------------------------------------------------- what to expect of new samples
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What to expect of new samples that are like those that were taught.
+
+    Attributes
+    ----------
+    labels
+        The classes.
+    counts
+        How many samples each has, (k,).
+    held
+        How many of them were held out, (k,).
+    bins
+        Their margins; with those of all classes, worth five samples, (k, 32).
+    lost
+        What margins have lost to classes that came later, (k,).
+    gained
+        What they have gained from samples that came later, or were held out with them, (k,).
+    leads
+        Leads of wrong answers of all classes, (16,).
+    cost
+        What margins lose by a class having few samples, times the root of their number.
+    """
+
+    labels: list[Any]
+    counts: Array
+    held: Array
+    bins: Array
+    lost: Array
+    gained: Array
+    leads: Array
+    cost: float
+
+    @classmethod
+    def of(cls, evidence: Mapping[int, Evidence], counts: Mapping[int, int]) -> Forecast | None:
+        """Of classes and their numbers of samples; none if nothing was held out."""
+        found = [evidence.get(label, Evidence()) for label in counts]
+        bins = np.stack([own.margins for own in found])
+        held = bins.sum(axis=1)
+        if not held.sum():
+            return None
+        corrections = MarginCorrections(*np.array([own.corrections for own in found]).T)
+        totals = MarginCorrections(*(each.sum() for each in corrections))
+        number = np.array(list(counts.values()), np.float64)
+        crowding = DAMPED * (totals.observed + PRIOR) / (totals.predicted + PRIOR)
+        fewer, lost = (
+            (own + POOLED * own.sum() / held.sum()) / (held + POOLED)
+            for own in (corrections.fewer, corrections.lost)
+        )
+        cost = _cost(bins.sum(axis=0), totals)
+        pooled = bins + POOLED * bins.sum(axis=0) / held.sum()
+        gained = cost * (fewer - number**-0.5)
+        leads = np.sum([own.leads for own in found], axis=0)
+        return cls(list(counts), number, held, pooled, crowding * lost, gained, leads, cost)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: shares of samples to expect correct.
+
+        ``enough`` is whether that may be said of all classes; ``intervals`` has those of which it
+        may, with their bounds.
+        """
+        low, high = self.interval
+        bounds = zip(self.labels, self.held.tolist(), self.intervals.tolist(), strict=True)
+        return {
+            "accuracy": self.accuracy,
+            "low": low,
+            "high": high,
+            "held_out": int(self.held.sum()),
+            "enough": self.enough,
+            "classes": {
+                str(y): float(p) for y, p in zip(self.labels, self.of_classes, strict=True)
+            },
+            "intervals": {str(y): within for y, held, within in bounds if held >= ENOUGH},
+        }
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        said = f"about {self.accuracy:.0%} ({100 * low:.0f} to {100 * high:.0f})"
+        return f"<Forecast: {said if self.enough else 'too few samples'}>"
+
+    @property
+    def enough(self) -> bool:
+        """Whether so many samples were held out that something may be said of all classes."""
+        return bool(self.held.sum() >= ENOUGH)
+
+    def with_more(self, samples: int) -> Forecast:
+        """If every class had so many samples more: a rough guess, see ``lab/docs/care.md``."""
+        nearer = self.counts**-0.5 - (self.counts + samples) ** -0.5
+        return replace(self, gained=self.gained + self.cost * nearer)
+
+    @cached_property
+    def of_classes(self) -> Array:
+        """The share of each class's samples to expect correct, (k,)."""
+        return share_above(self.bins, self.lost - self.gained)
+
+    @cached_property
+    def accuracy(self) -> float:
+        """The share of all samples, if classes are as frequent as they were taught."""
+        return float(self._mean(self.of_classes))
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """Bounds that hold nine times in ten."""
+        weights, held = self.counts / self.counts.sum(), np.maximum(self.held, 1)
+        shares = (held * self.of_classes + 1) / (held + 2)  # a few that were all right may err
+        chance = weights**2 * shares * (1 - shares) / held
+        changes = [
+            float(self._mean(share_above(self.bins, limits))) - self.accuracy
+            for limits in (-self.gained, self.lost)
+        ]
+        reach = NINETY * float(chance.sum() + UNSURE**2 * (np.array(changes) ** 2).sum()) ** 0.5
+        return max(0.0, self.accuracy - reach), min(1.0, self.accuracy + reach)
+
+    @cached_property
+    def intervals(self) -> Array:
+        """The same for each class, (k, 2): Wilson's score interval, and both corrections."""
+        held, share = np.maximum(self.held, 1), self.of_classes
+        smaller = 1 / (1 + NINETY**2 / held)
+        middle = smaller * (share + NINETY**2 / (2 * held))
+        chance = smaller**2 * (share * (1 - share) / held + (NINETY / (2 * held)) ** 2)
+        changes = [share_above(self.bins, limits) - share for limits in (-self.gained, self.lost)]
+        reach = NINETY * np.sqrt(chance + UNSURE**2 * np.square(changes).sum(axis=0))
+        return np.stack([np.maximum(0, middle - reach), np.minimum(1, middle + reach)], axis=1)
+
+    def lead_for_error(self, error: float) -> float:
+        """The lead over the second best class from which at most so many answers are wrong.
+
+        Those that later classes have made wrong are taken to lead as others that were wrong.
+        """
+        return lead_for_error(*self._answers, float(self.held.sum()), error)
+
+    @cached_property
+    def least_error(self) -> float:
+        """The smallest share of wrong answers that can be promised: fewer samples, larger."""
+        return float(errors_at_most(*self._answers, float(self.held.sum())).min())
+
+    @cached_property
+    def _answers(self) -> tuple[Array, Array]:
+        """Shares of samples that are answered wrongly, and answered, for each lead of GRID."""
+        right = self._mean(self._above(GRID))
+        wrong = (1 - right[0]) * np.interp(GRID, EDGES[BINS // 2 :], self._led)
+        return wrong, wrong + right
+
+    def gap_for_coverage(self, coverage: float) -> float:
+        """How far below the best class a set reaches to hold the right one so often."""
+        missed = self._mean(1 - self._above(-GRID))
+        return gap_for_coverage(missed, float(self.held.sum()), coverage)
+
+    @property
+    def _led(self) -> Array:
+        """The share of wrong answers that led by more than each edge, (17,)."""
+        below = np.concatenate([[0.0], np.cumsum(self.leads)])
+        share: Array = 1 - below / max(below[-1], 1.0)
+        return share
+
+    def _above(self, leads: Array) -> Array:
+        """The share of each class's margins above each lead, (k, leads)."""
+        limits = self._cautious
+        return np.stack([share_above(self.bins, limits + lead) for lead in leads], axis=1)
+
+    @property
+    def _cautious(self) -> Array:
+        """What margins have lost, if old classes gained nothing from new samples, (k,)."""
+        return self.lost / DAMPED
+
+    def _mean(self, of_classes: Array) -> Array:
+        mean: Array = self.counts @ of_classes / self.counts.sum()
+        return mean
+
+
+def _cost(bins: Array, corrections: MarginCorrections) -> float:
+    """What margins lose by few samples, from answers that half of the samples made wrong.
+
+    ``bins`` (32,) and ``corrections`` are those of all classes. Accuracy falls short by about as
+    much as one over the root of the number of samples.
+    """
+    held = float(bins.sum())
+    if not corrections.halved:
+        return 0.0
+    nearer = float(corrections.halved_fewer / corrections.halved - corrections.fewer / held)
+    if nearer < LEAST_NEARER:  # of pairs either leaves one
+        return 0.0
+    above = share_above(np.stack([bins, bins, bins]), np.array([-NEAR, 0, NEAR]))
+    density = max(float(above[0] - above[2]) / (2 * NEAR), LEAST_DENSITY)
+    gained = float(above[1]) - float(corrections.halved_right / corrections.halved)
+    return max(0.0, gained) / nearer / density

@@ -15,9 +15,7 @@ import numpy as np
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array, columns_of, stack
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage
-from frugalvae.moments import files
 from frugalvae.moments.budget import CLASSES_HELD_OUT, Budget, HeldOutScatter, cut_to_budget
-from frugalvae.moments.covariance import Moments, SharedCovariance
 from frugalvae.moments.evidence import (
     SURE,
     Evidence,
@@ -26,17 +24,14 @@ from frugalvae.moments.evidence import (
     tempered,
     tempering_of,
 )
-from frugalvae.moments.rule import Posterior, posterior
-from frugalvae.moments.sums import CLASSES_COMPARED, WHOLE, ClassSums
-from frugalvae.parts.cost import Component
+from frugalvae.moments.rule import Moments, Posterior, SharedCovariance, posterior
+from frugalvae.moments.sums import CLASSES_COMPARED, WHOLE, ClassSums, restored, rounded
 from frugalvae.parts.defaults import MemoryDefaults
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task
 
 if TYPE_CHECKING:  # what a photograph's name does not need is imported where it is used
-    from frugalvae.moments.forecast import Forecast
-    from frugalvae.moments.held_out import HeldOutRows
+    from frugalvae.moments.held_out import Forecast, HeldOutRows, Typicality
     from frugalvae.moments.sampling import Sampler
-    from frugalvae.moments.typicality import Typicality
 
 HELD_OUT_FOLDS = 25  # of samples that are looked at again: nearly each by itself
 LEAST_TYPICAL = 50  # held-out samples that tell how typical others are; few are left out one by one
@@ -389,7 +384,7 @@ class MomentMemory(MemoryDefaults):
     def _judge(self) -> Typicality:
         derived = self._derived
         if "judge" not in derived:
-            from frugalvae.moments.typicality import Typicality
+            from frugalvae.moments.held_out import Typicality
 
             derived["judge"] = Typicality.of(self.rule, self.mapped_variances()[1])
         judge: Typicality = derived["judge"]
@@ -531,7 +526,7 @@ class MomentMemory(MemoryDefaults):
         """
         if len(self.counts_) < 2 or not self.has_margins:
             return None
-        from frugalvae.moments.forecast import Forecast
+        from frugalvae.moments.held_out import Forecast
 
         twin = copy.deepcopy(self)
         twin._account_for_new_classes()
@@ -556,7 +551,7 @@ class MomentMemory(MemoryDefaults):
     def from_state(cls, state: dict[str, Any]) -> MomentMemory:
         """The memory of a file."""
         memory = cls(**{name: state[name] for name in ("budget", "directions", "root")})
-        memory.sums_, memory.evidence_ = files.restored(state)
+        memory.sums_, memory.evidence_ = restored(state)
         if cls is MomentMemory and memory.counts_:  # others may change what they were given
             memory._derived["arrays"] = state["arrays"]  # rounding takes as long as all of a load
         return memory
@@ -566,7 +561,7 @@ class MomentMemory(MemoryDefaults):
         if not self.counts_:
             return {}
         if "arrays" not in self._derived:
-            self._derived["arrays"] = files.rounded(self.sums_, self.evidence_, self.has_margins)
+            self._derived["arrays"] = rounded(self.sums_, self.evidence_, self.has_margins)
         return dict(self._derived["arrays"])
 
     def changed_arrays(self) -> dict[str, Array]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from frugalvae.maths.arrays import Array, add_ridge, outer, rotate, rotate_back, sum_of_squares
-from frugalvae.moments.covariance import SharedCovariance
+from frugalvae.moments.rule import SharedCovariance
 from frugalvae.moments.sums import ClassSums
 
 ROUNDING = 1e-6  # of the mean variance: few samples leave most variances at zero

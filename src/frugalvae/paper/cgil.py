@@ -10,14 +10,12 @@ from frugalvae.console import track
 from frugalvae.errors import check_choice, check_number
 from frugalvae.maths.arrays import Array
 from frugalvae.paper.departures import DRAWS, LimitedTraining, Noise, WarmUp, noise_std, one_cycle
-from frugalvae.paper.networks import MLP
-from frugalvae.paper.normalise import ClasswiseNormaliser, GlobalNormaliser
+from frugalvae.paper.networks import MLP, layer_sizes, parameters
+from frugalvae.paper.normalise import ClasswiseNormaliser, GlobalNormaliser, normalisation
 from frugalvae.paper.nullspace import Change, Decoder
 from frugalvae.paper.vae_fo import Batch, train
-from frugalvae.parts import cost
-from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task, component
 from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
 
 
@@ -130,9 +128,9 @@ class ClassVAEMemory(MemoryDefaults):
         self, dim: int, classes: int, tasks: int = 1, samples: int | None = None
     ) -> list[Component]:
         """What it will cost: a decoder per class, and what is kept of each class."""
-        decoder = cost.parameters(cost.layer_sizes([self.latent, self.hidden, self.hidden, dim]))
+        decoder = parameters(layer_sizes([self.latent, self.hidden, self.hidden, dim]))
         return [
-            cost.component("decoders", classes * decoder),
-            cost.normalisation(dim, classes, self.classwise),
-            cost.component("sample noise", 0, classes),
+            component("decoders", classes * decoder),
+            normalisation(dim, classes, self.classwise),
+            component("sample noise", 0, classes),
         ]

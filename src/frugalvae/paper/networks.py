@@ -119,3 +119,17 @@ class MLP(nn.Module):
         for copied, shared in zip(twin.linears[:-1], self.linears[:-1], strict=True):
             copied.weight = shared.weight
         return twin
+
+
+def layer_sizes(sizes: Sequence[int], embedding: int = 0) -> list[tuple[int, int]]:
+    """Inputs and outputs of each layer, inputs widened by the class embedding.
+
+    >>> layer_sizes([4, 8, 2], embedding=1)
+    [(5, 8), (9, 2)]
+    """
+    return [(n_in + embedding, n_out) for n_in, n_out in itertools.pairwise(sizes)]
+
+
+def parameters(layers: Sequence[tuple[int, int]]) -> int:
+    """Weights and biases of fully connected layers."""
+    return sum(n_in * n_out + n_out for n_in, n_out in layers)

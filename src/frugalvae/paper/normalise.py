@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from frugalvae.maths.arrays import Array
+from frugalvae.parts.protocols import Component, component
 from frugalvae.parts.tensors import TensorTask, stack, to_array
 
 
@@ -114,3 +115,10 @@ def mean_and_std(features: Tensor) -> tuple[Tensor, Tensor]:
     varies = std > 1e-6 * features.abs().amax(dim=0)  # anything less is rounding
     mean = torch.where(varies, features.mean(dim=0), features[0])
     return mean, torch.where(varies, std, 0.0)
+
+
+def normalisation(dim: int, classes: int, classwise: bool) -> Component:
+    """Mean and deviation of each class, where the paper counts min and max too; or of all."""
+    if classwise:
+        return component("normalisation", classes * 4 * dim, classes * 2 * dim)
+    return component("normalisation", 0, 2 * dim)

@@ -20,9 +20,8 @@ from frugalvae.paper.clip import Precision, TextTower, groups, load_text_tower
 from frugalvae.paper.equations import cosine_logits
 from frugalvae.paper.networks import MLP
 from frugalvae.parts.cosine import replay_epochs
-from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import HeadDefaults
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task, component
 from frugalvae.parts.registry import check_trusted
 from frugalvae.parts.tensors import to_array, to_generator, unit
 

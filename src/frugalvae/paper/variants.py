@@ -32,16 +32,15 @@ from frugalvae.paper.departures import (
     noise_std,
     relative_posterior,
 )
-from frugalvae.paper.networks import MLP
-from frugalvae.paper.normalise import ClasswiseNormaliser, GlobalNormaliser
+from frugalvae.paper.networks import MLP, layer_sizes, parameters
+from frugalvae.paper.normalise import ClasswiseNormaliser, GlobalNormaliser, normalisation
 from frugalvae.paper.nullspace import Change, Decoder, LayerInputs, OneDecoder
 from frugalvae.paper.placement import Placement, Prior
 from frugalvae.paper.priors import SinglePrior, make_prior, smallest_distance
 from frugalvae.paper.records import LayerState, PriorState
 from frugalvae.paper.vae_fo import VAEFO, Steps, bound, posterior
-from frugalvae.parts import cost
-from frugalvae.parts.cost import Component
 from frugalvae.parts.defaults import MemoryDefaults
+from frugalvae.parts.protocols import Component, component, triangle
 from frugalvae.parts.tensors import TensorTask, device_of, stack, to_array, to_generator
 
 
@@ -313,20 +312,34 @@ class VAEMemory(VAEFO, MemoryDefaults):
         *,
         decoders: int = 1,
     ) -> list[Component]:
-        """What it will cost, with one decoder if no null space saturates."""
-        return cost.vae(
-            dim,
-            classes,
-            tasks,
-            hidden=self.hidden,
-            latent=self.latent,
-            own_prior=not isinstance(self.prior, SinglePrior),
-            classwise=self.settings.classwise,
-            null_space=self.steps.change.protects,
-            dynamic=self.settings.dynamic,
-            embedding=self.embedding,
-            decoders=decoders,
-        )
+        """What it will cost; ``decoders``: after fresh starts, each with covariances of its own."""
+        hidden, latent = self.hidden, self.latent
+        encoder = layer_sizes([dim, hidden, hidden, 2 * latent], self.embedding)
+        decoder = layer_sizes([latent, hidden, hidden, dim], self.embedding)
+        last, biases = decoder[-1], sum(n_out for _, n_out in decoder)
+        shared = decoder[:-1] if self.settings.dynamic else decoder
+        in_null_space = [n_in for n_in, _ in shared] if self.steps.change.protects else []
+        parts = [
+            component("encoder", parameters(encoder)),
+            component("decoder", decoders * parameters(decoder)),
+            component(
+                "covariances",
+                decoders * sum(size**2 for size in in_null_space),
+                decoders * sum(triangle(size) for size in in_null_space),
+                width=8,
+            ),
+        ]
+        if self.settings.dynamic:
+            own = last[0] * last[1] + biases
+            parts.append(component("task layers", (tasks - decoders) * own))
+        if self.embedding:
+            tables = len(encoder) + len(decoder)
+            parts.append(component("class embeddings", tables * self.embedding * classes))
+        if not isinstance(self.prior, SinglePrior):
+            parts.append(component("latent means", classes * latent))
+        parts.append(normalisation(dim, classes, self.settings.classwise))
+        parts.append(component("sample noise", 0, classes))
+        return [part for part in parts if part.stored]
 
 
 @dataclass(frozen=True, kw_only=True)

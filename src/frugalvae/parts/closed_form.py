@@ -9,9 +9,8 @@ import numpy as np
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, add_ridge, one_hot, pack, squared_distances, stack
 from frugalvae.maths.gaussians import RunningSums
-from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults, Weights
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task, component, triangle
 
 #: Samples of each class.
 Counts = Mapping[int, int]

@@ -9,8 +9,7 @@ import numpy as np
 
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
-from frugalvae.parts.cost import Component
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task
 from frugalvae.parts.registry import arguments_of, parameters_of
 
 if TYPE_CHECKING:

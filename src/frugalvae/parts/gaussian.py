@@ -18,9 +18,8 @@ from frugalvae.maths.gaussians import (
     Whitener,
     diagonal_log_density,
 )
-from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import MemoryDefaults
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task, component, triangle
 
 Covariance = Literal["diagonal", "shared", "full"]
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from frugalvae.errors import InputError
 from frugalvae.maths.arrays import Array
-from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import MemoryDefaults, check_samples
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task, component
 
 
 class StoreAllMemory(MemoryDefaults):

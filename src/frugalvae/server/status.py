@@ -13,10 +13,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from frugalvae import __version__
 from frugalvae.model.answers import FEW
+from frugalvae.model.history import in_words
 from frugalvae.model.neighbours import CONFUSED
 from frugalvae.server.models import ClassesOptions
 from frugalvae.server.requests import parse
-from frugalvae.storage.summary import in_words
 
 if TYPE_CHECKING:
     from frugalvae.server.app import ServerState
@@ -69,7 +69,7 @@ def nothing_known() -> dict[str, Any]:
 
 def what_is_known(snapshot: Snapshot) -> dict[str, Any]:
     """What a file says of itself, but for where anything is on this machine."""
-    from frugalvae.encoders.remembered import described
+    from frugalvae.encoders import described
 
     found = snapshot.summary.to_json()
     encoder = described(found["encoder"]) if found["encoder"] else None

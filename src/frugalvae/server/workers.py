@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.digests import digest
-from frugalvae.encoders.remembered import IDENTITY_KEYS, Choice, Remembered, load_encoder
+from frugalvae.encoders import IDENTITY_KEYS, Choice, Remembered, load_encoder
 from frugalvae.images.decode import LARGE_BYTES, alone, decode, reading_images
 from frugalvae.images.photographs import reason
 from frugalvae.server.guard import CLIENT, RefusedError

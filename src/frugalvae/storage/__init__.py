@@ -8,5 +8,5 @@ From the outside in:
 - :mod:`~frugalvae.storage.schema`: what may stand in its document.
 - :mod:`~frugalvae.storage.states`: parts as JSON and arrays, and the classes that a file may name.
 - :mod:`~frugalvae.storage.tables`: what each of our memories and heads may hold.
-- :mod:`~frugalvae.storage.container`: JSON and arrays as bytes with a checksum.
+- :mod:`~frugalvae.storage.model_file`: JSON and arrays as bytes with a checksum.
 """

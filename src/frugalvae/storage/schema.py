@@ -14,8 +14,7 @@ import numpy as np
 from frugalvae.digests import BY_DIGEST, BYTES, unpack_digests
 from frugalvae.errors import InputError, MemoryFileError
 from frugalvae.labels import as_label, is_plain
-from frugalvae.model.calibration import Calibration
-from frugalvae.model.novelty import TaughtNovelty
+from frugalvae.model.confidence import Calibration, TaughtNovelty
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Summaries: what a file says of itself, and what two of its states differ in.
+"""Summaries: what a file says of itself.
 
 The classifier is not made: that might need PyTorch, or a module to trust. Only the default memory
 is, which needs neither, for what it expects of new samples.
@@ -12,17 +12,16 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from frugalvae.errors import MemoryFileError
-from frugalvae.formatting import local_time, shortened
 from frugalvae.model.answers import few_samples
+from frugalvae.model.history import last_changed
 
 if TYPE_CHECKING:
     from frugalvae.model.model import Model
-    from frugalvae.moments.forecast import Forecast
+    from frugalvae.moments.held_out import Forecast
     from frugalvae.storage.model_file import Contents
     from frugalvae.storage.store import Store
 
 KEPT = "memory.arrays."
-MOST = 12  # classes of a task that are named, if not all are asked for
 
 #: What parts call what they keep, as their components are named, by class and by place in the
 #: file: the first that fits, or else the attribute's own name.
@@ -136,16 +135,6 @@ def summarise(
     )
 
 
-def last_changed(document: Mapping[str, Any]) -> str:
-    """When it was last taught or changed, as its history says; copying a file changes nothing.
-
-    >>> last_changed({"history": []})
-    'at an unknown time'
-    """
-    when = document["history"][-1].get("when") if document["history"] else None
-    return local_time(when) if isinstance(when, str) else "at an unknown time"
-
-
 def tasks_of(document: Mapping[str, Any]) -> list[dict[str, int]]:
     """Classes and how many samples each was taught, by task."""
     labels, counts = document["classes"]["values"], document["n_samples_of_class"]
@@ -246,61 +235,3 @@ def warnings_of(document: Mapping[str, Any], layers: list[Layer]) -> list[str]:
     if document["encoder"] is None:
         found.append("the encoder of its features is unknown: it cannot read images")
     return found
-
-
-def difference(
-    now: Mapping[str, Any], before: Mapping[str, Any]
-) -> tuple[dict[str, Any] | None, list[str], list[str]]:
-    """What going back undoes: the event, names no longer known, and names known again."""
-    last = now["history"][-1] if len(now["history"]) > len(before["history"]) else None
-    labels = [[str(label) for label in file["classes"]["values"]] for file in (now, before)]
-    after, earlier = map(set, labels)
-    gone = [label for label in labels[0] if label not in earlier]
-    return last, gone, [label for label in labels[1] if label not in after]
-
-
-def in_words(event: Mapping[str, Any]) -> str:
-    """What an event of the history was about.
-
-    >>> in_words({"action": "rename", "from": "wren", "to": "house wren"})
-    'wren to house wren'
-    >>> in_words({"action": "learn", "classes": {"emu": 1}, "moved": {"dax": 1}, "gone": ["dax"]})
-    'emu (1), moved from dax (1); dax had no other and is gone'
-    """
-    classes = event.get("classes")
-    if isinstance(classes, dict) and event.get("action") != "learn":  # 0: an old file does not say
-        classes = {name: count or None for name, count in classes.items()}
-    shown = named(classes, MOST) if isinstance(classes, dict) else str(classes or "")
-    if "from" in event and "to" in event:
-        shown = f"{event['from']} to {event['to']}"
-    elif isinstance(event.get("from"), list):
-        shown += f", of {' and '.join(map(str, event['from']))}"
-    shown += f", from {event['source']}" if "source" in event else ""
-    return shown + moved_in_words(event)
-
-
-def moved_in_words(event: Mapping[str, Any]) -> str:
-    """Which classes a lesson took samples out of, and which of them had no others.
-
-    >>> moved_in_words({"moved": {"dax": 2, "emu": 1}, "gone": []})
-    ', moved from dax (2), emu (1)'
-    """
-    moved, gone = event.get("moved"), event.get("gone")
-    shown = f", moved from {named(moved, MOST)}" if isinstance(moved, dict) and moved else ""
-    if isinstance(gone, list) and gone:
-        are = "had no other and is gone" if len(gone) == 1 else "had no others and are gone"
-        shown += f"; {shortened([str(name) for name in gone])} {are}"
-    return shown
-
-
-def named(classes: Mapping[str, int | None], most: int) -> str:
-    """Classes and how many samples each was taught.
-
-    >>> named({"emu": 30, "dax": None, "heron": 0, "cat": 2}, most=3)
-    'emu (30), dax, heron (by name only) and 1 more'
-    """
-    shown = [
-        name + (f" ({count})" if count else " (by name only)" if count == 0 else "")
-        for name, count in classes.items()
-    ]
-    return shortened(shown, most)

@@ -21,6 +21,7 @@ from frugalvae.labels import check_case, like
 from frugalvae.model import forgetting, merging
 from frugalvae.model.history import (
     as_one_lesson,
+    difference,
     digest_of,
     is_last_change,
     with_digest,
@@ -29,7 +30,6 @@ from frugalvae.model.history import (
 from frugalvae.model.plan import TeachingPlan, choose_samples, recognisable, taught_digests
 from frugalvae.parts.checks import check_kind
 from frugalvae.storage.store import receipt, size_and_checksum
-from frugalvae.storage.summary import difference
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

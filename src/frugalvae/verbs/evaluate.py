@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from frugalvae.digests import among
-from frugalvae.encoders.remembered import described
+from frugalvae.encoders import described
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, printable
 from frugalvae.images import BATCH_SIZE
 from frugalvae.labels import folded, listing
 from frugalvae.model.plan import other_names
-from frugalvae.parts.cost import MemoryReport
+from frugalvae.parts.protocols import MemoryReport
 from frugalvae.samples import refuse
 
 if TYPE_CHECKING:

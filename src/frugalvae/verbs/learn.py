@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from frugalvae.care.lists import refuse_guesses
-from frugalvae.encoders.remembered import Choice, check_same, load_encoder
-from frugalvae.encoding import Encode, Parts, depends_on
+from frugalvae.encoders import Choice, check_same, load_encoder
+from frugalvae.encoding import Encode, Parts, depends_on, encode_and_sum
 from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError, suggestion
 from frugalvae.formatting import plural, quoted, shortened
@@ -20,7 +20,6 @@ from frugalvae.labels import check_case
 from frugalvae.model.naming import read_names, teach_names, unread
 from frugalvae.model.plan import TeachingPlan, choose_samples
 from frugalvae.samples import Samples, refuse
-from frugalvae.sums import encode_and_sum
 
 if TYPE_CHECKING:
     from frugalvae.model.model import Model

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from frugalvae.encoders.remembered import check_carried
+from frugalvae.encoders import check_carried
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable
 from frugalvae.labels import as_label, check_case, label_named, like

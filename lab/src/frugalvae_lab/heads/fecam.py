@@ -7,9 +7,8 @@ import numpy as np
 from frugalvae.errors import check_number
 from frugalvae.maths.arrays import Array, mixed, stack, unit
 from frugalvae.maths.gaussians import RunningSums
-from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import HeadDefaults
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task, component
 
 
 class FeCAMHead(HeadDefaults):

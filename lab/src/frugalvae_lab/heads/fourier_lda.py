@@ -9,9 +9,8 @@ import numpy as np
 from frugalvae.errors import check_number
 from frugalvae.maths.arrays import Array, pack, solve_positive, stack
 from frugalvae.maths.gaussians import RunningSums
-from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task, component, triangle
 from frugalvae_lab.heads.projection import normal_matrix, uniform_vector
 from frugalvae_lab.heads.ridge import SOLVING, LateRows
 

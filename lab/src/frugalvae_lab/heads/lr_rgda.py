@@ -7,9 +7,8 @@ import numpy as np
 from frugalvae.errors import check_number
 from frugalvae.maths.arrays import Array, mean_level, mixed, pack, stack, within_shares
 from frugalvae.maths.gaussians import Whitener
-from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task, component, triangle
 from frugalvae_lab.memories.gaussians import Gaussians, Scores
 
 LONE = 1e-4  # the variance of a class of one sample, if its features are of usual size

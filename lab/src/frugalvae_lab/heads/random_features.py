@@ -16,7 +16,7 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array
-from frugalvae.parts.cost import Component, component
+from frugalvae.parts.protocols import Component, component
 from frugalvae_lab.heads.projection import normal_matrix, sparse_normal_matrix, uniform_vector
 from frugalvae_lab.heads.ridge import RunningRidge
 

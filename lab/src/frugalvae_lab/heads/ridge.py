@@ -11,9 +11,8 @@ import numpy as np
 
 from frugalvae.errors import InputError, check_number
 from frugalvae.maths.arrays import Array, one_hot, pack, solve_positive
-from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import HeadDefaults
-from frugalvae.parts.protocols import Replay, Task
+from frugalvae.parts.protocols import Component, Replay, Task, component, triangle
 
 SOLVING = threading.RLock()  # several threads may predict at once
 LEAST_SIZE, MOST_SIZE = 1e-4, 1e4  # of features that penalties suit: these are absolute

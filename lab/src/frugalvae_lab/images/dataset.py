@@ -14,9 +14,9 @@ from PIL import Image
 
 from frugalvae.console import track
 from frugalvae.errors import InputError, check_number, needing
+from frugalvae.images.classes import Found, walk
 from frugalvae.images.decode import decode, reading_images
 from frugalvae.images.feature_file import Features, Split
-from frugalvae.images.walk import Found, walk
 from frugalvae.samples import Samples, list_classes
 from frugalvae_lab.images.cifar import is_cifar, read_cifar
 

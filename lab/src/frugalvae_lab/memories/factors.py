@@ -27,9 +27,8 @@ from frugalvae.maths.arrays import (
     sum_of_squares,
 )
 from frugalvae.maths.gaussians import SHRINKAGE, RunningSums, Shrinkage, Whitener
-from frugalvae.parts.cost import Component, component, triangle
 from frugalvae.parts.defaults import MemoryDefaults
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task, component, triangle
 from frugalvae_lab.memories.gaussians import Gaussians, Scores
 from frugalvae_lab.memories.mapped import MappedFeatures
 

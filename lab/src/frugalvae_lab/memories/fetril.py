@@ -6,9 +6,8 @@ import numpy as np
 
 from frugalvae.maths.arrays import Array, stack, unit
 from frugalvae.maths.gaussians import RunningSums
-from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import MemoryDefaults, check_samples
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task, component
 
 
 class FeTrILMemory(MemoryDefaults):

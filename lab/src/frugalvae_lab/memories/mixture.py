@@ -12,9 +12,8 @@ from frugalvae.console import track
 from frugalvae.errors import check_number, needing
 from frugalvae.maths.arrays import Array, compact, logsumexp, power_of_two, within_shares
 from frugalvae.maths.gaussians import SHRINKAGE, Shrinkage, diagonal_log_density
-from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import MemoryDefaults
-from frugalvae.parts.protocols import Task
+from frugalvae.parts.protocols import Component, Task, component
 
 LEAST, MOST = 1e-9, 1e-3  # the regularisation, as shares of the mean square of features
 
