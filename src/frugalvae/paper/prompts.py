@@ -23,7 +23,7 @@ from frugalvae.parts.cosine import replay_epochs
 from frugalvae.parts.cost import Component, component
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Replay, Task
-from frugalvae.parts.registry import check_trusted
+from frugalvae.parts.registry import NamedByFile, check_trusted
 from frugalvae.parts.tensors import to_array, to_generator, unit
 
 LEARNED = 2  # learned tokens per prompt: the class's own, and the shared network's
@@ -204,7 +204,6 @@ class PromptHead(HeadDefaults):
         self.names_: dict[int, str] = {}
         self.vectors_ = torch.empty(0)
         self._tower = model if isinstance(model, TextTower) else None
-        self._trust: Collection[str] | None = None  # of whoever loads the file that names the model
 
     @property
     def classes(self) -> list[int]:
@@ -215,15 +214,19 @@ class PromptHead(HeadDefaults):
     def tower(self) -> TextTower:
         """The text tower, loaded when it is first needed."""
         if self._tower is None:
-            if self._trust is not None and self.model != DEFAULT:
-                what = f"its prompts are learned with the model {self.model}"
-                check_trusted(self.model, self._trust, what, "--trust", self.model)
+            self.check_model()
             self._tower = load_text_tower(self.model, self.precision)
         return self._tower
 
+    def check_model(self) -> None:
+        """Refuse a model that a file named and nobody trusts, unless it is the usual one."""
+        if isinstance(self.model, NamedByFile) and self.model != DEFAULT:
+            what = f"its prompts are learned with the model {self.model}"
+            check_trusted(self.model, self.model.trust, what, "--trust", self.model)
+
     def named_by_file(self, trust: Collection[str]) -> None:
         """Load no model from now on but those that are trusted, and the usual one."""
-        self._trust = trust
+        self.model = NamedByFile(self.model, trust)
 
     def register(self, task: Task) -> None:
         """Record the names of new classes, or raise if something does not fit the tower."""
