@@ -87,6 +87,10 @@ def test_attention_is_not_taken_from_elsewhere(clip_folder: Path, tmp_path: Path
         ("adapter_config.json", {"base_model_name_or_path": "a/b"}, "names another model"),
         ("config.json", {"quantization_config": {"quant_method": "mxfp4"}}, "asks for code of oth"),
         *(
+            ("config.json", {tower: {"quantization_config": {"quant_method": "x"}}}, "asks for co")
+            for tower in ("vision_config", "text_config")
+        ),
+        *(
             ("model.safetensors.index.json", {"metadata": {}, "weight_map": {"x": where}}, "names")
             for where in ("../model/model.safetensors", "/dev/zero", "pipe", "")
         ),
@@ -103,6 +107,44 @@ def test_a_model_names_nothing_else(
         os.mkfifo(model / "pipe")
     with pytest.raises(InputError, match=f"no CLIPVisionModelWithProjection .*{reason}"):
         TransformersEncoder(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer_config.json", {"vocab": "elsewhere.json"}),
+        ("tokenizer_config.json", {"merges": "elsewhere.json"}),
+        ("tokenizer_config.json", {"init_inputs": ["elsewhere.json"]}),
+        ("tokenizer_config.json", {"fast_tokenizer_files": ["../tokenizer.5.0.json"]}),
+        ("tokenizer_config.json", {"sp_model_kwargs": {"model_file": "elsewhere.json"}}),
+        ("special_tokens_map.json", {"vocab_file": "elsewhere.json"}),
+        ("config.json", {"configuration_files": ["../config.4.0.json"]}),
+    ],
+)
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda model: TransformersEncoder(model).text_features(["wren"]),
+        lambda model: load_text_tower(str(model)),
+    ],
+)
+def test_a_model_reads_no_file_that_its_settings_name(
+    clip_folder: Path,
+    tmp_path: Path,
+    name: str,
+    content: dict[str, Any],
+    load: Callable[[Path], Any],
+) -> None:
+    model = copied(clip_folder, tmp_path / "model")
+    before = json.loads((model / name).read_text()) if (model / name).exists() else {}
+    harmless = {"name_or_path": "/home/me", "special_tokens_map_file": "/home/me/map.json"}
+    harmless = harmless if name == "tokenizer_config.json" else {}
+    (model / name).write_text(json.dumps(before | harmless))
+    assert load(model) is not None
+    load_text_tower.cache_clear()
+    (model / name).write_text(json.dumps(before | harmless | content))
+    with pytest.raises(InputError, match=rf"{name} names files in .*; remove this entry"):
+        load(model)
 
 
 def evil(path: Path, trap: Path) -> None:

@@ -253,6 +253,8 @@ class Walker:
         self.feature_files()
         self.places()
         self.python()
+        if find_spec("torch"):
+            self.heads()
         self.requests()
         self.trusted()
 
@@ -327,6 +329,10 @@ class Walker:
                     self.walk(f"bench: {role} {entry}", self.command("bench"), True)
             Path(self.at["toml"]).write_text(f"encoder = {table}\n{text}")
             self.walk(f"bench: encoder {name}", self.command("bench"), True)
+        for model in models_of(self.folder):
+            head = f'{{ name = "prompt", model = {json.dumps(model)} }}'
+            Path(self.at["toml"]).write_text(text.replace('"nearest-mean"', head))
+            self.walk(f"bench: head of {model}", self.command("bench"), True)
         for path in (*models_of(self.folder), "../stranger.toml"):
             Path(self.at["toml"]).write_text(f"extends = {json.dumps(path)}\n{text}")
             self.walk(f"bench: extends {path}", self.command("bench"), False)
@@ -391,6 +397,31 @@ class Walker:
             for name, change in self.parts(few):
                 self.write(change)
                 self.walk(f"{method}(): {name}", step, True)
+
+    def heads(self) -> None:
+        """The model of a file's head, whichever way a classifier with that head is made."""
+        from sklearn.base import clone
+
+        roads: dict[str, Callable[[Any], Any]] = {
+            "load()": lambda clf: clf,
+            "set_params()": lambda clf: clf.set_params(head__epochs=1),
+            "clone()": clone,
+            "copy": copy.deepcopy,
+            "get_params()": lambda clf: FrugalClassifier(
+                head=type(h := clf.head)(**h.get_params())
+            ),
+        }
+        model = models_of(self.folder)[0]
+        head = {"class": "PromptHead", "state": {"model": model}}
+        for name, road in roads.items():
+
+            def step(road: Any = road) -> None:
+                road(FrugalClassifier.load(self.at["file"])).fit(
+                    [[0.0, 1.0], [1.0, 0.0]], ["a", "b"]
+                )
+
+            self.write(lambda document: document["parameters"].update(head=head))
+            self.walk(f"{name}: head of {model}", step, True)
 
     def requests(self) -> None:
         pytest.importorskip("starlette")

@@ -25,6 +25,9 @@ OWN = {**SAFE, "attn_implementation": "sdpa"}  # a model may name code on the hu
 #: How files end whose numbers have that precision.
 ENDINGS = {"float32": ("",), "float16": ("_fp16",), "int8": ("_int8", "_quantized", "_uint8")}
 ADAPTER = "adapter_config.json"
+#: Settings of ``transformers``, their entries that it reads files by, and those that it does not.
+JSON = ("config.json", "tokenizer_config.json", "special_tokens_map.json")
+READ, UNREAD = ("vocab", "merges", "init_inputs"), ("special_tokens_map_file",)
 SETTINGS = (*CONFIGS, "config.json", "tokenizer.json", "tokenizer_config.json")
 
 
@@ -52,6 +55,7 @@ def pretrained(kind: str, model: str | Path) -> Any:
     part = getattr(transformers, kind)
     try:
         with _quiet():
+            _check_files(str(model))
             if not hasattr(part, "config_class"):  # not a network: it has no weights
                 return part.from_pretrained(str(model), **SAFE)
             _check_names(Path(model), transformers.PretrainedConfig.get_config_dict(str(model))[0])
@@ -70,11 +74,42 @@ def pretrained(kind: str, model: str | Path) -> Any:
     return network
 
 
+def _check_files(model: str) -> None:
+    """Refuse settings that name files to read: a tokenizer would, wherever they are."""
+    from transformers.utils import cached_file
+
+    for name in JSON:
+        path = cached_file(
+            model,
+            name,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+        for key, value in _entries(read_settings(Path(path)) if path else {}):
+            if value and (key in READ or key.endswith(("_file", "_files"))) and key not in UNREAD:
+                raise ValueError(
+                    f"{name} names files in {key!r}, and a model's files are those of its folder "
+                    "alone; remove this entry"
+                )
+
+
+def _entries(table: Any) -> Iterator[tuple[str, Any]]:
+    """Every key and value of a table, and of the tables in it."""
+    waiting = [table]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Mapping):
+            yield from found.items()
+            waiting += found.values()
+        elif isinstance(found, list):
+            waiting += found
+
+
 def _check_names(folder: Path, config: Mapping[str, Any]) -> None:
     """Refuse a model that names other models, files elsewhere, or what code is to compute it."""
     if (folder / ADAPTER).exists():
         raise ValueError(f"{ADAPTER} names another model; expected a model that is whole")
-    if config.get("quantization_config") is not None:
+    if any(value is not None for key, value in _entries(config) if key == "quantization_config"):
         raise ValueError("its quantization_config asks for code of others; expected plain weights")
     for path in folder.glob("*.index.json"):  # which part of the weights is in which file
         for name in read_settings(path)["weight_map"].values():

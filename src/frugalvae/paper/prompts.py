@@ -22,7 +22,7 @@ from frugalvae.paper.networks import MLP
 from frugalvae.parts.cosine import replay_epochs
 from frugalvae.parts.defaults import HeadDefaults
 from frugalvae.parts.protocols import Component, Replay, Task, component
-from frugalvae.parts.registry import check_trusted
+from frugalvae.parts.registry import NamedByFile, check_trusted
 from frugalvae.parts.tensors import to_array, to_generator, unit
 
 LEARNED = 2  # learned tokens per prompt: the class's own, and the shared network's
@@ -203,7 +203,6 @@ class PromptHead(HeadDefaults):
         self.names_: dict[int, str] = {}
         self.vectors_ = torch.empty(0)
         self._tower = model if isinstance(model, TextTower) else None
-        self._trust: Collection[str] | None = None  # of whoever loads the file that names the model
 
     @property
     def classes(self) -> list[int]:
@@ -214,15 +213,19 @@ class PromptHead(HeadDefaults):
     def tower(self) -> TextTower:
         """The text tower, loaded when it is first needed."""
         if self._tower is None:
-            if self._trust is not None and self.model != DEFAULT:
-                what = f"its prompts are learned with the model {self.model}"
-                check_trusted(self.model, self._trust, what, "--trust", self.model)
+            self.check_model()
             self._tower = load_text_tower(self.model, self.precision)
         return self._tower
 
+    def check_model(self) -> None:
+        """Refuse a model that a file named and nobody trusts, unless it is the usual one."""
+        if isinstance(self.model, NamedByFile) and self.model != DEFAULT:
+            what = f"its prompts are learned with the model {self.model}"
+            check_trusted(self.model, self.model.trust, what, "--trust", self.model)
+
     def named_by_file(self, trust: Collection[str]) -> None:
         """Load no model from now on but those that are trusted, and the usual one."""
-        self._trust = trust
+        self.model = NamedByFile(self.model, trust)
 
     def register(self, task: Task) -> None:
         """Record the names of new classes, or raise if something does not fit the tower."""

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from frugalvae.errors import (
     EXTRAS,
@@ -348,6 +348,22 @@ def check_trusted(
         f"you know it, give {option or '--trust'} {shlex.quote(name_to_give)}, or in Python "
         f"trust={[*trust, name_to_give]!r}"
     )
+
+
+class NamedByFile(str):
+    """A name that a file gave, with what was trusted when it was read.
+
+    Copies, clones, and settings that are handed on stay what a file named; what somebody types
+    takes its place.
+    """
+
+    trust: tuple[str, ...]
+
+    def __new__(cls, name: str, trust: Collection[str] = ()) -> Self:
+        """The name, not to be opened but under this trust."""
+        made = super().__new__(cls, name)
+        made.trust = tuple(trust)
+        return made
 
 
 def import_outside(module: str, what: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -173,12 +173,16 @@ class Part:
         cls, kind: str, name: str, given: Mapping[str, Any], trust: tuple[str, ...] = ()
     ) -> Part:
         """A part with these settings, which is made once to see the others."""
-        settings = plain_settings(PARTS[kind].make(name, given, trust))
-        return cls(kind, name, dict(given), settings, trust)
+        part = cls(kind, name, dict(given), {}, trust)
+        return replace(part, settings=plain_settings(part.make()))
 
     def make(self, **changes: Any) -> Any:
-        """The part, with any of its settings changed."""
-        return PARTS[self.kind].make(self.name, {**self.given, **changes}, self.trust)
+        """The part, with any of its settings changed; of what it names, only what is trusted."""
+        made = PARTS[self.kind].make(self.name, {**self.given, **changes}, self.trust)
+        if hasattr(made, "named_by_file"):
+            made.named_by_file(self.trust)
+            made.check_model()
+        return made
 
     def to_json(self) -> dict[str, Any]:
         """Name and settings in one table."""
