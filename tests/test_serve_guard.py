@@ -146,6 +146,23 @@ def test_a_body_without_a_length_is_cut_off(served: Served) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize(
+    ("count", "long", "status"), [(900, 1, b"422"), (3_000, 128, b"422"), (3_000, 1, b"413")]
+)
+def test_a_body_in_very_many_tiny_chunks_is_refused(
+    served: Served, count: int, long: int, status: bytes
+) -> None:
+    """Whoever sends them is slow to read, and all others wait meanwhile."""
+    chunk = b"%x\r\n%s\r\n" % (long, b"x" * long)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as client:
+        client.sendall(
+            b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n" + chunk * count + b"0\r\n\r\n"
+        )
+        assert client.recv(100)[9:12] == status
+    assert served.get("/health").status == 200
+
+
 def test_a_request_that_does_not_arrive_is_given_up(folder: Path) -> None:
     served = Served(folder / "slow.frugal", "--teach", "--time-limit", "1")
     try:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 4  # times the requests that are allowed at a time: browsers hold some open
 KEPT = 15  # seconds for which a connection stays open without a request
+CHUNKS, TINY = 1_000, 128  # of a body; more than that may not have fewer bytes each
 GRACE = 30  # seconds for requests that are worked on when a signal comes
 
 
@@ -93,6 +94,28 @@ class Config(uvicorn.Config):
         self.limits, self.connections = limits, Shares("connections", most, half(most))
 
 
+class Connection(h11.Connection):
+    """What a client sends: a body may not have very many tiny chunks, which are slow to read."""
+
+    chunks = taken = 0
+
+    def next_event(self) -> Any:
+        """The next event; a refusal at the first chunk that is too much."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self.chunks = self.taken = 0
+        elif isinstance(event, h11.Data):
+            self.chunks += event.chunk_end  # whole ones
+            self.taken += len(event.data)
+            if self.chunks > CHUNKS and self.taken < TINY * self.chunks:
+                raise RefusedError(
+                    413,
+                    f"the body has more than {CHUNKS:,} chunks of less than {TINY} bytes; "
+                    "send larger ones, or its length",
+                )
+        return event
+
+
 class Protocol(H11Protocol):
     """One connection. Each address may have a share of them, and each step has its time.
 
@@ -104,6 +127,7 @@ class Protocol(H11Protocol):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
+        self.conn = Connection(h11.SERVER, self.config.h11_max_incomplete_event_size or 0)
         self._client: str | None = None  # whose share has it
         self._head: asyncio.TimerHandle | None = None
         self._taking: asyncio.TimerHandle | None = None
@@ -131,7 +155,14 @@ class Protocol(H11Protocol):
 
     def handle_events(self) -> None:
         """Whatever arrived; a whole head ends waiting for it."""
-        super().handle_events()
+        try:
+            super().handle_events()
+        except RefusedError as refusal:
+            if self.conn.our_state is h11.SEND_RESPONSE:
+                self._send_away(refusal)
+            else:  # the answer is under way
+                self.transport.abort()
+            return
         if self.cycle is not None and not self.cycle.response_complete:
             stop(self._head)
 
