@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,8 @@ from frugalvae.errors import InputError
 from frugalvae.server.guard import RefusedError, Shares, client_of, half
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from frugalvae.server.settings import Limits, Settings
 
 CONNECTIONS = 4  # times the requests that are allowed at a time: browsers hold some open
@@ -29,13 +33,35 @@ GRACE = 30  # seconds for requests that are worked on when a signal comes
 class Server(uvicorn.Server):
     """Ends cleanly when it is asked to, as if that were all it was started for."""
 
+    def __init__(self, config: Config, close: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.close = close  # comes back when no change of the file is under way
+        self.last: threading.Timer | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal ends it when all requests are answered, the second at once.
+
+        A thread that decodes an image cannot be ended, and is not waited for without end.
+        """
+        self.last = threading.Timer(0 if self.should_exit else GRACE + 1, self.end)
+        self.last.daemon = True
+        self.last.start()
+        self.should_exit = True
+
+    def end(self) -> None:
+        """End the process, whatever its threads are working on, after a change of the file."""
+        self.close()
+        os._exit(0)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The first signal ends it when all requests are answered, the second at once."""
+        """Signals come between other events, not in the middle of one."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
         yield
+        if self.last is not None:
+            self.last.cancel()
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -67,8 +93,9 @@ def serve(settings: Settings, opened: socket.socket) -> None:
     """Answer until a signal comes."""
     from frugalvae.server.app import create_app
 
+    app = create_app(settings)
     config = Config(
-        create_app(settings),
+        app,
         settings.limits,
         lifespan="on",
         log_level="warning",
@@ -79,7 +106,7 @@ def serve(settings: Settings, opened: socket.socket) -> None:
         timeout_graceful_shutdown=GRACE,
     )
     with opened:
-        asyncio.run(Server(config).serve(sockets=[opened]))
+        asyncio.run(Server(config, app.state.server.served.close).serve(sockets=[opened]))
 
 
 # --------------------------------------------------------------------------- the protocol
