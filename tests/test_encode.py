@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from PIL import Image
 from frugalvae import encoding
 from frugalvae.cli.main import main
 from frugalvae.console import listening
-from frugalvae.encoding import Report, encode_folder
+from frugalvae.encoding import OWNER, Report, encode_folder
 from frugalvae.errors import InputError
 from frugalvae.images.decode import decode
 from frugalvae.images.feature_file import load_features
@@ -226,13 +227,29 @@ def test_what_cannot_be_encoded_is_refused_before_the_work(images: Path, output:
     assert encoder.batches == []
 
 
-def test_a_folder_of_someone_else_is_not_touched(images: Path, output: Path) -> None:
+@pytest.mark.parametrize("owner", [None, "[1]", os.mkfifo, os.mkdir])
+def test_a_folder_of_someone_else_is_not_touched(images: Path, output: Path, owner: Any) -> None:
     mine = output.with_name("features.npz.parts") / "diary.txt"
     mine.parent.mkdir()
     mine.write_text("dear diary")
+    if callable(owner):
+        owner(mine.with_name(OWNER))
+    elif owner:
+        mine.with_name(OWNER).write_text(owner)
     with pytest.raises(InputError, match="features.npz.parts is in the way"):
         encode(images, output)
     assert mine.read_text() == "dear diary"
+
+
+def test_among_parts_only_files_of_ours_are_read_and_removed(images: Path, output: Path) -> None:
+    folder = output.with_name("features.npz.parts")
+    folder.mkdir()
+    (folder / OWNER).write_text('{"images": "others"}')
+    (folder / "diary.txt").write_text("dear diary")
+    os.mkfifo(folder / "000001.npz")
+    assert encoding.Parts(output, {}).load(1) is None
+    encode(images, output)
+    assert [path.name for path in folder.iterdir()] == ["diary.txt"]
 
 
 # --------------------------------------------------------------------------- going on

@@ -7,6 +7,8 @@ import http.client
 import http.server
 import importlib.util
 import json
+import select
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -308,3 +310,21 @@ def test_bodies_that_cannot_be_read_are_refused(ask: Ask, body: bytes) -> None:
 def test_configurations_that_do_not_suit_are_refused(config: object) -> None:
     with pytest.raises(example.RefusedError, match="labelling configuration"):
         example.choices_of(config)
+
+
+def test_a_body_that_trickles_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes in time, and all of them never would."""
+    kind = example.handler(example.Backend(""), None)
+    kind.log_message = lambda *_: None
+    monkeypatch.setattr(example, "SECONDS", 0.2)
+    server = example.BoundedServer(("127.0.0.1", 0), kind)
+    with running(server), socket.create_connection(server.server_address) as slow:
+        slow.sendall(
+            b"POST /predict HTTP/1.1\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 9999\r\n\r\n"
+        )
+        sent = 0
+        while sent < 999 and not select.select([slow], [], [], 0.01)[0]:
+            sent += slow.send(b" ")
+        slow.shutdown(socket.SHUT_WR)
+        assert (sent < 999, b" 408 " in slow.recv(100)) == (True, True)

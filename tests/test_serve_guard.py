@@ -7,8 +7,10 @@ import http.client
 import io
 import socket
 import struct
+import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,9 +23,12 @@ from tests.waiting import PATIENCE
 pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
 
 from frugalvae.server.guard import HEADERS, RefusedError, without_paths
+from frugalvae.server.requests import RequestReader
 from frugalvae.server.settings import Limits, Settings
 
 TOKEN = "0123456789abcdefghij"
+KIND = "multipart/form-data; boundary=x"
+HEAD = b'\r\nContent-Disposition: form-data; name="images"; filename="a"'
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +146,23 @@ def test_a_body_without_a_length_is_cut_off(served: Served) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize(
+    ("count", "long", "status"), [(900, 1, b"422"), (3_000, 128, b"422"), (3_000, 1, b"413")]
+)
+def test_a_body_in_very_many_tiny_chunks_is_refused(
+    served: Served, count: int, long: int, status: bytes
+) -> None:
+    """Whoever sends them is slow to read, and all others wait meanwhile."""
+    chunk = b"%x\r\n%s\r\n" % (long, b"x" * long)
+    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as client:
+        client.sendall(
+            b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n" + chunk * count + b"0\r\n\r\n"
+        )
+        assert client.recv(100)[9:12] == status
+    assert served.get("/health").status == 200
+
+
 def test_a_request_that_does_not_arrive_is_given_up(folder: Path) -> None:
     served = Served(folder / "slow.frugal", "--teach", "--time-limit", "1")
     try:
@@ -156,8 +178,6 @@ def test_a_request_that_does_not_arrive_is_given_up(folder: Path) -> None:
 
 def test_bytes_of_all_requests_together_are_bounded() -> None:
     from starlette.requests import Request
-
-    from frugalvae.server.requests import RequestReader
 
     reader = RequestReader(Limits(body=100, held=150))
 
@@ -206,6 +226,26 @@ def test_bytes_of_all_requests_together_are_bounded() -> None:
 def test_bodies_that_cannot_be_read_are_refused(served: Served, body: bytes, kind: str) -> None:
     reply = served.ask("POST", "/predict", body, {"Content-Type": kind})
     assert (400 <= reply.status < 500, bool(reply.json["error"])) == (True, True)
+
+
+@pytest.mark.parametrize("fill", [b"\r\n--xY", b"a: b\r\n", b"\r\n--x", b"\r", b"\r\n--x" + HEAD])
+def test_a_form_is_read_in_few_steps(fill: bytes) -> None:
+    """Whatever fills a part or its head; a parser in Python took ten seconds for 60 MB."""
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    edge = b"\r\n--x" + HEAD + b"\r\n\r\n"
+    for body in (edge + fill * 20_000, edge[:-4] + b"\r\n" + fill * 20_000):
+        sys.setprofile(count)
+        try:
+            with suppress(RefusedError):
+                RequestReader(Limits()).form(KIND, body[2:] + b"\r\n--x--")
+        finally:
+            sys.setprofile(None)
+    assert steps < 10_000
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from tests.colours import Colours
 class Slow(Colours):
     def encode(self, batch):  # white pictures take as long as a file is there
         while batch.mean() > 250 and Path(sys.argv[2] + ".gate").exists():
+            Path(sys.argv[2] + ".begun").touch()
             time.sleep(0.01)
         return super().encode(batch)
 
@@ -79,6 +80,12 @@ def asked(served: Served, path: str, image: bytes = b"", address: str = OTHER) -
             connection.request("POST", path, image, {"Content-Type": "image/png"})
         reply = connection.getresponse()
         return reply.status, reply.read()
+
+
+def listens(port: int) -> bool:
+    """Whether anything takes connections there."""
+    with closing(socket.socket()) as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 def picture(shade: int) -> bytes:
@@ -211,3 +218,14 @@ def test_100_slow_photographs_keep_nobody_else_out(tmp_path: Path) -> None:
             assert one.wait()
             assert one.status == 200
         assert asked(served, "/predict", white, "127.0.0.1")[0] == 200
+
+
+def test_the_second_signal_ends_it_although_a_photograph_takes_without_end(tmp_path: Path) -> None:
+    white = picture(255)
+    with serving(tmp_path, start=SLOW) as served, clients(served, 1) as [slow]:
+        (tmp_path / "birds.frugal.gate").touch()
+        slow.send(head("/predict", len(white)) + white)
+        wait_until((tmp_path / "birds.frugal.begun").exists)
+        served.process.terminate()
+        wait_until(lambda: not listens(served.port))
+        assert served.stop() == 0

@@ -356,6 +356,19 @@ def test_a_change_that_was_killed_is_finished_or_taken_back(file: Path) -> None:
     assert file.read_bytes() == content
 
 
+@pytest.mark.parametrize("name", ["{}.undo", ".{}.before"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_plain_file_is_in_the_way(file: Path, name: str, make: Any) -> None:
+    content, beside = file.read_bytes(), file.with_name(name.format(file.name))
+    make(beside)
+    with (
+        pytest.raises(InputError, match="is in the way"),
+        Store(file).changing("a test", wait=0),
+    ):
+        pytest.fail("it is not in the way")
+    assert (file.read_bytes(), beside.is_file()) == (content, False)
+
+
 def test_a_change_whose_file_is_gone_can_be_undone(file: Path) -> None:
     store, before = Store(file), file.with_name(f".{file.name}.before")
     file.rename(before)

@@ -16,7 +16,9 @@ import base64
 import binascii
 import hmac
 import json
+import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,7 +34,7 @@ OTHERS = ("ANNOTATION_DELETED", "START_TRAINING")
 NOTHING = {"result": "no picture of this project is learned from that", "status": "ok"}
 BYTES = 64_000_000  # of a request, and of a picture
 TASKS, LETTERS = 64, 200_000  # in a request, and of a labelling configuration
-SECONDS = 60.0  # to wait for anybody
+SECONDS = 60.0  # to wait for anybody, and for a whole request
 CLIENTS, PICTURES = 8, 4  # that are answered, and in memory, at a time
 PLACES = threading.BoundedSemaphore(PICTURES)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -263,6 +265,21 @@ def handler(backend: Backend, password: str | None) -> type[BaseHTTPRequestHandl
     class Handler(BaseHTTPRequestHandler):
         timeout = SECONDS
 
+        def handle_one_request(self) -> None:
+            """Answer one request; what has not arrived in time, however slowly, is given up."""
+            late = threading.Timer(SECONDS, self.give_up)
+            late.daemon = True
+            late.start()
+            try:
+                super().handle_one_request()
+            finally:
+                late.cancel()
+
+        def give_up(self) -> None:
+            """Nothing more is read."""
+            with suppress(OSError):  # the client has left
+                self.connection.shutdown(socket.SHUT_RD)
+
         def do_GET(self) -> None:
             """Whether it runs."""
             up = self.path.rstrip("/") in ("", "/health")
@@ -275,7 +292,10 @@ def handler(backend: Backend, password: str | None) -> type[BaseHTTPRequestHandl
                 length = self.headers.get("Content-Length", "")
                 if not length.isdecimal() or int(length) > BYTES:
                     raise RefusedError(413, f"expected a body of at most {BYTES:,} bytes")
-                body = json.loads(self.rfile.read(int(length)))
+                content = self.rfile.read(int(length))
+                if len(content) < int(length):
+                    raise RefusedError(408, f"the body did not arrive within {SECONDS:g} s")
+                body = json.loads(content)
                 if not isinstance(body, dict):
                     raise RefusedError(400, "the body is no JSON object")
                 self.reply(*backend.answer(self.path.rstrip("/"), body))

@@ -12,9 +12,11 @@ summed here: encoding takes nearly all of the time. Rows of features are summed 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 
 from frugalvae.engines import Engine, run_in_process
 from frugalvae.errors import InputError, check_number
-from frugalvae.files import check_place, json_digest, write_json
+from frugalvae.files import check_place, json_digest, json_object, read_plain, write_json
 from frugalvae.formatting import plural
 from frugalvae.images import BATCH_SIZE
 from frugalvae.images.decode import reading_images
@@ -41,6 +43,7 @@ PART = 64  # images that are encoded and written at a time: lost at most when a 
 DECODERS = 2  # threads of another process that decode; the network may be on a GPU there
 SHORT = 16  # letters of a digest that are kept
 OWNER = "parts-of.json"  # in the folder of parts: what they are of
+OURS = re.compile(r"\d{6,}\.npz|parts-of\.json|\.frugalvae-unfinished-.*")  # names of files in it
 
 #: A feature of each class's name.
 Text = dict[str, NDArray[np.float32]]
@@ -307,18 +310,22 @@ class Parts:
         """What the parts that are there are of; nothing if there are none."""
         if not self.folder.exists():
             return {}
-        try:
-            return json.loads((self.folder / OWNER).read_text())
-        except (OSError, ValueError) as error:
+        found = None
+        with suppress(OSError, InputError):
+            found = json_object(read_plain(self.folder / OWNER))
+        if found is None:
             if self.folder.is_dir() and all(p.name.startswith(".") for p in self.folder.iterdir()):
                 return {}  # killed before anything was written
             raise InputError(
                 f"{self.folder} is in the way: no parts of a feature file are in it; move it, "
                 "or choose another output"
-            ) from error
+            )
+        return found
 
     def load(self, number: int) -> Encoded | None:
         """A finished part; None if it is missing or damaged."""
+        if not self._path(number).is_file():  # a pipe would be waited for
+            return None
         try:
             part = read_arrays(self._path(number), ("features", "places", "reasons"))
             reasons = {int(place): why for place, why in json.loads(part["reasons"].item())}
@@ -337,8 +344,10 @@ class Parts:
     def remove(self) -> None:
         """Remove all of it, last what says whose it is: a kill leaves no riddle."""
         for path in sorted(self.folder.iterdir(), key=lambda path: path.name == OWNER):
-            path.unlink()
-        self.folder.rmdir()
+            if OURS.fullmatch(path.name) and not path.is_dir():
+                path.unlink()
+        with suppress(OSError):  # somebody has put something else into it
+            self.folder.rmdir()
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06}.npz"

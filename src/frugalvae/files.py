@@ -190,7 +190,7 @@ def _try(beside: Path) -> int | None:
     try:
         return _locked(beside, os.O_CREAT | os.O_EXCL)
     except FileExistsError:
-        _check_plain(beside)
+        check_plain(beside)
     left = _locked(beside)
     if left is None:
         return None
@@ -225,9 +225,9 @@ def _locked(beside: Path, how: int = 0) -> int | None:
     return None
 
 
-def _check_plain(beside: Path) -> None:
-    """Refuse a link, a folder or anything but a plain file in place of the lock."""
-    with suppress(FileNotFoundError):  # its holder has removed it since
+def check_plain(beside: Path) -> None:
+    """Refuse a link, a folder or anything but a plain file, if anything is there."""
+    with suppress(FileNotFoundError):  # nothing is there, or not any more
         if not stat.S_ISREG(os.lstat(beside).st_mode):
             raise InputError(f"{beside} is in the way: it is no plain file; move it elsewhere")
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from python_multipart.multipart import parse_options_header
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from frugalvae.files import json_object
@@ -26,6 +24,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 FIELDS = 100  # of a form that are not images
 TEXT = 100_000  # bytes of such a field
+HEADER, LONGEST = 2_000, 70  # bytes that a part of a form says of itself, and of a boundary
 VALUES = 100_000  # in a body of JSON; reading many more would hold up everybody else
 SHOWN = 100  # letters of a value that is refused
 IMAGES = ("images", "image", "file")  # what forms may call them
@@ -100,7 +99,7 @@ class RequestReader:
             )
         body = await self.body(request)
         if kind == FORM:
-            return await self.form(request, body)
+            return self.form(request.headers["content-type"], body)
         if kind == JSON:
             return RequestData(fields=fields_of(body))
         query = dict(request.query_params)
@@ -138,40 +137,68 @@ class RequestReader:
                 "or smaller ones",
             )
 
-    async def form(self, request: Request, body: bytes) -> RequestData:
+    def form(self, kind: str, body: bytes) -> RequestData:
         """A form: images, and fields besides; more than one of a name are a list."""
-        charset = parse_options_header(request.headers["content-type"])[1].get(b"charset", b"utf-8")
+        options, sent = parse_options_header(kind)[1], RequestData(is_form=True)
+        charset = options.get(b"charset", b"utf-8")
         if charset.lower() != b"utf-8":
             raise RefusedError(415, f"the charset is {printable(repr(charset))}; expected utf-8")
-
-        async def stream() -> AsyncGenerator[bytes, None]:
-            yield body
-
-        most = self.limits.images
-        parser = MultiPartParser(
-            request.headers, stream(), max_files=most, max_fields=FIELDS, max_part_size=TEXT
-        )
-        parser.spool_max_size = len(body) + 1  # in memory, whatever its size
-        try:
-            form = await parser.parse()
-        except MultiPartException as error:
-            if "Too many files" in error.message:
-                raise RefusedError(413, f"more than {most} images; send {most} at a time") from None
-            raise RefusedError(400, f"the form cannot be read: {error.message}") from None
-        sent = RequestData(is_form=True)
-        for name, value in form.multi_items():
-            if isinstance(value, UploadFile):
+        most, count = self.limits.images, 0
+        for about, content in parts_of(body, options.get(b"boundary", b"")):
+            name, file = text_of(about[b"name"]), about.get(b"filename")
+            if file is not None:
                 if name not in IMAGES:
                     raise RefusedError(422, f"images are in the field {name!r}; expected 'images'")
-                sent.uploads.append(
-                    Upload(printable(value.filename or "image"), await value.read())
+                sent.uploads.append(Upload(printable(text_of(file) or "image"), content))
+                if len(sent.uploads) > most:
+                    raise RefusedError(413, f"more than {most} images; send {most} at a time")
+                continue
+            count += 1
+            if count > FIELDS or len(content) > TEXT:
+                raise RefusedError(
+                    413, f"expected at most {FIELDS} fields of at most {TEXT:,} bytes"
                 )
-            elif name in sent.fields:
+            value = text_of(content)
+            if name in sent.fields:
                 before = sent.fields[name]
                 sent.fields[name] = [*(before if isinstance(before, list) else [before]), value]
             else:
                 sent.fields[name] = value
         return sent
+
+
+def parts_of(body: bytes, boundary: bytes) -> Iterator[tuple[dict[bytes, bytes], bytes]]:
+    r"""What each part of a form says of itself, and its content; quick, whatever was sent.
+
+    >>> body = b'--x\r\nContent-Disposition: form-data; name="top"\r\n\r\n3\r\n--x--'
+    >>> list(parts_of(body, b"x"))
+    [({b'name': b'top'}, b'3')]
+    """
+    edge, place = b"\r\n--" + boundary, len(boundary) + 2
+    whole = body.startswith(edge[2:]) and 0 < len(boundary) <= LONGEST
+    while whole and not body.startswith(b"--", place):
+        end = body.find(edge, place)
+        start = body.find(b"\r\n\r\n", place, min(max(end, place), place + HEADER))
+        about: dict[bytes, bytes] = {}
+        for line in body[place : max(start, place)].split(b"\r\n")[1:]:
+            field, _, value = line.partition(b":")
+            if field.strip().lower() == b"content-disposition":
+                about = parse_options_header(value)[1]
+        whole = body.startswith(b"\r\n", place) and b"name" in about
+        if whole:
+            yield about, body[start + 4 : end]
+        place = end + len(edge)
+    if not whole:
+        why = "expected parts with a name, each between two boundaries"
+        raise RefusedError(400, f"the form cannot be read: {why}")
+
+
+def text_of(content: bytes) -> str:
+    """Text of a form; older clients may not send UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def fields_of(body: bytes) -> dict[str, Any]:

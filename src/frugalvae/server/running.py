@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -18,23 +20,48 @@ from frugalvae.errors import InputError
 from frugalvae.server.guard import RefusedError, Shares, client_of, half
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from frugalvae.server.settings import Limits, Settings
 
 CONNECTIONS = 4  # times the requests that are allowed at a time: browsers hold some open
 KEPT = 15  # seconds for which a connection stays open without a request
+CHUNKS, TINY = 1_000, 128  # of a body; more than that may not have fewer bytes each
 GRACE = 30  # seconds for requests that are worked on when a signal comes
 
 
 class Server(uvicorn.Server):
     """Ends cleanly when it is asked to, as if that were all it was started for."""
 
+    def __init__(self, config: Config, close: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.close = close  # comes back when no change of the file is under way
+        self.last: threading.Timer | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal ends it when all requests are answered, the second at once.
+
+        A thread that decodes an image cannot be ended, and is not waited for without end.
+        """
+        self.last = threading.Timer(0 if self.should_exit else GRACE + 1, self.end)
+        self.last.daemon = True
+        self.last.start()
+        self.should_exit = True
+
+    def end(self) -> None:
+        """End the process, whatever its threads are working on, after a change of the file."""
+        self.close()
+        os._exit(0)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The first signal ends it when all requests are answered, the second at once."""
+        """Signals come between other events, not in the middle of one."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
         yield
+        if self.last is not None:
+            self.last.cancel()
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -66,8 +93,9 @@ def serve(settings: Settings, opened: socket.socket) -> None:
     """Answer until a signal comes."""
     from frugalvae.server.app import create_app
 
+    app = create_app(settings)
     config = Config(
-        create_app(settings),
+        app,
         settings.limits,
         lifespan="on",
         log_level="warning",
@@ -78,7 +106,7 @@ def serve(settings: Settings, opened: socket.socket) -> None:
         timeout_graceful_shutdown=GRACE,
     )
     with opened:
-        asyncio.run(Server(config).serve(sockets=[opened]))
+        asyncio.run(Server(config, app.state.server.served.close).serve(sockets=[opened]))
 
 
 # --------------------------------------------------------------------------- the protocol
@@ -93,6 +121,28 @@ class Config(uvicorn.Config):
         self.limits, self.connections = limits, Shares("connections", most, half(most))
 
 
+class Connection(h11.Connection):
+    """What a client sends: a body may not have very many tiny chunks, which are slow to read."""
+
+    chunks = taken = 0
+
+    def next_event(self) -> Any:
+        """The next event; a refusal at the first chunk that is too much."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self.chunks = self.taken = 0
+        elif isinstance(event, h11.Data):
+            self.chunks += event.chunk_end  # whole ones
+            self.taken += len(event.data)
+            if self.chunks > CHUNKS and self.taken < TINY * self.chunks:
+                raise RefusedError(
+                    413,
+                    f"the body has more than {CHUNKS:,} chunks of less than {TINY} bytes; "
+                    "send larger ones, or its length",
+                )
+        return event
+
+
 class Protocol(H11Protocol):
     """One connection. Each address may have a share of them, and each step has its time.
 
@@ -104,6 +154,7 @@ class Protocol(H11Protocol):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
+        self.conn = Connection(h11.SERVER, self.config.h11_max_incomplete_event_size or 0)
         self._client: str | None = None  # whose share has it
         self._head: asyncio.TimerHandle | None = None
         self._taking: asyncio.TimerHandle | None = None
@@ -131,7 +182,14 @@ class Protocol(H11Protocol):
 
     def handle_events(self) -> None:
         """Whatever arrived; a whole head ends waiting for it."""
-        super().handle_events()
+        try:
+            super().handle_events()
+        except RefusedError as refusal:
+            if self.conn.our_state is h11.SEND_RESPONSE:
+                self._send_away(refusal)
+            else:  # the answer is under way
+                self.transport.abort()
+            return
         if self.cycle is not None and not self.cycle.response_complete:
             stop(self._head)
 

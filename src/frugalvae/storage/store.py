@@ -30,7 +30,7 @@ from frugalvae.errors import (
     MemoryFileError,
     MissingPackageError,
 )
-from frugalvae.files import check_place, locked, sync_folder, unfinished, write_bytes
+from frugalvae.files import check_place, check_plain, locked, sync_folder, unfinished, write_bytes
 
 if TYPE_CHECKING:  # a wrong path is refused before NumPy is imported
     from frugalvae.model.model import Model
@@ -73,6 +73,8 @@ class Store:
             )
         try:
             with locked(self.path, what, wait):
+                for beside in (self.undo, self._before):
+                    check_plain(beside)
                 self._settle()
                 yield
         except OSError as error:
