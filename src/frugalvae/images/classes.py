@@ -29,7 +29,7 @@ from typing import Literal
 
 from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, shortened
-from frugalvae.labels import as_label, is_plain
+from frugalvae.labels import LONGEST, as_label, is_plain
 
 HOW = "expected one folder per class with its images in it, or a zip archive of such folders"
 LOOSE = "in no class's folder"
@@ -70,8 +70,8 @@ def assign_classes(
     depth, known
         How deep classes are, if that was said; and classes that are known.
     """
-    folders = {path: tuple(map(as_label, path.parts[:-1])) for path in paths}
     try:
+        folders = {path: tuple(map(as_label, path.parts[:-1])) for path in paths}
         places = divide(set(folders.values()), depth, known)
         chosen, notes = choose_parts(Counter(places[folder] for folder in folders.values()), wanted)
     except InputError as error:
@@ -91,10 +91,11 @@ def assign_classes(
             way = path.parent.parts[start : start + label.count("/") + 1]
             written.setdefault(label, set()).add(way)
     for label, ways in written.items():
-        if not all(map(is_plain, label.split("/"))):
+        if len(label) > LONGEST or not all(map(is_plain, label.split("/"))):
             raise InputError(
                 f"{name}: the folder '{printable(label)}' cannot be a class: its name is "
-                "blank, has control characters, or is not UTF-8; rename it"
+                "blank, has control characters, or is not UTF-8, or is longer than "
+                f"{LONGEST} characters; rename it"
             )
         if len(ways) > 1:
             more.append(f"class {label!r}: several folders write it differently")

@@ -32,7 +32,7 @@ from frugalvae.maths.arrays import held_out_rows
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("class_names", "text", "encoder")
-NAMES = {"y_train", "y_test", "class_names"}  # what may hold names
+NAMES = {"y_train", "y_test", "class_names", "label"}  # what may hold names
 #: What an encoder's identity is made of, where it has it.
 IDENTITY = {
     "encoder": str,
@@ -146,7 +146,7 @@ def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32
 def _load_drawn(path: Path) -> Features:
     """Samples of one class that a memory drew."""
     x, encoder = read_rows(path, ("x",))
-    label = as_labels(read_arrays(path, {"label"})["label"])
+    label = read_arrays(path, {"label"})["label"]
     if label.shape != () or label.dtype.kind not in "Uiu" or not np.isfinite(x).all():
         raise FeatureFileError(
             f"{path}: label is {_describe(label)}, or x holds NaN or infinite values; expected "
@@ -160,7 +160,6 @@ def _load_drawn(path: Path) -> Features:
 
 def _numbered(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Labels that are names as numbers of ``class_names``, sorted unless the file has them."""
-    arrays |= {name: as_labels(arrays[name]) for name in NAMES & arrays.keys()}
     labels = [arrays[key] for key in ("y_train", "y_test") if key in arrays]
     if len(labels) < 2 or any(y.dtype.kind != "U" or y.ndim != 1 for y in labels):
         return arrays
@@ -350,7 +349,8 @@ def read_arrays(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
         claimed, there = sum(entry.file_size for entry in chosen.values()), path.stat().st_size
         if claimed > ROOM + PACKED * there:
             raise ValueError(f"{there:,} bytes claim to be arrays of {claimed:,}")
-        return {name: _read(archive, name, entry) for name, entry in chosen.items()}
+        found = {name: _read(archive, name, entry) for name, entry in chosen.items()}
+        return found | {name: as_labels(found[name]) for name in NAMES & found.keys()}
 
 
 def array_names(path: Path) -> list[str]:
