@@ -342,7 +342,7 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
 
 
 def read_arrays(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Those of some arrays that a file has; others are not read."""
+    """Those of some arrays that a file has, labels as they are kept; others are not read."""
     with _opened(path) as archive:
         entries = _entries(archive)
         chosen = {name: entry for name, entry in entries.items() if name in wanted}
@@ -403,6 +403,8 @@ def stored_rows(path: Path, name: str) -> StoredRows | None:
         claimed = math.prod(shape) * dtype.itemsize
         if in_columns or len(shape) != 2 or dtype.kind != "f" or claimed + start != entry.file_size:
             return None
+        if entry.file_size > path.stat().st_size:
+            raise ValueError(f"{name} claims more bytes than its file has")
     with open(path, "rb") as whole:
         whole.seek(entry.header_offset)
         lengths = whole.read(30)[26:]  # of the name and of more, in a header of their own
@@ -453,7 +455,7 @@ def _read(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArra
         if dtype.hasobject or dtype.kind == "V":
             raise ValueError(f"{name} holds objects")
         count = math.prod(shape)
-        if min(shape, default=0) < 0 or count * dtype.itemsize != entry.file_size - file.tell():
+        if count * dtype.itemsize != entry.file_size - file.tell():
             raise ValueError(f"{name} claims the shape {shape} of {dtype}, which its bytes are not")
         file.seek(0)
         array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
@@ -470,4 +472,6 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
     if version not in HEADERS:
         raise ValueError(f"an array in version {version} of its format, expected 1.0 or 2.0")
     shape, in_columns, dtype = HEADERS[version](file)
+    if min(shape, default=0) < 0 or not dtype.itemsize:
+        raise ValueError(f"an array of shape {shape} of {dtype.str}, which there is none of")
     return shape, dtype, in_columns
