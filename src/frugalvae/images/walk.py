@@ -186,9 +186,10 @@ def _archive(root: Path, opened: ExitStack) -> Found:
         ) from error
     found = Found(root.stem)
     for position, entry in enumerate(archive.infolist()):
-        path = PurePosixPath(entry.filename.replace("\\", "/"))
+        name = entry.filename.replace("\\", "/")
+        path = PurePosixPath(name)
         why = _why_not_unpacked(path, entry)
-        if entry.is_dir():
+        if name.endswith("/"):
             continue
         if why is not None or path in found.files:
             found.skip(path, why or TWICE)
@@ -225,7 +226,7 @@ def _why_not_unpacked(path: PurePosixPath, entry: zipfile.ZipInfo) -> str | None
         return OUTSIDE
     if any(map(is_hidden, path.parts)):
         return HIDDEN
-    if stat.S_ISLNK(entry.external_attr >> 16):
+    if not path.parts or stat.S_ISLNK(entry.external_attr >> 16):
         return NO_FILE
     return None if entry.compress_type in UNPACKED else PACKED
 
