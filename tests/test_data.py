@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import struct
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from frugalvae.images.feature_file import (
     REQUIRED,
     Features,
     load_features,
+    open_training,
     read_rows,
     write_features,
 )
@@ -198,6 +200,32 @@ def test_what_an_array_claims_is_checked_before_anything_is_allocated(
                 reader(path)
 
     assert small_peak(read) < 5_000_000
+
+
+def test_an_array_of_nothing_is_refused(tmp_path: Path) -> None:
+    """Names of no letters take no bytes, however many they are."""
+    path = archive(tmp_path / "x.npz", y_train=npy(np.dtype("<U0"), (10**12,), b""))
+    with pytest.raises(
+        FeatureFileError, match=r"an array of shape \(10+,\) of <U0, which there is"
+    ):
+        load_features(path)
+
+
+def test_rows_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    """An entry that is not packed may lie about its size, and rows are read from the file."""
+    wide = npy(np.dtype("<f4"), (3, 10**8), b"")
+    path = archive(tmp_path / "wide.npz", x_train=wide, x_test=wide)
+    with zipfile.ZipFile(path) as file:
+        entries = [file.getinfo(f"{name}.npy") for name in ("x_train", "x_test")]
+        places = [entry.header_offset for entry in entries]
+    content = bytearray(path.read_bytes())
+    directory = content.index(b"PK\1\2")
+    for place in places:  # in the directory, the size is 24 bytes in, and the place 42
+        listed = content.index(struct.pack("<I", place), directory + 42) - 42
+        struct.pack_into("<I", content, listed + 24, len(wide) + 12 * 10**8)
+    path.write_bytes(content)
+    with pytest.raises(FeatureFileError, match="x_train claims more bytes than its file has"):
+        open_training(path)
 
 
 def test_an_archive_that_unpacks_to_much_more_is_refused(tmp_path: Path) -> None:

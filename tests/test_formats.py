@@ -72,6 +72,15 @@ def test_other_first_bytes(head: bytes, kind: str) -> None:
     assert format_of(head) == kind
 
 
+@pytest.mark.parametrize("kind", [b"P1", b"P2", b"P3"])
+def test_pixels_written_as_text_are_refused(kind: bytes) -> None:
+    """Pillow reads them in Python, with comments in the square of their number."""
+    content = kind + b" 1 1 255\n1 1 1\n"
+    assert format_of(content) is None
+    with pytest.raises(ValueError, match="a PBM, PGM or PPM in plain text, which takes minutes"):
+        decode(content)
+
+
 @pytest.mark.parametrize("content", TEXTS)
 def test_what_is_no_image_is_not_taken_for_one(content: bytes) -> None:
     assert format_of(content[:HEAD]) is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from frugalvae import FrugalClassifier
 from frugalvae.errors import FeatureFileError, InputError, MemoryFileError
 from frugalvae.images.feature_file import load_features
-from frugalvae.labels import as_label, check_label
+from frugalvae.labels import LONGEST, as_label, check_label, edits, label_named, like
 from frugalvae.storage.model_file import from_bytes, to_bytes
 from tests.tool import Tool
 
@@ -59,6 +59,36 @@ def test_joiners_are_kept_where_they_are_seen() -> None:
     for name in ("two\nlines", "\u200b", "\u3164", "soft\u00adhyphen"):
         with pytest.raises(InputError, match="expected a name that can be read"):
             check_label(name)
+
+
+def test_no_label_is_long_enough_to_take_minutes(tmp_path: Path) -> None:
+    """Composing accents takes the square of their number, in Python and in files alike."""
+    long, path = "a" + "\u0301\u0323" * LONGEST, tmp_path / "f.npz"
+    np.savez(
+        path, x_train=X, y_train=[0, 0, 1, 1], x_test=X, y_test=[0] * 4, class_names=[long, "b"]
+    )
+    for use in (
+        lambda: label_named("it", ["a"], long),
+        lambda: FrugalClassifier().fit(X, [long] * 4),
+        lambda: FrugalClassifier().fit(X, [7] * 4).rename(7, long),
+        lambda: like(7, "9" * 5_000),
+        lambda: load_features(path),
+    ):
+        with pytest.raises(InputError, match=r"has [\d,]+ characters; expected at most 255"):
+            use()
+
+
+def test_a_typed_name_is_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    composed = list[str]()
+    monkeypatch.setattr("frugalvae.labels.as_label", lambda name: composed.append(name) or name)
+    assert label_named("it", [*map(str, range(99))], "98") == "98"
+    assert composed == ["98"]
+
+
+def test_letters_of_long_names_are_not_compared_each_with_each() -> None:
+    one, two = "a" * 200_000 + "bc", "a" * 199_999 + "cb"
+    assert edits(one, two) == 2
+    assert edits(one, f"{one}def") == 3
 
 
 @pytest.mark.parametrize("written", WRITTEN)

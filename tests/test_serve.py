@@ -203,6 +203,8 @@ def test_a_picture_is_explained(start: Start, pictures: Path) -> None:
     assert (two.status, "expected one" in two.json["error"]) == (422, True)
     unknown = served.send("/explain", images(pictures, "dax")[:1], against="emu")
     assert (unknown.status, "/classes lists all 2" in unknown.json["error"]) == (404, True)
+    long = served.send("/explain", images(pictures, "dax")[:1], against="a" + 255 * "\u0301")
+    assert (long.status, "expected: at most 255 characters" in long.json["error"]) == (422, True)
     assert served.send("/explain", [b"no picture"]).status == 422
 
 

@@ -438,6 +438,10 @@ def test_odd_entries_of_an_archive_are_left_out(tmp_path: Path) -> None:
         for path in ("cat/1.png", "cat/2.png", "dax\\1.png", "../up.png", "/root.png"):
             archive.writestr(path, content)
         archive.writestr("cat/lzma.png", content, zipfile.ZIP_LZMA)
+        for name in (".", ""):
+            nameless = zipfile.ZipInfo("x")
+            nameless.filename = name
+            archive.writestr(nameless, content)
         link = zipfile.ZipInfo("cat/link.png")
         link.external_attr = 0o120777 << 16
         archive.writestr(link, "/etc/passwd")
@@ -451,6 +455,7 @@ def test_odd_entries_of_an_archive_are_left_out(tmp_path: Path) -> None:
         "cat/lzma.png": "packed in a way that is not read here",
         "cat/link.png": "not a regular file",
         "cat/1.png": "there twice in the archive",
+        ".": "not a regular file",
     }
     with open_samples(tmp_path / "set.zip", "learning") as opened:
         assert opened.files[0].read() == content

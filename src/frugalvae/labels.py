@@ -24,6 +24,7 @@ BLANK = re.compile(r"[^\S\t-\r\x1c-\x1f\x85\u2028\u2029]|[\u2800\u3164\uffa0]")
 #: Joiners and selectors of variants where nobody sees them: after a Latin or Cyrillic letter.
 UNSEEN = re.compile(r"(?<![\u0590-\u1dff\u2010-\U0010ffff])[\u034f\u200c\u200d\ufe00-\ufe0f]+")
 
+LONGEST = 255  # characters of a label, as of a folder's name: composing accents takes their square
 FOLDERS = "use one spelling if they are one class, or give --case-matters if they are two"
 COMPARED, COUNTED = 50_000, 5_000_000  # pairs of names, about, that are compared by their letters
 
@@ -35,13 +36,18 @@ def as_label(label: T) -> T:
     """A label as it is kept and compared, so that two that look the same are one.
 
     Accents are composed, blanks are single, there is none at either end, and nothing that cannot
-    be seen. Numbers are as they are.
+    be seen. Numbers are as they are. More than ``LONGEST`` characters are refused.
 
     >>> as_label("Ru" + chr(0x308) + "ppell  Warbler ") == "R" + chr(0xFC) + "ppell Warbler"
     True
     """
     if not isinstance(label, str):
         return label
+    if len(label) > LONGEST:
+        raise InputError(
+            f"the label {label[:40]!r}... has {len(label):,} characters; expected at most "
+            f"{LONGEST}; give a shorter name"
+        )
     seen = UNSEEN.sub("", BLANK.sub(" ", unicodedata.normalize("NFC", label)))
     return re.sub(" +", " ", unicodedata.normalize("NFC", seen)).strip()  # type: ignore[return-value]
 
@@ -74,7 +80,8 @@ def is_plain(text: object) -> bool:
     >>> is_plain("emu"), is_plain(" "), is_plain("e\x1b[31mmu"), is_plain("\u202eume")
     (True, False, False, False)
     """
-    return isinstance(text, str) and bool(as_label(text)) and printable(text) == text
+    short = isinstance(text, str) and len(text) <= LONGEST
+    return short and bool(as_label(text)) and printable(text) == text  # type: ignore[arg-type]
 
 
 def check_label(label: Any) -> Any:
@@ -110,8 +117,9 @@ def label_named(path: Path | str, labels: list[Any], typed: str, listed: str = "
 
     ``listed`` is where all of them are, by default a command.
     """
+    name = as_label(typed)
     for label in labels:
-        if str(label) == as_label(typed):
+        if str(label) == name:
             return label
     listed = listed or f"'frugalvae status {path}'"
     raise UnknownClassError(
@@ -226,19 +234,21 @@ def _digits(name: str) -> list[str]:
     return [letter for letter in name if letter.isdigit()]
 
 
-def edits(one: str, two: str) -> int:
+def edits(one: str, two: str, most: int = 2) -> int:
     """How many letters must be added, left out, replaced, or swapped with the next.
 
+    If they are more than ``most``, it is one more than that: counting all of them would take the
+    product of both lengths.
+
     >>> edits("wren", "wern"), edits("wren", "wrens"), edits("wren", "gull")
-    (1, 1, 4)
+    (1, 1, 3)
     """
-    before, last = [0] * (len(two) + 1), list(range(len(two) + 1))
-    for i, a in enumerate(one, start=1):
-        row = [i]
-        for j, b in enumerate(two, start=1):
-            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == two[j - 2] and one[i - 2] == b:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        before, last = last, row
-    return last[-1]
+    pairs = enumerate(zip(one, two, strict=False))
+    same = next((place for place, (a, b) in pairs if a != b), min(len(one), len(two)))
+    one, two = one[same:], two[same:]
+    if one == two or not most:
+        return int(one != two)
+    rests = [(one[1:], two), (one, two[1:]), (one[1:], two[1:])]
+    if one[:2] == two[1::-1]:
+        rests.append((one[2:], two[2:]))
+    return 1 + min(edits(first, second, most - 1) for first, second in rests)

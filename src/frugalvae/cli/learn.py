@@ -54,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--class",
         dest="label",
-        type=as_label,
         metavar="NAME",
         help="all images are of this class, known or new, whatever their folders are called",
     )
@@ -110,7 +109,6 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--again",
-        type=as_label,
         action="append",
         default=[],
         metavar="CLASS",
@@ -140,7 +138,8 @@ def run(options: argparse.Namespace) -> None:
     if len(options.source) > 1 and options.label is None:
         raise InputError("learn takes one folder; give --class NAME if all of it is of one class")
     if options.label is not None:
-        check_label(options.label)
+        options.label = check_label(options.label)
+    options.again = [as_label(name) for name in options.again]
     options.inputs, options.source = options.source, (options.source or [None])[0]
     source = options.source or "--names"
     store = Store(options.file, trust=choice(options).named)

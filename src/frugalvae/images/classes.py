@@ -36,7 +36,7 @@ from frugalvae.errors import InputError
 from frugalvae.formatting import plural, printable, shortened, size
 from frugalvae.images import UNPACKED
 from frugalvae.images.decode import HEAD, MOST_BYTES, NO_FILE, File, format_of, on_disk, read_file
-from frugalvae.labels import as_label, is_plain
+from frugalvae.labels import LONGEST, as_label, is_plain
 
 HOW = "expected one folder per class with its images in it, or a zip archive of such folders"
 LOOSE = "in no class's folder"
@@ -79,8 +79,8 @@ def assign_classes(
     depth, known
         How deep classes are, if that was said; and classes that are known.
     """
-    folders = {path: tuple(map(as_label, path.parts[:-1])) for path in paths}
     try:
+        folders = {path: tuple(map(as_label, path.parts[:-1])) for path in paths}
         places = divide(set(folders.values()), depth, known)
         chosen, notes = choose_parts(Counter(places[folder] for folder in folders.values()), wanted)
     except InputError as error:
@@ -100,10 +100,11 @@ def assign_classes(
             way = path.parent.parts[start : start + label.count("/") + 1]
             written.setdefault(label, set()).add(way)
     for label, ways in written.items():
-        if not all(map(is_plain, label.split("/"))):
+        if len(label) > LONGEST or not all(map(is_plain, label.split("/"))):
             raise InputError(
                 f"{name}: the folder '{printable(label)}' cannot be a class: its name is "
-                "blank, has control characters, or is not UTF-8; rename it"
+                "blank, has control characters, or is not UTF-8, or is longer than "
+                f"{LONGEST} characters; rename it"
             )
         if len(ways) > 1:
             more.append(f"class {label!r}: several folders write it differently")
@@ -532,9 +533,10 @@ def _archive(root: Path, opened: ExitStack) -> Found:
         ) from error
     found = Found(root.stem)
     for position, entry in enumerate(archive.infolist()):
-        path = PurePosixPath(entry.filename.replace("\\", "/"))
+        name = entry.filename.replace("\\", "/")
+        path = PurePosixPath(name)
         why = _why_not_unpacked(path, entry)
-        if entry.is_dir():
+        if name.endswith("/"):
             continue
         if why is not None or path in found.files:
             found.skip(path, why or TWICE)
@@ -571,7 +573,7 @@ def _why_not_unpacked(path: PurePosixPath, entry: zipfile.ZipInfo) -> str | None
         return OUTSIDE
     if any(map(is_hidden, path.parts)):
         return HIDDEN
-    if stat.S_ISLNK(entry.external_attr >> 16):
+    if not path.parts or stat.S_ISLNK(entry.external_attr >> 16):
         return NO_FILE
     return None if entry.compress_type in UNPACKED else PACKED
 

@@ -53,7 +53,7 @@ FORMATS = {
     "AVIF": rb"....ftyp(.{4})*?avi[fs]",
     "HEIF": rb"....ftyp(.{4})*?(hei[cxms]|hev[cxms]|mif1|msf1)",
     "JPEG2000": rb"\0\0\0\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51",
-    "PPM": rb"P[1-6]\s+[\d#]",
+    "PPM": rb"P[4-6]\s+[\d#]",
 }
 MOST_BYTES = 300_000_000  # of a file
 MOST_PIXELS = 250_000_000  # the largest telephones make 200 million
@@ -180,6 +180,8 @@ def decode(content: bytes, side: int | None = None, most_pixels: int = MOST_PIXE
     if not content:
         raise ValueError("the file is empty")
     known = format_of(content[:HEAD])
+    if re.match(rb"P[1-3]\s", content):
+        raise ValueError("a PBM, PGM or PPM in plain text, which takes minutes; save it as PNG")
     if known is None:
         raise ValueError("it is in no known format of images")
     if known == "WEBP":

@@ -32,7 +32,7 @@ from frugalvae.maths.arrays import held_out_rows
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 OPTIONAL = ("class_names", "text", "encoder")
-NAMES = {"y_train", "y_test", "class_names"}  # what may hold names
+NAMES = {"y_train", "y_test", "class_names", "label"}  # what may hold names
 #: What an encoder's identity is made of, where it has it.
 IDENTITY = {
     "encoder": str,
@@ -146,7 +146,7 @@ def open_training(path: Path) -> tuple[Features, StoredRows | NDArray[np.float32
 def _load_drawn(path: Path) -> Features:
     """Samples of one class that a memory drew."""
     x, encoder = read_rows(path, ("x",))
-    label = as_labels(read_arrays(path, {"label"})["label"])
+    label = read_arrays(path, {"label"})["label"]
     if label.shape != () or label.dtype.kind not in "Uiu" or not np.isfinite(x).all():
         raise FeatureFileError(
             f"{path}: label is {_describe(label)}, or x holds NaN or infinite values; expected "
@@ -160,7 +160,6 @@ def _load_drawn(path: Path) -> Features:
 
 def _numbered(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Labels that are names as numbers of ``class_names``, sorted unless the file has them."""
-    arrays |= {name: as_labels(arrays[name]) for name in NAMES & arrays.keys()}
     labels = [arrays[key] for key in ("y_train", "y_test") if key in arrays]
     if len(labels) < 2 or any(y.dtype.kind != "U" or y.ndim != 1 for y in labels):
         return arrays
@@ -343,14 +342,15 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
 
 
 def read_arrays(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Those of some arrays that a file has; others are not read."""
+    """Those of some arrays that a file has, labels as they are kept; others are not read."""
     with _opened(path) as archive:
         entries = _entries(archive)
         chosen = {name: entry for name, entry in entries.items() if name in wanted}
         claimed, there = sum(entry.file_size for entry in chosen.values()), path.stat().st_size
         if claimed > ROOM + PACKED * there:
             raise ValueError(f"{there:,} bytes claim to be arrays of {claimed:,}")
-        return {name: _read(archive, name, entry) for name, entry in chosen.items()}
+        found = {name: _read(archive, name, entry) for name, entry in chosen.items()}
+        return found | {name: as_labels(found[name]) for name in NAMES & found.keys()}
 
 
 def array_names(path: Path) -> list[str]:
@@ -403,6 +403,8 @@ def stored_rows(path: Path, name: str) -> StoredRows | None:
         claimed = math.prod(shape) * dtype.itemsize
         if in_columns or len(shape) != 2 or dtype.kind != "f" or claimed + start != entry.file_size:
             return None
+        if entry.file_size > path.stat().st_size:
+            raise ValueError(f"{name} claims more bytes than its file has")
     with open(path, "rb") as whole:
         whole.seek(entry.header_offset)
         lengths = whole.read(30)[26:]  # of the name and of more, in a header of their own
@@ -453,7 +455,7 @@ def _read(archive: zipfile.ZipFile, name: str, entry: zipfile.ZipInfo) -> NDArra
         if dtype.hasobject or dtype.kind == "V":
             raise ValueError(f"{name} holds objects")
         count = math.prod(shape)
-        if min(shape, default=0) < 0 or count * dtype.itemsize != entry.file_size - file.tell():
+        if count * dtype.itemsize != entry.file_size - file.tell():
             raise ValueError(f"{name} claims the shape {shape} of {dtype}, which its bytes are not")
         file.seek(0)
         array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
@@ -470,4 +472,6 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
     if version not in HEADERS:
         raise ValueError(f"an array in version {version} of its format, expected 1.0 or 2.0")
     shape, in_columns, dtype = HEADERS[version](file)
+    if min(shape, default=0) < 0 or not dtype.itemsize:
+        raise ValueError(f"an array of shape {shape} of {dtype.str}, which there is none of")
     return shape, dtype, in_columns

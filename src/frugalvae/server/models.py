@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from typing_extensions import TypedDict
 
 from frugalvae import __version__
+from frugalvae.labels import LONGEST
 from frugalvae.model.answers import THRESHOLD
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ Interval = Annotated[
 ]
 Name = Annotated[
     str,
-    Field(min_length=1, description="of the class, new or known"),
+    Field(min_length=1, max_length=LONGEST, description="of the class, new or known"),
     AfterValidator(not_blank),
     BeforeValidator(as_name),
 ]

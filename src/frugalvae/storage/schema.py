@@ -13,7 +13,7 @@ import numpy as np
 
 from frugalvae.digests import BY_DIGEST, BYTES, unpack_digests
 from frugalvae.errors import InputError, MemoryFileError
-from frugalvae.labels import as_label, is_plain
+from frugalvae.labels import LONGEST, as_label, is_plain
 from frugalvae.model.confidence import Calibration, TaughtNovelty
 
 if TYPE_CHECKING:
@@ -293,6 +293,8 @@ def _check_names(names: list[str]) -> None:
     """Names that can be shown, each in its one writing, and of about the same length."""
     for name in names:
         shown = f"its label {name[:40]!r}"
+        too_long = f"{shown}... has {len(name):,} characters; expected at most {LONGEST}"
+        _require(len(name) <= LONGEST, too_long)
         _require(is_plain(name), f"{shown} contains control characters or is not valid text")
         _require(as_label(name) == name, f"{shown} has blanks or accents that no label has")
     longest = max(map(len, names), default=0)
