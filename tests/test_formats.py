@@ -142,6 +142,7 @@ def test_a_photograph_that_would_take_minutes_is_left_out(tool: Tool, encoders: 
     why = "cat/slow.jpg: a JPEG of 356 scans over 4000 x 3000 pixels; decoding it may take minutes"
     assert why in tool.learn(images)
     assert "of 356 scans over" in tool("predict", images / "cat", code=1)
+    pytest.importorskip("jinja2", reason="pages need the extra 'report'")
     page, listed = tool.folder / "page.html", tool.folder / "list.txt"
     assert "of 356 scans over" in tool("check", images, "-o", page, "--list", listed)
 

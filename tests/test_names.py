@@ -225,7 +225,7 @@ def test_familiarity_counts_names() -> None:
 def test_what_cannot_learn_names_says_so() -> None:
     text = {"heron": np.ones(3)}
     for parts in (
-        {"memory": "gaussian-shared"},
+        {"memory": "gaussian-shared", "head": "bayes"},
         {"head": make_head("bayes", names=False)},
     ):
         with pytest.raises(InputError, match="cannot learn a class by its name alone"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -153,5 +154,5 @@ def test_what_a_classifier_can_do_one_of_photographs_can_too(photos: Path, tmp_p
     other = PhotoClassifier().learn(paint(tmp_path / "more", "fox"))
     assert classifier.merge(other).classes_.tolist() == ["emu", "fox", "tiger"]
     assert {"learn", "classes_", "memory_report"} <= set(dir(classifier))
-    assert repr(classifier) == "PhotoClassifier(FrugalClassifier())"
+    assert re.match(r"PhotoClassifier\(.*FrugalClassifier", repr(classifier))
     assert not hasattr(classifier, "absent")

@@ -371,7 +371,7 @@ def test_undo_takes_back_the_first_lesson_too(tool: Tool) -> None:
     assert f"{tool.file}: there is nothing to undo" in tool("undo", code=2)
     for verb, *words in (("predict", folder), ("rename", "cat", "emu"), ("forget", "cat")):
         assert f"{tool.file} knows no class" in tool(verb, *words, code=2)
-    tool.learn(folder, "--memory", "gaussian-diagonal")  # chosen anew
+    tool.learn(folder, "--memory", "gaussian-diagonal", "--head", "bayes")  # chosen anew
     assert tool.classes == ["cat", "dax"]
     assert Store(tool.file).read().document["memory"]["class"] == "GaussianMemory"
 

@@ -44,7 +44,7 @@ def test_what_cannot_be_forgotten_updated_or_renamed_changes_nothing(
         (lambda: taught.forget("class 11"), UnknownClassError, "never taught. Did you mean 'class"),
         (lambda: taught.forget(["class 1"]), UnknownClassError, "never taught"),
         (lambda: taught.forget("class 1", scrub="yes"), InputError, "scrub is 'yes'"),
-        (lambda: taught.partial_fit(x[:, :7], ["class 1"] * len(x)), InputError, "7 features"),
+        (lambda: taught.partial_fit(x[:, :7], ["class 1"] * 2), InputError, r"7 feat|\(2, 7\)"),
         (lambda: taught.partial_fit(x[:0], []), InputError, r"0 sample|shape \(0, 8\)"),
         (lambda: taught.partial_fit(x + np.nan, ["class 1"] * len(x)), InputError, "not finite"),
         (lambda: taught.rename("class 9", "a"), UnknownClassError, "Did you mean"),

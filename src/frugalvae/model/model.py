@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from frugalvae.model.confidence import DistanceReference, FitReference
     from frugalvae.moments.held_out import Forecast
     from frugalvae.parts.protocols import Head, Memory
+    from frugalvae.parts.registry import Registry
 
 logger = logging.getLogger(__name__)
 
@@ -82,16 +83,10 @@ class Recipe:
     def parts(self) -> tuple[Memory, Head]:
         """A memory and a head that know nothing yet."""
         memory = make_memory(self.memory) if isinstance(self.memory, str) else self.memory
+        _check_new("memory", memory, MEMORIES)
         chosen = usual_head(memory) if self.head is None else self.head
         head = make_head(chosen) if isinstance(chosen, str) else chosen
-        for kind, part, registry in (("memory", memory, MEMORIES), ("head", head, HEADS)):
-            if hasattr(part, "learn"):  # or it is no part at all, which the next line says
-                registry.check(part, type(part).__name__)
-            if len(getattr(part, "classes", "?")):
-                raise InputError(
-                    f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, "
-                    f"as make_{kind}(...) gives it"
-                )
+        _check_new("head", head, HEADS)
         check_together(memory, head)
         return copy.deepcopy((memory, head))
 
@@ -100,6 +95,17 @@ class Recipe:
         base = self.random_state if seed is None else seed
         check_number("random_state", base, 0, whole=True)
         return np.random.default_rng([int(base), number, *purpose.encode()])
+
+
+def _check_new(kind: str, part: Any, registry: Registry) -> None:
+    """Refuse what is no part of that kind, or has learned something."""
+    if hasattr(part, "learn"):  # or it is no part at all, which the next line says
+        registry.check(part, type(part).__name__)
+    if len(getattr(part, "classes", "?")):
+        raise InputError(
+            f"{kind} is {part!r}; expected a name or a {kind} that knows no class yet, as "
+            f"make_{kind}(...) gives it"
+        )
 
 
 @dataclass(frozen=True, eq=False)
