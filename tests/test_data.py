@@ -213,16 +213,18 @@ def test_an_array_of_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_rows_that_are_not_there_are_refused(tmp_path: Path) -> None:
     """An entry that is not packed may lie about its size, and rows are read from the file."""
-    wide = npy(np.dtype("<f4"), (3, 10**8), b"")
-    path = archive(tmp_path / "wide.npz", x_train=wide, x_test=wide)
+    train, test = (npy(np.dtype("<f4"), (count, 10**8), b"") for count in (6, 3))
+    path = archive(tmp_path / "wide.npz", x_train=train, x_test=test)
     with zipfile.ZipFile(path) as file:
         entries = [file.getinfo(f"{name}.npy") for name in ("x_train", "x_test")]
         places = [entry.header_offset for entry in entries]
     content = bytearray(path.read_bytes())
     directory = content.index(b"PK\1\2")
-    for place in places:  # in the directory, the size is 24 bytes in, and the place 42
+    for place, claimed in zip(
+        places, (24 * 10**8, 12 * 10**8), strict=True
+    ):  # in the directory, the size is 24 bytes in, and the place 42
         listed = content.index(struct.pack("<I", place), directory + 42) - 42
-        struct.pack_into("<I", content, listed + 24, len(wide) + 12 * 10**8)
+        struct.pack_into("<I", content, listed + 24, len(train) + claimed)
     path.write_bytes(content)
     with pytest.raises(FeatureFileError, match="x_train claims more bytes than its file has"):
         open_training(path)
