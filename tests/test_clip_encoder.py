@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -68,8 +69,28 @@ def test_images_are_prepared_as_transformers_does_it(config: dict[str, Any]) -> 
 
 
 def test_other_sizes_are_refused() -> None:
-    with pytest.raises(InputError, match="size {'longest_edge': 9}; expected a number, 'shortest"):
+    with pytest.raises(
+        InputError, match="size is {'longest_edge': 9}; expected a number, 'shortest"
+    ):
         from_config({"size": {"longest_edge": 9}})
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("resample", [99, "x", 1e30, -1]),
+        ("rescale_factor", ["x", [1], 0, math.inf]),
+        ("image_mean", [[0.5], "abc", [math.inf] * 3, 0.5, [True] * 3]),
+        ("image_std", [[0, 1, 1], [[1], [1], [1]], [1, 1, math.nan]]),
+        ("size", [0, -5, "x", True, 20_000, {"shortest_edge": 1.5}, {"height": 9, "width": "x"}]),
+        ("crop_size", [0, -1, [1, 2], {"height": 9, "width": 10**9}]),
+        ("do_center_crop", ["x", 2]),
+    ],
+)
+def test_a_configuration_of_other_values_is_refused(name: str, values: list[Any]) -> None:
+    for value in values:
+        with pytest.raises(InputError, match=rf"^{name} is .*(; expected|Choices)"):
+            from_config({name: value})
 
 
 def test_an_image_like_a_thread_is_not_blown_up() -> None:

@@ -565,3 +565,9 @@ def test_other_preprocessing_is_refused() -> None:
         from_config({"image_processor_type": "LevitImageProcessor"})
     with pytest.raises(InputError, match="by a Siglip2ImageProcessor there"):
         from_config({"image_processor_type": "Siglip2ImageProcessor"})
+
+
+@pytest.mark.parametrize("device", [5, ["cpu"]])
+def test_a_device_is_a_name(clip_onnx: Path, device: Any) -> None:
+    with pytest.raises(InputError, match=r"device is .*; expected 'cpu' or 'cuda'"):
+        OnnxEncoder(clip_onnx, device=device)

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from frugalvae import FrugalClassifier, PhotoClassifier
 from frugalvae.cli.main import main
+from frugalvae.encoders.efficientnet import EfficientNetEncoder
 from frugalvae.errors import InputError
+from frugalvae.images.photographs import encode
 from tests.colours import Colours
 from tests.tool import Encoders, Tool, paint
 
@@ -156,3 +159,22 @@ def test_what_a_classifier_can_do_one_of_photographs_can_too(photos: Path, tmp_p
     assert {"learn", "classes_", "memory_report"} <= set(dir(classifier))
     assert re.match(r"PhotoClassifier\(.*FrugalClassifier", repr(classifier))
     assert not hasattr(classifier, "absent")
+
+
+@pytest.mark.parametrize(("side", "sizes"), [(256, [4, 2]), (600, [3, 3]), (1024, [1] * 6)])
+def test_of_large_images_fewer_are_encoded_at_a_time(side: int, sizes: list[int]) -> None:
+    """Four of 512 x 512 are as many numbers as one of 1024 x 1024."""
+    seen = list[int]()
+
+    class Counting(Colours):
+        def encode(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+            seen.append(len(batch))
+            return np.zeros((len(batch), self.dim), np.float32)
+
+    encode(Counting(), [np.zeros((3, side, side), "f4")] * 6, batch_size=4)
+    assert seen == sizes
+
+
+def test_no_file_makes_images_of_any_size() -> None:
+    with pytest.raises(InputError, match="size is 2048; expected a whole number, from 32 to 1024"):
+        EfficientNetEncoder(size=2048)

@@ -322,6 +322,10 @@ def test_errors_say_what_to_do(folder: Path, tmp_path: Path) -> None:
             json.dumps({"experiment": TABLE, "data": {"digits": DATA["digits"] | {"seeds": 3}}}),
             "damaged .*; run the experiment again",
         ),
+        (
+            json.dumps({"experiment": TABLE, "data": {"digits": DATA["digits"] | {"command": {}}}}),
+            "damaged .*command is {}; expected text.*; run the experiment again",
+        ),
     ):
         table.write_text(content, "utf-8")
         with pytest.raises(InputError, match=message):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from frugalvae.encoders import VIEWS
-from frugalvae.errors import InputError, check_choice
+from frugalvae.errors import InputError, check_choice, check_number
 from frugalvae.maths.arrays import unit
 from frugalvae.parts.protocols import Encoder
 from frugalvae.parts.registry import settings_of
@@ -33,7 +33,7 @@ MARK_TOLERANCE = 0.04  # of their length, two marks may differ: cosines of 0.999
 NEARER = 0.8  # of each side, which the view of the middle shows
 Size = tuple[int, int]  # height and width
 THINNEST = 100  # how often the shorter side may go into the longer: more is no photograph
-LARGEST_SIDE = 2_048  # on a side of the square that a setting may ask for
+LARGEST_SIDE = 1_024  # that a setting or a model may ask for: a file may hold either
 CONFIGS = ("preprocessor_config.json", "processor_config.json")
 BILINEAR, BICUBIC = 2, 3  # Pillow's numbers of filters
 
@@ -416,16 +416,31 @@ def from_config(config: Mapping[str, Any]) -> Preprocessing:
     """
     kind = processor_kind(config)
     settings = DEFAULTS[kind] | {key: value for key, value in config.items() if value is not None}
-    normalise = settings.get("do_normalize", True)
-    crop = _size(settings["crop_size"], square=True) if settings["do_center_crop"] else None
+    steps = ("do_resize", "do_center_crop", "do_rescale", "do_normalize")
+    for step in steps:
+        check_choice(step, settings.setdefault(step, True), (True, False))
+    scale = settings.get("rescale_factor", 1 / 255)
+    check_number("rescale_factor", scale, 1e-6, 1e6)
+    check_number("resample", settings["resample"], 0, max(Image.Resampling), whole=True)
+    resized, cropped, rescaled, normalised = (settings[step] for step in steps)
     return Preprocessing(
-        _size(settings["size"], square=kind == "ViT") if settings.get("do_resize", True) else None,
-        crop,  # type: ignore[arg-type]
-        tuple(map(float, settings["image_mean"])) if normalise else (0.0,) * 3,
-        tuple(map(float, settings["image_std"])) if normalise else (1.0,) * 3,
-        settings.get("rescale_factor", 1 / 255) if settings.get("do_rescale", True) else 1.0,
-        int(settings["resample"]),
+        _size("size", settings["size"], square=kind == "ViT") if resized else None,
+        _size("crop_size", settings["crop_size"], square=True) if cropped else None,  # type: ignore[arg-type]
+        _colours("image_mean", settings, -1e6) if normalised else (0.0,) * 3,
+        _colours("image_std", settings, 1e-6) if normalised else (1.0,) * 3,
+        scale if rescaled else 1.0,
+        settings["resample"],
     )
+
+
+def _colours(name: str, settings: Mapping[str, Any], least: float) -> tuple[float, ...]:
+    """A number for each of three colours."""
+    given = settings[name]
+    if not isinstance(given, list | tuple | np.ndarray) or len(given) != 3:
+        raise InputError(f"{name} is {given!r}; expected three numbers, one for each colour")
+    for value in given:
+        check_number(name, value, least, 1e6)
+    return tuple(map(float, given))
 
 
 def processor_kind(config: Mapping[str, Any]) -> str:
@@ -444,17 +459,17 @@ def processor_kind(config: Mapping[str, Any]) -> str:
     return kind
 
 
-def _size(given: Any, square: bool) -> int | Size:
+def _size(name: str, given: Any, square: bool) -> int | Size:
     """Height and width; or a number for the shorter side, unless it is that of a square."""
-    if isinstance(given, int):
-        return (given, given) if square else given
-    if isinstance(given, Mapping):
-        sides = {name: side for name, side in given.items() if side is not None}
-        if sides.keys() == {"shortest_edge"}:
-            return _size(int(sides["shortest_edge"]), square)
-        if sides.keys() == {"height", "width"}:
-            return int(sides["height"]), int(sides["width"])
+    sides = given if isinstance(given, Mapping) else {"shortest_edge": given}
+    sides = {key: side for key, side in sides.items() if side is not None}
+    if sides.keys() in ({"shortest_edge"}, {"height", "width"}):
+        for side in sides.values():
+            check_number(name, side, 1, LARGEST_SIDE, whole=True)
+        if "height" in sides:
+            return sides["height"], sides["width"]
+        side = sides["shortest_edge"]
+        return (side, side) if square else side
     raise InputError(
-        f"the preprocessing has the size {given!r}; expected a number, 'shortest_edge', or "
-        "'height' and 'width'"
+        f"{name} is {given!r}; expected a number, 'shortest_edge', or 'height' and 'width'"
     )

@@ -306,6 +306,8 @@ def _providers(device: str | None, available: Sequence[str]) -> list[str]:
     >>> _providers(None, ["CPUExecutionProvider"])
     ['CPUExecutionProvider']
     """
+    if not isinstance(device, str | None):
+        raise InputError(f"device is {device!r}; expected 'cpu' or 'cuda'")
     gpu, cpu = "CUDAExecutionProvider", "CPUExecutionProvider"
     may_use_gpu = device is None or device.startswith("cuda")
     if device is not None and may_use_gpu and gpu not in available:

@@ -35,6 +35,7 @@ from frugalvae.parts.protocols import Encoder
 Photograph: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
 
 THREADS = os.cpu_count() or 1
+LARGE = 3 * 512**2  # numbers of an image; of larger ones fewer are encoded at a time
 AHEAD = 3  # batches that are ready or being decoded while the network works on one
 BLOCK = 4096  # rows of features whose digests are computed at a time
 
@@ -211,7 +212,7 @@ def reason(error: Exception) -> str:
 def encode(
     encoder: Encoder, images: Iterable[NDArray[np.float32] | str], batch_size: int
 ) -> Encoded:
-    """Features of prepared images, a batch at a time; reasons are passed on."""
+    """Features of prepared images, a batch or less at a time; reasons are passed on."""
     rows: list[NDArray[np.float32]] = [np.empty((0, encoder.dim), np.float32)]
     batch: list[NDArray[np.float32]] = []
     places: list[int] = []
@@ -227,7 +228,7 @@ def encode(
             continue
         places.append(place)
         batch.append(image)
-        if len(batch) == batch_size:
+        if len(batch) == batch_size or len(batch) * image.size >= batch_size * LARGE:
             finish()
     if batch:
         finish()

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -299,6 +300,9 @@ def read_table(
     """One table with all its runs."""
     try:
         experiment, data = parse(name, content["experiment"], trust), content["data"]
+        for about, key in product(data.values(), ("title", "backbone", "command")):
+            if not isinstance(about[key], str | None):
+                raise ValueError(f"{key} is {about[key]!r}; expected text")
         found: dict[tuple[int, str, str], list[Run]] = {}
         for place, cell in places(experiment, data):
             key = (id(place.row), place.data, place.protocol)
