@@ -130,7 +130,6 @@ def transcribe(place: Path) -> str:
     told = []
     with (
         mock.patch("frugalvae.encoders.make_encoder", return_value=Colours()),
-        mock.patch("frugalvae.cli.encode.make_encoder", return_value=Colours()),
         mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}),
     ):
         for command in COMMANDS.strip().splitlines():
