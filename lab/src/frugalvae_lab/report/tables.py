@@ -300,9 +300,9 @@ def read_table(
     """One table with all its runs."""
     try:
         experiment, data = parse(name, content["experiment"], trust), content["data"]
-        for about, key in product(data.values(), ("title", "backbone", "command")):
-            if not isinstance(about[key], str | None):
-                raise ValueError(f"{key} is {about[key]!r}; expected text")
+        for about, field in product(data.values(), ("title", "backbone", "command")):
+            if not isinstance(about[field], str | None):
+                raise ValueError(f"{field} is {about[field]!r}; expected text")
         found: dict[tuple[int, str, str], list[Run]] = {}
         for place, cell in places(experiment, data):
             key = (id(place.row), place.data, place.protocol)
