@@ -113,7 +113,7 @@ def test_files_that_were_taught_before_know_it() -> None:
     ("settings", "message"),
     [
         ({"model": "lite9"}, "model is 'lite9'. .*Choices: 'lite0', 'lite1', 'lite2'"),
-        ({"size": 16}, "size is 16; expected a whole number, from 32 to 2048"),
+        ({"size": 16}, "size is 16; expected a whole number, from 32 to 1024"),
         ({"device": "cuda"}, "device 'cuda': .* pip install onnxruntime-gpu"),
     ],
 )
