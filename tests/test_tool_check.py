@@ -125,7 +125,7 @@ def test_a_list_of_another_folder_is_refused(tool: Tool, photographs: Path, here
     (here / "list.txt").write_text("elsewhere/1.png\nemu/1.png\n")
     said = tool.learn(photographs, "--except", "list.txt")
     assert "not there, though --except names it: elsewhere/1.png" in said
-    assert "1 image left out, as list.txt says" in said
+    assert "1 image left out: list.txt lists them" in said
 
 
 def test_lists_keep_odd_names(here: Path) -> None:

@@ -6,15 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frugalvae.maths.arrays import (
-    Array,
-    add_ridge,
-    outer,
-    rotate,
-    rotate_back,
-    square_root,
-    sum_of_squares,
-)
+from frugalvae.maths.arrays import Array, add_ridge, outer, rotate, rotate_back, sum_of_squares
 from frugalvae.moments.rule import SharedCovariance
 from frugalvae.moments.sums import ClassSums
 
@@ -50,10 +42,7 @@ class Sampler:
         else:
             scatter = outer(rows) if sums.is_whole else sums.scatter
             covariance = add_ridge(scatter / sums.freedom, ROUNDING)
-            try:
-                root = np.linalg.cholesky(covariance).astype(np.float32)
-            except np.linalg.LinAlgError:  # rounding, or samples taken out, left negative variances
-                root = square_root(covariance)
+            root = np.linalg.cholesky(covariance).astype(np.float32)
         level = (sums.other_squares / sums.freedom / max(1, sums.dim - sums.rank)) ** 0.5
         return cls(shared, root, level)
 
