@@ -333,7 +333,13 @@ def too_many(alive: int, tried: int) -> bool:
     if tried < FEWEST:
         return False
     chances = (
-        math.comb(tried, each) * (1 - SHARE) ** each * SHARE ** (tried - each)
+        math.exp(
+            math.lgamma(tried + 1)
+            - math.lgamma(each + 1)
+            - math.lgamma(tried - each + 1)
+            + each * math.log(1 - SHARE)
+            + (tried - each) * math.log(SHARE)
+        )
         for each in range(alive, tried + 1)
     )
     return sum(chances) < 0.01
