@@ -347,7 +347,7 @@ def too_many(alive: int, tried: int) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("files", nargs="*", help="such as maths/posterior; all of mutants.toml")
+    parser.add_argument("files", nargs="*", help="such as moments/rule; all of mutants.toml")
     parser.add_argument("--sample", type=float, metavar="SECONDS", help="as many as fit")
     parser.add_argument("--kept", type=Path, default=ROOT / ".mutants", help="folder of results")
     parser.add_argument("--debug", action="store_true", help="show what pytest prints")

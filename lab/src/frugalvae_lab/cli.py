@@ -17,7 +17,6 @@ from frugalvae.cli.options import (
     positive,
     settings_of,
     share,
-    task_sizes,
 )
 from frugalvae.console import Display, print_error, print_json
 from frugalvae.errors import FrugalError, needing
@@ -38,6 +37,12 @@ EPILOG = """exit codes:
   2    not done: the reason is on standard error, and nothing was changed
   130  interrupted
 """
+
+
+def task_sizes(text: str) -> int | list[int]:
+    """``10``, or ``50,10,10``."""
+    numbers = [positive(part) for part in text.split(",")]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

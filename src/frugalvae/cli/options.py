@@ -121,12 +121,6 @@ def number(text: str) -> float:
         return float("nan")
 
 
-def task_sizes(text: str) -> int | list[int]:
-    """``10``, or ``50,10,10``."""
-    numbers = [positive(part) for part in text.split(",")]
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
 def setting(text: str) -> tuple[str, str, Any]:
     """``memory.epochs=50`` as ("memory", "epochs", 50)."""
     import ast
